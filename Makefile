@@ -1,6 +1,7 @@
 # make train   build, install, train Connect Four for five minutes
 # make test    all tests but the slow and the gpu suite
-# make quick   the core, searches, self-play and one run of training: a minute once `make test` or `make quick` has built
+# make quick   the core, searches, self-play and one run of training: a minute once `make test` or `make quick` has built;
+#              `make quick ROOM=serving` runs tests/serving alone
 # VENV=FOLDER uses a virtual environment of yours, with the packages in it.
 # make site    the pages as a site in target/site/html
 # The rest is for working on azpy: see CONTRIBUTING.md.
@@ -36,9 +37,9 @@ EXTRAS ?= dev
 DEV = $(VENV)/.dev-$(EXTRAS)
 # What most tests import.
 USED = azpy.training.trainer torch._dynamo $(if $(filter dev,$(EXTRAS)),jax mctx pyspiel)
-# What `make quick` asks of Python.
-QUICK := test_exact.py test_counts.py test_forced_wins.py test_selfplay.py test_replay.py test_threads.py \
-	test_cli.py::test_a_small_run_prints_what_a_user_needs
+# What `make quick` runs of Python. With ROOM=NAME it runs tests/NAME alone.
+QUICK := search/test_exact.py search/test_counts.py search/test_forced_wins.py selfplay search/test_threads.py \
+	cli/test_cli.py::test_a_small_run_prints_what_a_user_needs
 
 .PHONY: train test quick lowest build wasm c lint lint-rust lint-python test-rust test-python test-slow fuzz bench site \
 	wheel release sdist crates smoke clean tools
@@ -54,8 +55,8 @@ test: tools
 	$(MAKE) --jobs=2 --no-print-directory $(DEV) test-python lint-rust test-rust lint-python
 
 quick: $(DEV)
-	MAKEFLAGS= cargo test --release --locked -p azpy-core -p azpy-module
-	$(PYTEST) $(SIDE_BY_SIDE) $(addprefix "$(ROOT)"/tests/,$(QUICK))
+	$(if $(ROOM),,MAKEFLAGS= cargo test --release --locked -p azpy-core -p azpy-module)
+	$(PYTEST) $(SIDE_BY_SIDE) $(addprefix "$(ROOT)"/tests/,$(or $(ROOM),$(QUICK)))
 
 # `make quick` with the lowest versions that pyproject.toml allows: make lowest VENV=/tmp/lowest PYTHON=python3.11
 lowest: $(BIN)/python$(EXE)

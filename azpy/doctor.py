@@ -33,7 +33,7 @@ _FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx51
 _ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH")
 _BATCH = 64
 # An ONNX model for Connect Four with 8 layers of 32 channels. It is here as text because the extra `cpu` has no onnx;
-# tests/test_doctor.py makes the same model with onnx.
+# tests/cli/test_doctor.py makes the same model with onnx.
 _MODEL = zlib.decompress(
     base64.b85decode(
         "c-ocJ&2F1O5CC8x{AF4<c+;khtX3Ai(Mw>lQQJdPS5+h~m6D!%!_FpH!r-vrSUKfUa_n2S8+PLaQbdD=R-W1UGy`Z&`1Jc3d<PSIYj2I$7+I"

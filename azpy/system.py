@@ -1,6 +1,6 @@
 """What Linux, macOS and Windows do not share, and what this process runs on: locks, pipes, processes, cores, memory.
 
-The other modules name none of it (tests/test_imports.py): no `fcntl`, no signal but SIGINT and SIGTERM, no file of
+The other modules name none of it (tests/docs/test_imports.py): no `fcntl`, no signal but SIGINT and SIGTERM, no file of
 `/proc`. On Windows the forge's quick suite runs; az-match with programs and az-engine have not been tried there.
 """
 

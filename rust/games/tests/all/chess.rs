@@ -1,7 +1,7 @@
 //! Chess: known counts of moves, repetitions that are none, and keys. `chess_notation.rs` and `chess_pgn.rs` are about
 //! text.
 //!
-//! python-chess, which shares no code with this, is the oracle of `tests/test_chess.py`: of planes, of the numbers of
+//! python-chess, which shares no code with this, is the oracle of `tests/games/test_chess.py`: of planes, of the numbers of
 //! actions, and of each way in which a game ends.
 
 use std::collections::HashSet;

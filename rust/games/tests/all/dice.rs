@@ -1,5 +1,5 @@
 //! Exact values of the dice games: the solver on the real rules against a recursion written straight from the rules, and
-//! values known by hand. `tests/test_dice.py` plays Pig against its exact values.
+//! values known by hand. `tests/search/test_dice.py` plays Pig against its exact values.
 
 use azpy_core::game::{Game, Player, Turn, Value};
 use azpy_games::{DiceNim, Pig};

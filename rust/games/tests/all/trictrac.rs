@@ -1,4 +1,4 @@
-//! Trictrac beside its twin in tests/test_trictrac.py: one line for each end of a turn, positions as words, bad texts.
+//! Trictrac beside its twin in tests/games/test_trictrac.py: one line for each end of a turn, positions as words, bad texts.
 
 use std::collections::HashMap;
 

@@ -1,0 +1,310 @@
+"""az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
+
+import importlib.metadata
+import json
+import os
+import runpy
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy import _core
+from azpy.cli.bench import main
+from azpy.errors import warn_once
+from azpy.evaluators import protocol
+from azpy.playing import benchmarks
+from azpy.playing.benchmarks import Figure
+from azpy.settings.run import Settings, auto_eval_batch
+from oracles import Countdown
+
+TINY = ["--seconds", "0.01", "--repeats", "2"]
+SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
+
+
+def az_bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main([*arguments, *TINY])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def figures(out: str, what: str) -> list[dict[str, Any]]:
+    return [figure for figure in json.loads(out)["figures"] if figure["benchmark"] == what]
+
+
+def test_json_on_stdout_is_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = az_bench(capsys, "search", "games", "--json", "-")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    assert report.keys() == {"machine", "settings", "figures"}
+    assert {"cpu", "cores", "python", "azpy", "numpy"} <= report["machine"].keys()
+    assert report["machine"]["cores"] >= 1
+    assert report["settings"]["seconds"] == 0.01
+    for figure in report["figures"]:
+        assert 0 < figure["min"] <= figure["median"] <= figure["max"]
+        assert figure["min"] == min(figure["runs"])
+    units = [figure["unit"] for figure in figures(out, "search")]
+    assert units == ["simulations/s", "leaves/s", "bytes/simulation"]
+    names = {figure["name"].partition(",")[0] for figure in figures(out, "games")}
+    assert names == set(azpy.list_games())
+
+
+def test_a_game_that_begins_with_a_roll_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    start = azpy.make_game("dice_nim")
+    assert start.turn == azpy.CHANCE
+    code, out, err = az_bench(capsys, "search", "--game", "dice_nim", "--json", "-")
+    assert (code, err) == (0, "")
+    assert all(figure["median"] > 0 for figure in figures(out, "search"))
+    benchmarks.measure_search(start, seconds=0.01, repeats=1)
+    assert start.turn == azpy.CHANCE
+
+
+def test_figures_go_into_a_pipe_that_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    code, _, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(pipe))
+    assert (code, err) == (0, "")
+    assert pipe.is_fifo()
+    assert figures(os.read(reader, 1 << 16).decode(), "games")
+    os.close(reader)
+
+
+def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    code, out, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(file))
+    assert (code, err) == (0, "")
+    assert "tic_tac_toe, random games" in out
+    assert "plies/s" in out
+    games, plies = figures(file.read_text(), "games")
+    assert (games["unit"], plies["unit"]) == ("games/s", "plies/s")
+    assert 5 <= plies["median"] / games["median"] <= 9
+
+
+def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    network, export = (pytest.importorskip(f"azpy.learning.{name}") for name in ("network", "export"))
+    start = azpy.make_game("tic_tac_toe")
+    model = tmp_path / "model.onnx"
+    model.write_bytes(export.to_onnx(network.Network(start.obs_shape, start.num_actions, "1x8")))
+    given = ["--game", "tic_tac_toe", "--model", str(model), *SMALL_PLAY, "--json", "-"]
+    code, out, err = az_bench(capsys, "evaluator", "selfplay", *given)
+    assert (code, err) == (0, "")
+    used = json.loads(out)["settings"]
+    assert used["network"] == str(model)
+    assert (used["slots"], used["pipelines"], used["simulations"]) == (8, 2, 8)
+    assert used["eval_batch"] == auto_eval_batch(8, 2)  # as az-train plays with such slots
+    alone = figures(out, "evaluator")
+    assert [figure["name"] for figure in alone] == [f"batch {rows}" for rows in benchmarks.EVALUATOR_ROWS]
+    assert all(0 < figure["ratio"] <= 1 for figure in alone)
+    assert max(figure["ratio_max"] for figure in alone) == 1
+    play = figures(out, "selfplay")
+    assert [(figure["name"].partition(",")[0], figure["unit"]) for figure in play] == [
+        ("the model alone", "positions/s"),
+        ("the evaluator alone", "positions/s"),
+        *[("self-play", unit) for unit in ("positions/s", "simulations/s", "%", "%")] * 2,
+    ]
+    assert all(0 < figure["median"] <= 100 for figure in play if figure["unit"] == "%")
+    for figure, ceiling in zip(play[1:3], play[:2], strict=True):
+        assert figure["of"] == ceiling["name"].partition(",")[0]
+        assert figure["ratio_min"] > 0
+        assert figure["runs"][0] / ceiling["runs"][0] <= figure["ratio_max"] + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
+        (
+            ["selfplay", "--score-to-beat", "0.5"],
+            "score_to_beat is for games of one player, and",
+        ),
+        (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
+        ([], "missing: WHAT, any of search, games"),
+        (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),
+        (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
+        (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),
+        (["evaluator", "--model", "nowhere.onnx"], "nowhere.onnx"),
+        (["games", "--repeats", "0"], "repeats must be at least 1, got 0"),
+        (["games", "--seconds", "nan"], "--seconds must be a finite number, got nan"),
+        (["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/file"], "no/such/file cannot be used: No"),
+    ],
+)
+def test_what_is_wrong_is_one_line(one_line: Any, arguments: list[str], text: str) -> None:
+    assert text in one_line(main, arguments, "az-bench: ")
+
+
+def test_ctrl_c_is_no_error_even_where_a_library_makes_one_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            try:
+                raise AttributeError("a consequence")
+            except AttributeError as error:
+                raise RuntimeError("cannot export") from error
+
+    monkeypatch.setattr(benchmarks, "measure_search", interrupted)
+    code, out, err = az_bench(capsys, "search")
+    assert (code, err) == (130, "")
+    assert out.endswith("stopped\n")
+    monkeypatch.setattr(benchmarks, "measure_search", lambda *_, **__: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["search"])
+
+
+def test_without_torch_a_model_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for module in ("azpy.learning", "azpy.learning.export"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    code, _, err = az_bench(capsys, "evaluator")
+    assert code == 2
+    assert "torch is not installed" in err
+    assert "or give a model with --model FILE" in err
+
+
+def test_an_evaluator_that_fails_under_measurement_is_heard() -> None:
+    class Broken:
+        def evaluate_batch(self, observations: object) -> Any:
+            raise RuntimeError("on purpose")
+
+    settings = Settings("tic_tac_toe", slots=2, simulations=4)
+    with pytest.raises(RuntimeError, match="on purpose"):
+        benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Broken(), settings, seconds=0.01, repeats=1)
+
+
+def test_the_onnx_runtime_for_a_gpu_is_one_of_the_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name == "onnxruntime":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return f"version of {name}"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    found = benchmarks.machine()
+    assert (found["onnxruntime"], found["onnxruntime-gpu"]) == (None, "version of onnxruntime-gpu")
+
+
+def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
+    """Forking may open a session on a device: seconds that are no part of evaluating."""
+    forked_by: list[str] = []
+
+    class Forks:
+        def fork(self) -> "Forks":
+            forked_by.append(threading.current_thread().name)
+            return self
+
+        def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
+            return np.zeros((len(observations), 9), np.float32), np.zeros(len(observations), np.float32)
+
+    settings = Settings("tic_tac_toe", slots=2, pipelines=2, simulations=4)
+    figures = benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Forks(), settings, seconds=0.01, repeats=2)
+    assert all(run > 0 for figure in figures for run in figure.runs)
+    # Once for each self-play and once for all turns of the ceiling, by the thread that measures.
+    assert forked_by == [threading.current_thread().name] * 3
+
+
+def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = Path(__file__).parents[2] / "benches/gpu.py", tmp_path / "gpu.json"
+    tiny = ["--game", "tic_tac_toe", "--network", "1x8", "--slots", "8", "--seconds", "0.01", "--repeats", "1"]
+    runpy.run_path(str(path))["main"](["--device", "cpu", *tiny, "--json", str(out)])
+    text, rows = capsys.readouterr().out, json.loads(out.read_text())["rows"]
+    assert list(rows) == ["onnx fp32", "torch fp32", "torch bf16", "torch bf16, graphs"]
+    assert rows["torch fp32"]["far"] < 1e-4 < rows["torch bf16"]["far"]
+    assert all(row["self_play"] > 0 and set(row["us"]) == {"8", "32", "128", "256", "512"} for row in rows.values())
+    assert "torch fp16, graphs: left out: torch has no fast fp16 on the CPU" in text
+    assert "torch bf16, graphs: " in text
+
+
+class Breaks(Countdown):
+    """Raises in the middle."""
+
+    def play(self, action: int) -> None:
+        raise KeyError("on purpose")
+
+
+class TooLong(Countdown):
+    """Ends later than it says."""
+
+    max_plies = 1
+
+
+def test_random_playouts_play_games_to_their_ends() -> None:
+    assert _core.random_playouts("tic_tac_toe", 0) == 0
+    assert 5 * 100 <= _core.random_playouts("tic_tac_toe", 100, seed=1) <= 9 * 100
+    assert _core.random_playouts("pig", 50, seed=3) == _core.random_playouts("pig", 50, seed=3)
+    assert _core.random_playouts("pig", 50, seed=3) != _core.random_playouts("pig", 50, seed=4)
+    state = azpy.make_game("connect_four")
+    key = state.key()
+    assert 7 * 10 <= _core.random_playouts(state, 10) <= 42 * 10
+    assert state.key() == key
+    assert 3 * 10 <= _core.random_playouts(Countdown(5), 10) <= 5 * 10
+
+
+def test_random_playouts_tell_of_broken_games() -> None:
+    with pytest.raises(KeyError, match="on purpose"):
+        _core.random_playouts(Breaks(5), 10)
+    with pytest.raises(azpy.GameError, match="did not end"):
+        _core.random_playouts(TooLong(5), 10)
+
+
+def test_self_play_is_measured_with_the_options_that_are_given(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Settings] = []
+
+    def note(_start: Any, _evaluator: Any, settings: Settings, **_: Any) -> list[Figure]:
+        asked.append(settings)
+        return [Figure("self-play", "positions/s", (1.0,))]
+
+    monkeypatch.setattr("azpy.cli.bench._evaluators", lambda *_: (None, None))
+    monkeypatch.setattr(benchmarks, "measure_self_play", note)
+    given = ["--game", "tic_tac_toe", "--network", "1x8", "--gumbel-actions", "5", "--eval-batch", "2"]
+    assert main(["selfplay", *given, "--json", "-"]) == 0
+    assert asked == [Settings("tic_tac_toe", network="1x8", gumbel_actions=5, eval_batch=2)]
+    assert json.loads(capsys.readouterr().out)["settings"]["gumbel_actions"] == 5
+
+
+def test_a_flag_that_nothing_measured_has_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    warn_once.cache_clear()
+    flags = ["--c-puct", "3", "--simulations", "9", "--model", "none.onnx", "--network", "1x8"]
+    code, _, err = az_bench(capsys, "search", *flags)
+    assert code == 0
+    names = ("c-puct", "model", "network", "simulations")
+    assert sorted(err.splitlines()) == [f"az-bench: --{name} has no effect on search" for name in names]
+
+
+def test_self_play_is_measured_as_the_run_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Settings("connect_four", solver=True, c_puct_base=50.0, evaluations=9, full_search_share=0.25, simulations=5)
+    asked: list[dict[str, Any]] = []
+
+    class Noted(benchmarks.Play):
+        def __init__(self, start: Any, evaluator: Any, **options: Any) -> None:
+            asked.append(options)
+            super().__init__(start, evaluator, **options)
+
+    monkeypatch.setattr(benchmarks, "Play", Noted)
+    start = azpy.make_game("connect_four")
+    benchmarks.measure_self_play(start, benchmarks.Zeros(start, 2**10), run, seconds=0.001, repeats=1)
+    assert len(asked) == 2
+    assert all(run.search_options().items() <= options.items() for options in asked)
+
+
+def test_threads_that_only_evaluate_are_counted_together_after_a_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes = list[tuple[int, ...]]()
+
+    def answer(observations: NDArray[np.float32]) -> Any:
+        shapes.append(observations.shape)
+
+    monkeypatch.setattr(protocol, "repeated", lambda step, _: step())
+    assert protocol.rate([answer] * 3, 8, (2, 3, 3)) == 3 * 8
+    assert shapes == [(8, 2, 3, 3)] * 6

@@ -1,0 +1,625 @@
+"""az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
+
+import errno
+import importlib
+import io
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import azpy
+from azpy.cli.common import run_command
+from azpy.cli.progress import Display, Screen, live_bar
+from azpy.cli.train import _say_next, main, settings_from
+from azpy.errors import pip_install
+from azpy.settings.run import Settings, combine
+from azpy.training.events import Finished, Matched, Noticed, Played, Saved
+from azpy.training.timing import STAGES
+from oracles import pairs_of
+from starts import Starts
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+TINY = [
+    *("--network", "1x8", "--simulations", "8", "--slots", "8", "--eval-batch", "2"),
+    *("--games-per-iteration", "10"),
+]
+TRAINED = [*TINY, "--final-match-games", "2"]
+
+
+def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) -> None:
+    done = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "2", folder=tmp_path)
+    assert done.errors == ""
+    output = done.output.replace(os.sep, "/")
+    for text in (
+        "run folder runs/tic_tac_toe",
+        "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
+        "the network plays on CPU, fp32, 1 thread a batch",
+        "iteration 1: 10 games",
+        "simulations/s",
+        "evaluations/s",
+        "% full",
+        "cache hits",
+        "time: ",
+        "fitting ",
+        "policy loss",
+        "value loss",
+        "against random",
+        "against untrained",
+        "against mcts-1000",
+        "done: 2 iterations",
+    ):
+        assert text in output
+    assert re.sub(r"(az-replay \S+) \d+", r"\1 N", output).splitlines()[-6:] == [
+        "to play: az-play runs/tic_tac_toe",
+        "report: runs/tic_tac_toe/report.html",
+        "to train longer: az-train tic_tac_toe --out runs/tic_tac_toe --iterations=4",
+        "to look at a game: az-replay runs/tic_tac_toe N",
+        "to play a match: az-match runs/tic_tac_toe mcts:1000",
+        "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
+    ]
+    assert "once more" not in output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
+    assert "\x1b" not in output
+
+
+def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"seconds": 1.0, "games": 1.0, "positions": 9.0, "steps": 5.0, "policy_loss": 1.0, "value_loss": 1.0}
+    row |= {f"share_{name}": 0.0 for name in (*STAGES, "other")} | {"share_growing": 0.25, "share_matches": 0.5}
+    with Display() as display:
+        for advice in ("do this", "do this", "do that", None, "do that"):
+            display.show(Saved(1, "folder", row, advice))
+    lines = capsys.readouterr().out.splitlines()
+    shown = [line.strip() for line in lines if "advice" in line]
+    assert shown == ["advice: do this", "advice: do that", "advice: do that"]
+    assert lines[0].endswith(", time: trees 25%, matches 50%")
+
+
+def test_a_notice_stands_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Display().show(Noticed("Ray on this machine: 2 workers on 1 node, one for each CPU"))
+    assert capsys.readouterr().out == "  Ray on this machine: 2 workers on 1 node, one for each CPU\n"
+
+
+@pytest.mark.parametrize(
+    ("width", "figures"),
+    [
+        (160, "100/512 games, 0.75 against mcts-1000, 41,234 simulations/s, 31,234 evaluations/s, batches 98% full"),
+        (80, "100/512 games, 0.75 against mcts-1000"),
+        (60, "100/512 games"),
+        (36, ""),
+    ],
+)
+def test_a_narrow_terminal_keeps_label_and_bar(width: int, figures: str) -> None:
+    console = Console(width=width, force_terminal=True, file=io.StringIO(), color_system=None)
+    display = Display()
+    display._live, display._games = live_bar(console), 512
+    metrics = {"simulations_per_second": 41234.0, "evaluations_per_second": 31234.0, "batch_fill": 0.98}
+    metrics |= {"cache_hits": 0.16} | {f"share_{name}": 0.1 for name in STAGES}
+    display.show(Matched(10, "mcts-1000", pairs_of((1.0, 1.0), (1.0, -1.0))))
+    display.show(Played(12, 100, metrics))
+    with console.capture() as shown:
+        console.print(display._live.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert re.fullmatch(rf"iteration 12 self-play [━╸╺ ]{{12}} {re.escape(figures)}.*", line.ljust(36)), line
+    assert line.endswith(figures) or width == 160
+    assert len(line) <= width
+
+
+def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
+    console = Console(width=60, force_terminal=True, file=io.StringIO(), color_system=None)
+    screen = Screen()
+    screen._live = live_bar(console)
+    screen.progress("[1/9] runs/first@200 against runs/second@200: " * 2, ["4/40 games"], 0.5)
+    with console.capture() as shown:
+        console.print(screen._live.get_renderable())
+    (line,) = shown.get().splitlines()
+    assert line.startswith("[1/9] runs/first@200 against runs/second@200:… ━")
+
+
+def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None:
+    from sound_games import HEAP
+
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    command = [sys.executable, "-m", "azpy", "train", "heap_game:Heap", "--collect-only", *TINY]
+    done = subprocess.run([*command, "--iterations", "1"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs/heap_game-Heap/games/000001.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["chequers"], 'unknown game "chequers"'),
+        (["connect_four(width=99)"], "width"),
+        (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
+        (["tic_tac_toe", "--network", "big"], "network 'big' is not of the form"),
+        (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
+        (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
+        (["tic_tac_toe", "--lr", "1"], "--lr: no such flag; did you mean --learning-rate?"),
+        (["tic_tac_toe", "--epochs=3"], "--epochs: no such flag; did you mean --passes or --iterations?"),
+        (["tic_tac_toe", "--sims", "3"], "--sims: no such flag; did you mean --simulations?"),
+        (["tic_tac_toe", "--xlr", "3"], "--xlr: no such flag (see az-train --help)"),
+        (["no_game", "--no-match"], "--no-match: no such flag; did you mean --no-match-solver?"),
+        (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
+        ([], "no game"),
+        (
+            ["tic_tac_toe", "--device", "gpu"],
+            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
+        ),
+        (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
+        (["tic_tac_toe", "--training-precision", "bf16", "--deterministic"], "deterministic runs train in fp32"),
+        (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+        (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
+        (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "occupied").mkdir()
+    (tmp_path / "occupied/file").write_text("")
+    assert text in one_line(main, arguments, "az-train: ")
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
+    starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, kill_when="iteration 2", kill_with=sent)
+    assert (ended.code, ended.errors) == (code, "")
+    first, last = ended.output.splitlines()[-2:]
+    assert first == "to play: az-play runs/tic_tac_toe"
+    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
+    again = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "3", folder=tmp_path)
+    assert "going on after iteration" in again.output
+
+
+STOPPED = """
+import os, signal, sys, time
+from azpy.cli.common import run_command
+
+def command(given):
+    assert os.getpid() == int(given[0]) or given[0] == "0"
+    number = signal.Signals[given[1]]
+    try:
+        os.kill(os.getpid(), number)
+        time.sleep(20)
+        return 1
+    finally:
+        os.kill(os.getpid(), number)  # `timeout` tells the process and its group
+        print("kept")
+
+sys.exit(run_command("az-x", command))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [(["unshare", "--pid", "--fork"], "SIGTERM"), *(([], f"SIG{name}") for name in ("TERM", "HUP", "USR1", "USR2"))],
+)
+def test_a_signal_ends_a_command_once_with_its_code(first: list[str], name: str) -> None:
+    if first and subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("unshare --pid needs the rights of root")
+    command = [*first, sys.executable, "-c", STOPPED, "1" if first else "0", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "kept\nstopped\n", "")
+
+
+def test_a_terminal_that_hangs_up_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is gone, nothing can be printed."""
+
+    def gone(*_: object) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def command(_: object) -> int:
+        try:
+            signal.raise_signal(signal.SIGHUP)
+        except KeyboardInterrupt:
+            gone()
+        return 0
+
+    monkeypatch.setattr("azpy.cli.common.drop_output", lambda: None)
+    assert run_command("az-x", command, []) == 129
+    with pytest.raises(OSError, match="Input/output error"):  # of a disk
+        run_command("az-x", gone, [])
+
+
+def test_a_second_sigterm_interrupts_what_the_first_one_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.cli.common._ONE_SIGNAL", 0.0)
+    reached = []
+
+    def command(_: object) -> int:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            reached.append("saving")
+            signal.raise_signal(signal.SIGTERM)
+            reached.append("saved")
+        return 0
+
+    assert run_command("az-x", command, []) == 143
+    assert reached == ["saving"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
+def test_handlers_stay_and_an_ignored_signal_stays_ignored(number: int) -> None:
+    before = signal.getsignal(number)
+    inside = []
+
+    def look(_: object) -> int:
+        inside.append(signal.getsignal(number))
+        return 0
+
+    try:
+        for handler in (signal.SIG_DFL, signal.SIG_IGN):  # nohup ignores SIGHUP
+            signal.signal(number, handler)
+            assert run_command("az-x", look, []) == 0
+            assert signal.getsignal(number) is handler
+    finally:
+        signal.signal(number, before)
+    assert inside[0] is not signal.SIG_DFL
+    assert inside[1] is signal.SIG_IGN
+
+
+def test_a_package_that_is_missing_or_damaged_is_one_line_and_nothing_is_made(tmp_path: Path) -> None:
+    """What is said of each damage: test_providers.py. All in one test, as torch takes seconds to load for it."""
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/onnxruntime.py").write_text("raise ImportError('libnothing.so: cannot open')")
+    place = tmp_path / "here"
+    place.mkdir()
+    with Starts(tmp_path, modules=()) as bare:  # torch is loaded, and nothing else
+        for package in ("torch", "onnx", "onnxruntime", "safetensors"):
+            done = bare.run("tic_tac_toe", folder=place, before=f"import sys; sys.modules[{package!r}] = None")
+            # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
+            first = "onnxruntime " if package == "onnxruntime" else ""
+            packages = f"{first}torch safetensors onnx matplotlib"
+            assert done.errors == f"az-train: {package} is not installed: pip install {packages}\n"
+        damaged = f"import sys; sys.path.insert(0, {str(tmp_path / 'damaged')!r})"
+        done = bare.run("tic_tac_toe", folder=place, before=damaged)
+        assert (done.code, done.errors.count("\n")) == (2, 1)
+        assert done.errors.startswith("az-train: onnxruntime does not load: libnothing.so: cannot open; ")
+    assert list(place.iterdir()) == []
+
+
+def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.modules['torch'] = sys.modules['onnxruntime'] = None\n"
+        "from azpy.cli.train import main; main(['tic_tac_toe'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stderr == f"az-train: torch is not installed: {pip_install('cpu', 'train')}\n"
+
+
+def test_modules_that_need_torch_say_what_to_install() -> None:
+    script = (
+        "import importlib, sys; sys.modules['torch'] = None\n"
+        "for name in ('learning.learner', 'learning.export', 'training.trainer'):\n"
+        "    try: importlib.import_module(f'azpy.{name}')\n"
+        "    except ImportError as error: print(type(error).__name__, error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == 3 * f"MissingPackageError torch is not installed: {pip_install('train')}\n"
+
+
+@pytest.mark.parametrize("typed", ["mygame:MyGame", "--game=games.mine:MyGame"])
+def test_a_command_looks_for_a_typed_game_in_the_current_folder(
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for other in ("tic_tac_toe", "open_spiel:chess", "--game=open_spiel:chess", "mcts:1000", "runs/mine:@200"):
+        run_command("az-match", lambda given: 0, [other])
+        assert str(tmp_path) not in sys.path
+    run_command("az-match", lambda given: 0, [typed])
+    assert sys.path[0] == str(tmp_path)
+
+
+COMMANDS = ("bench", "check_game", "compare", "doctor", "export", "match", "replay", "train")
+
+
+def test_every_command_says_its_version_and_loads_no_network_library() -> None:
+    script = (
+        "import importlib, sys\n"
+        "for command in sys.argv[1:]:\n"
+        "    assert importlib.import_module(f'azpy.cli.{command}').main(['--version']) == 0\n"
+        "    assert not {'torch', 'onnxruntime'} & sys.modules.keys(), command"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *COMMANDS], capture_output=True, text=True, check=False)
+    said = [f"az-{command.replace('_', '-')} {azpy.__version__} (azpy)" for command in COMMANDS]
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, said, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "text"),
+    [
+        ("train", ["tic_tac_toe", "extra"], "unrecognized arguments: extra"),
+        ("train", [""], "GAME: an empty text, expected a name"),
+        ("train", ["tic_tac_toe", "--iterations"], "--iterations: expected one argument"),
+        ("train", ["tic_tac_toe", "--collect-only", "--model", ""], "--model: an empty text, expected a name"),
+        ("train", [":", "--out", "x"], "game ':': expected module:Class, such as mygame:MyGame"),
+        ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
+        ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
+        ("match", [], "missing: PLAYER, two players, or a run folder"),
+        ("replay", ["", "1"], "RUN: an empty text, expected a name"),
+        ("export", ["", "--npz", "x"], "RUN: an empty text, expected a name"),
+        ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
+        ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
+        ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
+        ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),
+        ("doctor", ["--json=3"], "--json: ignored explicit argument '3'"),
+    ],
+)
+def test_wrong_arguments_are_told_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
+    main = importlib.import_module(f"azpy.cli.{command}").main
+    one_line(main, arguments, f"az-{command.replace('_', '-')}: {text}")
+
+
+def entered(command: str, *arguments: str, before: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+    """An installed command, in a process where the code `before` runs first."""
+    script = f"import sys\n{before}\nfrom azpy_cli import az_{command}\nsys.exit(az_{command}())"
+    line = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(line, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+# All commands are imported by one function.
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [("doctor", "azpy._core"), ("train", "numpy"), ("train", "azpy.cli.common")],
+)
+def test_ctrl_c_while_a_command_is_imported_is_one_line(command: str, module: str) -> None:
+    hook = (
+        "class Interrupts:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupts())"
+    )
+    done = entered(command, before=hook, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "stopped\n", "")
+
+
+def test_sigterm_while_a_command_is_imported_ends_it() -> None:
+    hook = (
+        "import os\n"
+        "class Ends:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'azpy.cli.common': os.kill(os.getpid(), 15)\n"
+        "sys.meta_path.insert(0, Ends())"
+    )
+    done = entered("train", before=hook, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+
+
+def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() -> None:
+    promises = (
+        "import atexit\n"
+        "class Torn:\n"
+        "    def __del__(self): print('torn down', flush=True)\n"
+        "sys.torn = Torn()\n"
+        "from azpy_cli import az_doctor\n"
+        "atexit.register(print, 'a promise')"
+    )
+    done = entered("doctor", "--version", before=promises, stdout=subprocess.PIPE)
+    expected = f"az-doctor {azpy.__version__} (azpy)\na promise\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+
+
+@pytest.mark.skipif(not PYPROJECT.exists(), reason="needs the source tree")
+def test_the_installed_commands_are_these() -> None:
+    scripts = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
+    expected = {f"az-{command.replace('_', '-')}": f"azpy_cli:az_{command}" for command in COMMANDS}
+    assert {name: scripts[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("arguments", [["tic_tac_toe"], ["--version"]])
+def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path: Path) -> None:
+    closed = entered("train", *arguments, cwd=tmp_path, before="import os", preexec_fn=lambda: os.close(1))
+    assert (closed.returncode, closed.stderr) == (
+        2,
+        "az-train: stdout is closed: let it go to a file, or to /dev/null\n",
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    unread = entered("train", *arguments, cwd=tmp_path, stdout=writer)
+    os.close(writer)
+    assert (unread.returncode, unread.stderr) == (141, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    key = '"a\\u001B[2Jb\\nc\\u202Ed' + "e" * 5_000 + '" = 1\n'
+    warned = 'game = "tic_tac_toe"\n{}[made_with]\nazpy = "0.0.1\\u001B[2J\\nx"\n'.format(key.replace("e", ""))
+    for name, text, code in (("error", key, 2), ("warning", warned, 0)):
+        Path(f"{name}.toml").write_text(text)
+        assert main(["--config", f"{name}.toml", "--collect-only", *TINY, "--iterations", "1", "--out", name]) == code
+        said = capsys.readouterr().err
+        assert said.startswith(f"az-train: {name}.toml: ab c d")
+        assert said.count("\n") == 1
+        assert said.removesuffix("\n").isprintable()
+        assert len(said) < 2_100
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("train", ["tic_tac_toe", "--collect-only", "--out"]),
+        ("train", ["--config"]),
+        ("replay", ["0"]),
+        ("export", ["--npz", "x"]),
+        ("match", ["random"]),
+    ],
+)
+def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str], one_line: Any) -> None:
+    name = "x" * 300
+    given = [*arguments, name] if command in ("train", "match") else [name, *arguments]
+    assert name in one_line(importlib.import_module(f"azpy.cli.{command}").main, given, f"az-{command}: ")
+
+
+def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "azpy", "train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
+    done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"run folder r\\udcff" in done.stdout
+
+
+def test_it_ends_quietly_when_nobody_reads_its_output_any_more(starts: Starts, tmp_path: Path) -> None:
+    one_who_leaves = """
+import os, threading
+reader, writer = os.pipe()
+os.dup2(writer, 1)
+threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
+"""
+    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, before=one_who_leaves)
+    assert (ended.code, ended.errors) == (141, "")
+
+
+def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
+    starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["tic_tac_toe", *TRAINED, "--deterministic", "--iterations", "1", "--out", "my run"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
+    command = "az-train --config 'my run/config.toml' --out 'my run-again'"
+    assert said.splitlines()[-1] == f"the same run once more: {command}"
+    config = (tmp_path / "my run/config.toml").read_text()
+    assert f"#   {command}\n" in config
+    again = starts.finish(*shlex.split(command)[1:], folder=tmp_path)  # another process
+    assert "preset" not in again.output
+    assert (tmp_path / "my run-again/config.toml").read_text() == config.replace("my run", "my run-again")
+    for name in ("games/000001.npz", "checkpoints/000001/model.safetensors"):
+        assert (tmp_path / "my run-again" / name).read_bytes() == (tmp_path / "my run" / name).read_bytes()
+
+
+def commands_after(output: str) -> dict[str, list[str]]:
+    """The arguments that az-train says to go on with, by what they do."""
+    lines = [line.split(": ", 1) for line in output.splitlines() if re.match(r"to [a-z ]+: az-", line)]
+    return {what: shlex.split(command) for what, command in lines}
+
+
+@pytest.mark.parametrize(
+    ("game", "folder"),
+    [("tic_tac_toe", "-dash"), ("tic_tac_toe", "random"), ("tic_tac_toe", "it's a run"), ("typed_heap:Heap", "run")],
+)
+def test_the_commands_that_a_run_ends_with_can_be_typed(
+    game: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    from sound_games import HEAP
+
+    (tmp_path / "typed_heap.py").write_text(HEAP)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    names = ("az-train", "az-replay", "az-export", "az-match", "az-play")
+    mains = {name: importlib.import_module(f"azpy.cli.{name[3:]}").main for name in names}
+    assert main([game, "--collect-only", *TINY, "--iterations", "1", f"--out={folder}"]) == 0
+    collected = commands_after(capsys.readouterr().out)
+    steps = ["to collect more", "to look at a game", "to get training arrays", "to train on these games"]
+    assert list(collected) == steps
+    trained: dict[str, list[str]] = {}
+    for command in collected.values():
+        assert mains[command[0]](command[1:]) == 0, command
+        trained = commands_after(capsys.readouterr().out) if command[0] == "az-train" else trained
+    steps = ["to play", "to train longer", "to look at a game", "to play a match", "to export the model"]
+    assert list(trained) == steps
+    trained["to play"] += ["--terminal"]
+    trained["to play a match"] += ["--games", "2"]
+    monkeypatch.setattr("builtins.input", lambda _: "quit")
+    for command in trained.values():
+        assert mains[command[0]](command[1:]) == 0, command
+    model = f"{folder}.onnx"
+    left = {path.name for path in tmp_path.iterdir()} - {"typed_heap.py", "__pycache__"}
+    assert left == {folder, f"{folder}.npz", model}
+    assert (tmp_path / model).read_bytes() == (tmp_path / folder / "checkpoints/000004/model.onnx").read_bytes()
+
+
+def test_only_a_run_that_is_the_same_once_more_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    collect = ["tic_tac_toe", *TINY, "--collect-only"]
+    for flags, is_same in (
+        (["--out", "a", "--iterations", "1"], False),
+        (["--out", "b", "--iterations", "1", "--deterministic"], True),
+        (["--out", "b", "--iterations", "1", "--deterministic", "--slots", "4"], True),
+        (["--out", "b", "--iterations", "2", "--deterministic", "--simulations", "4"], False),
+    ):
+        assert main([*collect, *flags]) == 0
+        assert ("the same run once more: " in capsys.readouterr().out) == is_same, flags
+
+
+def test_to_go_on_longer_is_longer_than_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for iterations in ("3", "1"):
+        assert main(["tic_tac_toe", *TINY, "--collect-only", "--out", "a", "--iterations", iterations]) == 0
+        assert "--iterations=6\n" in capsys.readouterr().out
+
+
+def test_a_run_of_five_minutes_is_twice_as_long_with_ten(capsys: pytest.CaptureFixture[str]) -> None:
+    _say_next(Settings("tic_tac_toe", minutes=5.0), Finished("runs/t", 9, 301.4), ())
+    assert "--minutes=10\n" in capsys.readouterr().out
+
+
+def test_a_run_says_first_how_to_play_if_it_has_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    for game, done, line in (
+        ("hex", Finished("runs/t", 3, 1.0), "to play: az-play runs/t"),
+        ("hex", Finished("my runs/t", 0, 1.0, has_model=True), "to play: az-play 'my runs/t'"),
+        ("heap:Heap", Finished("t", 3, 1.0), "to play: az-play t --game heap:Heap"),
+        ("hex", Finished("runs/t", 0, 1.0), "to train longer: az-train hex --out runs/t"),
+        ("hex", Finished("runs/t", 3, 1.0, collected=9), "to collect more: az-train hex --out runs/t"),
+    ):
+        _say_next(Settings(game), done, ())
+        said = capsys.readouterr().out.splitlines()
+        assert said[0] == line
+        assert any(one.startswith("to play a match: ") for one in said) == line.startswith("to play: ")
+
+
+def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list-games"]) == 0
+    shown = capsys.readouterr().out
+    for game in azpy.list_games():
+        assert re.search(rf"^{game}\b", shown, re.MULTILINE)
+    preset = "network 3x128, games_per_iteration 500, match_opening_plies 2"
+    assert f"pig(target=20)\n    preset: {preset}\n" in shown
+
+
+def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:
+    Display().show(Finished("runs/t", 0, 1.0))
+    said = "no model yet, as no iteration is done: give the run more time"
+    assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
+
+
+def test_a_run_may_have_a_model_before_its_first_iteration(capsys: pytest.CaptureFixture[str]) -> None:
+    Display().show(Finished("runs/t", 0, 1.0, has_model=True))
+    assert capsys.readouterr().out == "done: 0 iterations in 0:01, model in runs/t/checkpoints/000000/model.onnx\n"
+
+
+def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
+    assert settings_from(["pig:Mine"])[0] == combine({"game": "pig:Mine"})
+    assert settings_from(["\u00e9t\u00e9:\u00c9t\u00e9"])[1] == "runs/\u00e9t\u00e9-\u00c9t\u00e9"
+
+
+def test_no_space_for_what_it_prints_is_one_line() -> None:
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        command = [sys.executable, "-m", "azpy", "doctor", "--no-speed"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "az-doctor: no space left for what it prints: free some and run again\n"
+
+
+@pytest.mark.parametrize("name", ["", "nosuch"])
+def test_a_command_that_there_is_not_is_said(name: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "azpy", *name.split()], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")

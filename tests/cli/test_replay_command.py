@@ -1,0 +1,453 @@
+"""az-replay: a stored game is shown as it was played, and its searches repeat bit for bit or it says where not."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.cli.export import main as export
+from azpy.cli.match import main as match
+from azpy.cli.replay import main
+from azpy.cli.train import main as train
+from azpy.errors import ModelError
+from azpy.playing.replay_check import repeat_game
+from azpy.playing.selfplay import repeat
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
+from azpy.runs.storage import SealedGames
+from azpy.settings import Settings
+from azpy.training.collector import Collector
+from azpy.training.events import Saved
+from azpy.training.trainer import Trainer
+from models import make_model
+from sound_games import HEAP
+from training_runs import collect
+
+SMALL: dict[str, Any] = {"simulations": 16, "slots": 6, "eval_batch": 2, "games_per_iteration": 12, "opening_plies": 2}
+OUTCOME_BYTE = 4 + 4 + len("tic_tac_toe") + 8 + 8 + 3 + 4  # of a record's bytes
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which models are exchanged while games go on."""
+    path: Path = tmp_path_factory.mktemp("runs") / "trained"
+    # More games than may wait to be fetched: the newer models play too.
+    changes = {"network": "1x8", "iterations": 3, "games_per_iteration": 100, "simulations": 8, "final_match_games": 2}
+    settings = Settings("tic_tac_toe", **(SMALL | changes))
+    with Trainer(settings, path) as trainer:
+        for _ in trainer.run():
+            pass
+    return path
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("runs") / "collected"
+    return collect(path, "tic_tac_toe").path
+
+
+def games(path: Path) -> Iterator[azpy.GameRecord]:
+    run = StoredRun(path)
+    return (record for _, record in run.games(run.sealed_iterations()))
+
+
+def networks_of(record: azpy.GameRecord) -> set[int]:
+    return {int(network) for network in record.networks if network}
+
+
+def exchanged_at_once(record: azpy.GameRecord) -> bool:
+    """Whether the first search already had two networks."""
+    return bool(record.flags[np.flatnonzero(record.flags & 1)[0]] & 2)
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_game_whose_model_is_there_repeats_bit_for_bit(trained: Path) -> None:
+    run = StoredRun(trained)
+    assert run.checkpoints() == [1, 2, 3]
+    repeated, models = 0, set[str]()
+    for record in list(games(trained))[::6]:
+        if exchanged_at_once(record):
+            continue
+        comparison = repeat_game(run, record)
+        assert comparison.difference is None
+        assert comparison.whole == (len(networks_of(record)) < 2 and not (record.flags & 2).any())
+        assert comparison.plies > 0
+        repeated += 1
+        models.add(comparison.model)
+    assert repeated > 40
+    assert {"the untrained network", "the model of checkpoint 1", "the model of checkpoint 2"} == models
+
+
+REPEATED = ["tic_tac_toe", "connect_four(width=5,height=4)", "hex(size=4,swap=1)", "othello(size=4)", "pig", "dice_nim"]
+
+
+@pytest.mark.parametrize("game", [*REPEATED, "heap_game:Heap"])
+def test_games_of_every_kind_repeat_to_the_same_bytes(
+    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = collect(tmp_path / "run", game, games_per_iteration=5)
+    run = StoredRun(run.path, game)
+    for record in games(run.path):
+        assert repeat_game(run, record).difference is None
+        again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record)
+        assert again.to_bytes() == record.to_bytes()
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run folder whose game is a Python class; that module is not imported yet."""
+    (tmp_path / "heap_game.py").write_text(HEAP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    run = collect(Path("run"), "heap_game:Heap", games_per_iteration=2, deterministic=True)
+    with RunFolder("run", vars(run.settings)) as folder:
+        model = make_model(shape=("batch", 1, 1, 1), actions=2)
+        folder.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
+    monkeypatch.delitem(sys.modules, "heap_game")
+    return "run"
+
+
+READING = {
+    "az-replay": (main, ["run", "0"]),
+    "az-export": (export, ["run", "--jsonl", "x"]),
+    "az-match": (match, ["run", "random", "--games", "2", "--simulations", "2"]),
+}
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.usefixtures("stranger")
+def test_a_module_that_only_a_run_folder_names_is_not_imported(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, arguments = READING[command]
+    assert run(arguments) == 2
+    said = capsys.readouterr().err
+    doing = "the match" if command == "az-match" else "reading the run"
+    asked = f"{doing} would import module heap_game: give --game heap_game:Heap"
+    assert said.startswith(f"{command}: run's game is the Python class heap_game:Heap, and {asked}")
+    assert said.count("\n") == 1
+    assert "heap_game" not in sys.modules
+    assert run([*arguments, "--game", "heap_game:Heap"]) == 0
+    assert "heap_game" in sys.modules
+
+
+@pytest.mark.usefixtures("stranger")
+def test_another_game_than_that_of_the_run_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("az-replay", "az-export"):
+        run, arguments = READING[command]
+        assert run([*arguments, "--game", "other:Game"]) == 2
+        assert "run's game is 'heap_game:Heap', got 'other:Game': give the run's game" in capsys.readouterr().err
+    assert "heap_game" not in sys.modules
+
+
+@pytest.mark.usefixtures("stranger")
+def test_a_model_is_exported_without_an_import(capsys: pytest.CaptureFixture[str]) -> None:
+    assert export(["run", "--onnx", "x.onnx"]) == 0
+    assert "the model of checkpoint 1" in capsys.readouterr().out
+    assert "heap_game" not in sys.modules
+
+
+def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(make_model(weight=0.5))
+    old = azpy.OnnxEvaluator(model).network_id
+    (tmp_path / "old.onnx").write_bytes(model.read_bytes())
+    settings = Settings("tic_tac_toe", iterations=2, **(SMALL | {"games_per_iteration": 100}))
+    with Collector(settings, tmp_path / "run", model) as collector:
+        for event in collector.run():
+            if isinstance(event, Saved) and event.iteration == 1:
+                model.write_bytes(make_model(weight=1.5))
+    run = StoredRun(tmp_path / "run")
+    mixed = [record for record in games(run.path) if old in networks_of(record) and len(networks_of(record)) == 2]
+    assert mixed
+    for record in filter(exchanged_at_once, games(run.path)):
+        with pytest.raises(ModelError, match="exchanged during its first search"):
+            repeat_game(run, record)
+    for record in mixed:
+        first_new = next(ply for ply in range(len(record)) if record.networks[ply] not in (0, old))
+        comparison = repeat_game(run, record, tmp_path / "old.onnx")
+        assert (comparison.difference, comparison.whole, comparison.plies) == (None, False, first_new)
+
+
+def test_a_resigned_game_repeats_up_to_the_resignation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(make_model(shape=("batch", 2, 6, 7), actions=7, weight=1.0))
+    chosen = {"games_per_iteration": 40, "resign_below": -0.5, "resign_plies": 1, "resign_control": 0.5}
+    run = collect(tmp_path / "run", "connect_four", 1, model, **chosen)
+    resigned = [record for record in games(run.path) if record.resigned]
+    assert 0 < len(resigned) < 40
+    for record in games(run.path):
+        comparison = repeat_game(run, record, model)
+        assert (comparison.difference, comparison.whole, comparison.plies) == (None, True, len(record))
+    found = shown(capsys, run.path, str(resigned[0].game_id))
+    assert found["resigned"]
+    assert not found["ended_by_rules"]
+    assert main([str(run.path), str(resigned[0].game_id), "--check", "--model", str(model)]) == 0
+    assert " wins by resignation, as the rules say where a player resigns" in capsys.readouterr().out
+
+
+def test_a_difference_is_named_with_its_ply_and_field(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = Path(shutil.copytree(collected, tmp_path / "run"))
+    config = copy / "config.toml"
+    game = next(record.game_id for record in games(copy) if record.flags[0] & 1)
+    assert main([str(copy), str(game), "--check"]) == 0
+    assert "the same, bit for bit: " in capsys.readouterr().out
+    config.write_text(config.read_text().replace("simulations = 16", "simulations = 17"))
+    assert main([str(copy), str(game), "--check"]) == 1
+    assert "first difference: ply 0: visits were [" in capsys.readouterr().out
+    assert main([str(copy), str(game), "--check", "--json"]) == 1
+    check = json.loads(capsys.readouterr().out)["check"]
+    assert check["difference"].startswith("ply 0: visits were [")
+
+
+def test_a_difference_that_may_come_from_other_batches_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(make_model(weight=0.5))
+    run = collect(tmp_path / "run", "tic_tac_toe", 1, model)
+    record = next(games(run.path))
+    assert repeat_game(run, record, model).model == str(model)
+    monkeypatch.setattr("azpy.evaluators.protocol.CheckedEvaluator.row_exact", False)
+    assert repeat_game(run, record, model).model.endswith(", whose answers here depend on what else is in a batch")
+
+
+@pytest.mark.parametrize("field", ["priors", "root_values", "actions"])
+def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) -> None:
+    run = StoredRun(collected)
+    record = next(games(collected))
+    data = bytearray(record.to_bytes())
+    ply = int(np.flatnonzero(record.flags & 1)[0])
+    head, values = OUTCOME_BYTE + 4 + 8, len(data) - 4 * len(record)
+    place = {"priors": values - 4, "root_values": values + 4 * ply, "actions": head + 14 * ply}
+    data[place[field]] ^= 1
+    changed = azpy.GameRecord.from_bytes(bytes(data))
+    assert getattr(changed, field).tobytes() != getattr(record, field).tobytes()
+    assert (repeat_game(run, changed).difference or "").split()[2] == field
+
+
+def test_a_model_that_is_gone_is_said_in_one_line_and_can_be_given(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = StoredRun(run)
+    whole = [(record, networks_of(record)) for record in games(run)]
+    of_one = azpy.OnnxEvaluator(run / "checkpoints/000001/model.onnx").network_id
+    game = next(record.game_id for record, networks in whole if networks == {of_one} and not (record.flags & 2).any())
+    kept = Path(shutil.copy(run / "checkpoints/000001/model.onnx", tmp_path / "kept.onnx"))
+    shutil.rmtree(run / "checkpoints/000001")
+    assert main([str(run), str(game), "--check"]) == 2
+    said = capsys.readouterr().err
+    assert f"network {of_one:#018x}, is gone: {run} has checkpoints 2, 3;" in said
+    assert said.count("\n") == 1
+    assert main([str(run), str(game), "--check", "--model", str(kept)]) == 0
+    assert "the same, bit for bit" in capsys.readouterr().out
+    assert main([str(run), str(game), "--check", "--model", str(run / "checkpoints/000002/model.onnx")]) == 2
+    assert f"the game was played by {of_one:#018x}" in capsys.readouterr().err
+    assert stored.checkpoints() == [2, 3]
+
+
+def test_several_games_are_checked_and_those_that_cannot_be_are_named(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two, three = (record.game_id for record in list(games(run))[:3])
+    assert (two, three) == (one + 1, one + 2)
+    assert main([str(run), f"{one}-{two}", str(three), "--check", "--json"]) == 0
+    checked = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["game_id"] for each in checked] == [one, two, three]
+    assert all(each["check"]["difference"] is None for each in checked)
+    other = str(run / "checkpoints/000003/model.onnx")
+    assert main([str(run), f"{one}-{two}", "--check", "--model", other]) == 2
+    said = capsys.readouterr()
+    assert [line.partition(":")[0] for line in said.out.splitlines()] == [
+        f"game {number} cannot be checked" for number in (one, two)
+    ]
+    assert said.err == "az-replay: 2 of 2 games could not be checked\n"
+
+
+def test_a_game_is_shown_as_the_record_and_the_rules_have_it(
+    collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for record in games(collected):
+        found = shown(capsys, collected, str(record.game_id))
+        state = azpy.make_game("tic_tac_toe")
+        assert (found["iteration"], found["outcome"], len(found["plies"])) == (1, record.outcome, len(record))
+        assert found["rules"] == "the same outcome"
+        for ply, row in enumerate(found["plies"]):
+            own = slice(record.offsets[ply], record.offsets[ply + 1])
+            assert row["board"] == str(state)
+            assert row["name"] == state.action_name(record.actions[ply])
+            assert row["player"] == record.players[ply] == state.turn
+            assert row["searched"] == bool(record.flags[ply] & 1)
+            if row["searched"]:
+                assert row["root_value"] == record.root_values[ply]
+                assert [action["action"] for action in row["search"]] == state.legal_actions()
+                assert [action["visits"] for action in row["search"]] == record.visits[own].tolist()
+                assert [action["prior"] for action in row["search"]] == record.priors[own].tolist()
+            state.play(int(record.actions[ply]))
+        assert found["last_board"] == str(state)
+        assert (state.outcome(), state.result_text()) == (found["outcome"], found["result"])
+
+
+def test_the_text_shows_boards_thoughts_and_the_action_played(
+    collected: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = next(record for record in games(collected) if not record.flags[0] & 1)
+    assert main([str(collected), str(record.game_id)]) == 0
+    text = capsys.readouterr().out
+    assert "opening, not searched: played " in text
+    assert text.count("  played\n") == np.count_nonzero(record.flags & 1)
+    assert text.count(" to move:\n") == len(record)
+    assert "as the rules say" in text
+    legend = "prior: the network's policy; visits: of the search; target: the share that a network learns"
+    assert text.splitlines()[1] == legend
+    last = len(record) - 1
+    assert f"ply {last}, player {record.players[last]} to move:" in text
+
+
+@pytest.mark.parametrize(
+    ("terminal", "flags", "colored"), [(True, [], True), (False, [], False), (True, ["--json"], False)]
+)
+def test_boards_have_colors_in_a_terminal_and_nowhere_else(
+    terminal: bool,
+    flags: list[str],
+    colored: bool,
+    collected: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    record = next(games(collected))
+    assert main([str(collected), str(record.game_id), *flags]) == 0
+    text = capsys.readouterr().out
+    for part in text.split("the end:"):
+        assert ("\x1b[1;31mx\x1b[0m" in part) == colored
+        assert ("\x1b" in part or "\\u001b" in part) == colored
+
+
+def test_dice_are_shown_as_dice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = collect(tmp_path / "run", "dice_nim", games_per_iteration=2)
+    record = next(games(run.path))
+    assert main([str(run.path), str(record.game_id)]) == 0
+    text = capsys.readouterr().out
+    assert text.count(", dice:\n") == np.count_nonzero(record.players == -1) > 0
+    assert "rolled roll 1" in text or "rolled roll 2" in text
+
+
+def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run"
+    settings = Settings("tic_tac_toe", **SMALL)
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), games=3, simulations=16) as play:
+        records = list(play)
+    with RunFolder(path, vars(settings)) as folder:
+        for record in records:
+            folder.append(record)
+        with (path / "games/journal.bin").open("ab") as journal:
+            journal.write(b"\x99" * 7)  # a game that is being written
+        before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+        for record in records:
+            found = shown(capsys, path, str(record.game_id))
+            assert found["iteration"] is None
+            assert [row["action"] for row in found["plies"]] == record.actions.tolist()
+        assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(collected, tmp_path / "run"))
+    sealed = run / "games/000001.npz"
+    records = list(games(run))
+    lost = next(index for index, record in enumerate(records) if record.outcome == 1)
+    data = bytearray(records[lost].to_bytes())
+    data[OUTCOME_BYTE + 3] ^= 0x80  # the sign
+    records[lost] = azpy.GameRecord.from_bytes(bytes(data))
+    SealedGames(sealed.parent, {}).write(1, records)
+    game = str(records[lost].game_id)
+    assert main([str(run), game]) == 0
+    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out
+    assert main([str(run), game, "--check"]) == 2
+    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "ids", [np.array(["a", "b"]), np.zeros((2, 2), np.int64), np.array(5), np.array([0.5, 1.5])], ids=repr
+)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_game_ids_that_are_no_row_of_numbers_are_damage(
+    labelled: bool, ids: Any, collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sealed = Path(shutil.copytree(collected, tmp_path / "run")) / "games/000001.npz"
+    with np.load(sealed) as arrays:
+        kept = {name: arrays[name] for name in arrays.files if labelled or name != "label"}
+    np.savez_compressed(sealed, **(kept | {"game_id": ids}))
+    for command, arguments in ((main, ["0"]), (export, ["--jsonl", str(tmp_path / "x")])):
+        assert command([str(tmp_path / "run"), *arguments]) == 2
+        assert f"{sealed} is damaged (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name", ["config.toml", "games/000001.npz", "games/journal.bin", "checkpoints/000003/manifest.json"]
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
+    name: str, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    commands: list[tuple[Any, list[str]]] = [(main, [str(run), "0"]), (train, ["--out", str(run), "--iterations=4"])]
+    if name.startswith("checkpoints"):
+        commands[0] = (export, [str(run), "--onnx", str(run / "x.onnx")])
+    for command, arguments in commands:
+        assert command(arguments) == 2
+        said = capsys.readouterr().err
+        assert str(run) in said
+        assert "not a regular file" in said or "it has no config.toml" in said
+        assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
+        (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
+        (["run", "999"], "run has no game 999: it has "),
+        (["run", "first"], "expected the number of a game, or a range such as 20-29, got 'first'"),
+        (["run", "3-1"], "expected the number of a game, or a range such as 20-29, got '3-1'"),
+        (["run", "990-999999999999999999"], "run has no game 990: it has "),
+        (["run", "0", "--model", "x"], "--model goes with --check"),
+        (["broken", "0"], "broken/config.toml is no TOML file"),
+        (["cut", "0"], "games/000001.npz is damaged"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], text: str, collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "broken", "cut"):
+        shutil.copytree(collected, name)
+    Path("broken/config.toml").write_text("game = ")
+    Path("contradicts").mkdir()
+    Path("contradicts/config.toml").write_text('game = "pig"\nslots = 8\npipelines = 256\n')
+    os.truncate("cut/games/000001.npz", 200)
+    assert text in one_line(main, arguments, "az-replay: ")

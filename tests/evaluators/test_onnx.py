@@ -1,0 +1,352 @@
+"""OnnxEvaluator: what is loaded fits, answers, and is told apart; what does not is refused in one line."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+import azpy
+from azpy.errors import AzpyError, ModelError, RunError, SettingsError
+from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.signature import logits_of_priors
+from azpy.runs.folder import RunFolder
+from models import make_model, make_priors_model
+
+
+class Shape:
+    """Stands for a game: two planes of 3 x 3, nine actions."""
+
+    num_actions = 9
+    obs_shape = (2, 3, 3)
+
+
+def priors_of(model: bytes, states: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The model's own arithmetic, in numpy."""
+    weights = {item.name: numpy_helper.to_array(item) for item in onnx.load_from_string(model).graph.initializer}
+    flat = states.reshape(len(states), -1).astype(np.float64)
+    raw = flat @ weights["policy"]
+    shares = np.exp(raw - raw.max(axis=1, keepdims=True)) * weights["mask"]
+    return shares / shares.sum(axis=1, keepdims=True), np.tanh(flat @ weights["value"])[:, 0]
+
+
+def renormalised(priors: NDArray[np.float64], legal: Sequence[int]) -> NDArray[np.float64]:
+    """What search should make of priors over all actions."""
+    mass = [float(priors[action]) for action in legal]
+    return np.array([p / sum(mass) if sum(mass) > 0 else 1 / len(legal) for p in mass])
+
+
+def softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
+    weights = np.exp(logits.astype(np.float64) - logits.max())
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def test_answers_with_the_model_s_own_arithmetic(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make_model())
+    evaluator = OnnxEvaluator(path, game=Shape())
+    observations = np.random.default_rng(0).random((5, 2, 3, 3), dtype=np.float32)
+    logits, values = evaluator.evaluate_batch(observations)
+    weights = {item.name: numpy_helper.to_array(item) for item in onnx.load(path).graph.initializer}
+    flat = observations.reshape(5, -1)
+    np.testing.assert_allclose(logits, flat @ weights["policy"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(values, np.tanh(flat @ weights["value"])[:, 0], rtol=1e-5, atol=1e-6)
+    assert logits.dtype == values.dtype == np.float32
+    assert (evaluator.obs_shape, evaluator.num_actions) == ((2, 3, 3), 9)
+
+
+def test_observations_of_another_shape_are_refused() -> None:
+    evaluator = OnnxEvaluator(make_model())
+    for shape in ((4, 3, 3, 3), (4, 18), (2, 3, 3)):
+        with pytest.raises(ModelError, match=r"takes observations float32 \[B, 2, 3, 3\], got float32 \[") as caught:
+            evaluator.evaluate_batch(np.zeros(shape, np.float32))
+        assert str(list(shape)) in str(caught.value)
+
+
+def test_observations_of_another_dtype_are_refused() -> None:
+    evaluator = OnnxEvaluator(make_model())
+    for dtype in (np.float64, np.float16, np.uint8):
+        text = rf"takes observations float32 \[B, 2, 3, 3\], got {np.dtype(dtype)} \[4, 2, 3, 3\]"
+        with pytest.raises(ModelError, match=text):
+            evaluator.evaluate_batch(np.zeros((4, 2, 3, 3), dtype))
+    lists: Any = np.zeros((4, 2, 3, 3)).tolist()
+    with pytest.raises(ModelError, match="got list, which is no numpy array"):
+        evaluator.evaluate_batch(lists)
+
+
+def test_it_is_known_whether_a_row_depends_on_its_batch() -> None:
+    assert OnnxEvaluator(make_model()).row_exact
+    model = onnx.load_from_string(make_model())
+    # The sum over the batch, times almost nothing, is added to the logits.
+    model.graph.node[1].output[0] = "alone"
+    model.graph.initializer.append(numpy_helper.from_array(np.array([0], np.int64), "batch_axis"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(1e-5, np.float32), "little"))
+    model.graph.node.extend(
+        [
+            helper.make_node("ReduceSum", ["alone", "batch_axis"], ["sum"]),
+            helper.make_node("Mul", ["sum", "little"], ["small"]),
+            helper.make_node("Add", ["alone", "small"], ["logits"]),
+        ]
+    )
+    evaluator = OnnxEvaluator(bytes(model.SerializeToString()))
+    assert not evaluator.row_exact
+    assert not evaluator.fork().row_exact
+
+
+@pytest.mark.parametrize(("differs_from", "batch"), [(64, 64), (65, 200), (200, 200)])
+def test_a_row_that_is_rounded_otherwise_in_large_batches_is_noticed(
+    differs_from: int, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = OnnxEvaluator._evaluate
+
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
+        return logits, np.nextafter(values, np.float32(2)) if len(values) >= differs_from else values
+
+    monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
+    assert not OnnxEvaluator(make_model(), batch=batch).row_exact
+    assert OnnxEvaluator(make_model(), batch=differs_from - 1).row_exact
+
+
+def test_a_row_that_is_rounded_otherwise_far_behind_in_a_batch_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = OnnxEvaluator._evaluate
+
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
+        values[40:] = np.nextafter(values[40:], np.float32(2))
+        return logits, values
+
+    monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
+    assert not OnnxEvaluator(make_model()).row_exact
+
+
+def test_network_id_is_a_hash_of_the_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make_model())
+    same, other = OnnxEvaluator(path).network_id, OnnxEvaluator(make_model(weight=0.25)).network_id
+    assert same == OnnxEvaluator(make_model()).network_id == OnnxEvaluator(path).fork().network_id
+    assert same != other
+    assert 0 < same < 2**64
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_forks_answer_from_other_threads(fixed: bool) -> None:
+    evaluator = OnnxEvaluator(make_priors_model(batch=4) if fixed else make_model())
+    batches = [np.random.default_rng(seed).random((11, 2, 3, 3), dtype=np.float32) for seed in range(4)]
+    expected = [evaluator.evaluate_batch(batch)[0] for batch in batches]
+    wrong: list[int] = []
+
+    def work(index: int, fork: OnnxEvaluator) -> None:
+        same = [(fork.evaluate_batch(batches[index])[0] == expected[index]).all() for _ in range(100)]
+        wrong.append(same.count(False))
+
+    threads = [threading.Thread(target=work, args=(index, evaluator.fork())) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("model", "text"),
+    [
+        (make_model(actions=7), "9"),
+        (make_model(shape=("batch", 3, 3, 3)), "[3, 3, 3]"),
+        (make_model(names=("x", "logits", "values")), "['x']"),
+        (make_model(names=("observations", "p", "values")), "'p'"),
+        (make_model(dtype=TensorProto.DOUBLE), "tensor(double)"),
+        (make_priors_model(fixed_outputs=4), "batches of [None, 4, 4]"),
+        (make_priors_model(names=("States", "Priors", "v")), "['States'] to ['Priors', 'v']"),
+        (make_priors_model(per_row=2), "it gives 2 numbers as the value of a position, expected 1"),
+        (make_priors_model(per_row=7), "expected one value a row, or one a player"),
+        (make_priors_model(softmax=False), "sum to"),
+        (make_model(weight=float("nan")), "NaN"),
+        (make_model()[:-50], "no usable ONNX model"),
+        (b"", "no usable ONNX model"),
+        (b"\x00not a model", "no usable ONNX model"),
+    ],
+)
+def test_a_model_that_cannot_play_the_game_is_refused_in_one_line(model: bytes, text: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        OnnxEvaluator(model, game=Shape())
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_model_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"nowhere\.onnx cannot be read: No such file"):
+        OnnxEvaluator(tmp_path / "nowhere.onnx")
+    with pytest.raises(ModelError, match="cannot be read"):
+        OnnxEvaluator(tmp_path)
+    assert issubclass(ModelError, ValueError)
+    assert issubclass(ModelError, AzpyError)
+
+
+def run_of(path: Path, *iterations: int) -> Path:
+    """A run folder of tic_tac_toe; each iteration's model has that weight."""
+    with RunFolder(path, {"game": "tic_tac_toe"}) as folder:
+        for iteration in iterations:
+            model = make_model(shape=("batch", *TIC_TAC_TOE.obs_shape), weight=iteration)
+            folder.save_checkpoint(iteration, model={}, optimizer={}, state={}, onnx=model)
+    return path
+
+
+TIC_TAC_TOE = azpy.make_game("tic_tac_toe")
+
+
+def test_a_run_folder_stands_for_its_newest_checkpoint(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", 1, 12)
+    first, newest = (run / f"checkpoints/{iteration:06d}" for iteration in (1, 12))
+    evaluator = OnnxEvaluator(run, game="tic_tac_toe")
+    assert evaluator.network_id == OnnxEvaluator(newest).network_id == OnnxEvaluator(newest / "model.onnx").network_id
+    assert evaluator.network_id != OnnxEvaluator(first).network_id
+    assert repr(str(newest)) in repr(evaluator)
+    with pytest.raises(ModelError, match="does not fit the game"):
+        OnnxEvaluator(run, game="connect_four(width=5)")
+    with pytest.raises(SettingsError, match="unknown game"):
+        OnnxEvaluator(run, game="chequers")
+    (newest / "model.onnx").write_bytes(b"damaged")
+    with pytest.raises(ModelError, match=r"cannot be read: .*000012 is damaged: model\.onnx differs"):
+        OnnxEvaluator(run)
+    with pytest.raises(ModelError, match=r"cannot be read: .* has no checkpoint yet"):
+        OnnxEvaluator(run_of(tmp_path / "new"))
+
+
+def test_a_run_is_loaded_in_one_call(tmp_path: Path) -> None:
+    run = azpy.load_run(run_of(tmp_path / "run", 1, 12))
+    assert (run.path, run.iteration, run.settings.game) == (tmp_path / "run", 12, "tic_tac_toe")
+    assert run.start.to_text() == TIC_TAC_TOE.to_text()
+    assert run.evaluator is run.evaluator
+    assert run.evaluator.network_id == OnnxEvaluator(tmp_path / "run").network_id
+    assert azpy.Search(run.evaluator, simulations=10).run(run.start).visits.sum() == 10
+    with pytest.raises(RunError, match="is no run folder: it has no config"):
+        azpy.load_run(tmp_path)
+    with pytest.raises(RunError, match="has no checkpoint yet"):
+        azpy.load_run(run_of(tmp_path / "new")).iteration  # noqa: B018
+
+
+def test_loading_a_run_loads_onnx_runtime_when_its_evaluator_is_asked_for(tmp_path: Path) -> None:
+    script = (
+        "import sys, azpy\n"
+        f"run = azpy.load_run({str(run_of(tmp_path / 'run', 1))!r})\n"
+        "print(run.start.turn, run.iteration, 'onnxruntime' in sys.modules)\n"
+        "run.evaluator\n"
+        "print('onnxruntime' in sys.modules, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "0 1 False\nTrue False\n"
+
+
+@pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one", None, 3])
+def test_an_unknown_device_is_refused(device: Any) -> None:
+    with pytest.raises(SettingsError, match=r"^device must be cpu, .*, webgpu, azpy or auto, got "):
+        OnnxEvaluator(make_model(), device)
+
+
+@pytest.mark.parametrize("place", ["weights", "../weights", "/absolute"])
+def test_a_stranger_s_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    onnx.save(
+        onnx.load_from_string(make_model()),
+        "model.onnx",
+        save_as_external_data=True,
+        location="weights",
+        size_threshold=64,
+    )
+    model = onnx.load("model.onnx", load_external_data=False)
+    shutil.copy("weights", tmp_path / "weights")  # the bytes that the model asks for lie at each of these places
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = place.replace("/absolute", str(tmp_path / "weights"))
+    with pytest.raises(ModelError, match="keeps its weights in another file"):
+        OnnxEvaluator(model.SerializeToString(), game=Shape())
+
+
+def test_a_model_with_operators_of_its_own_is_refused() -> None:
+    model = onnx.load_from_string(make_model())
+    model.graph.node.append(helper.make_node("Evil", ["observations"], ["more"], domain="evil"))
+    model.opset_import.append(helper.make_opsetid("evil", 1))
+    with pytest.raises(ModelError, match="evil:Evil"):
+        OnnxEvaluator(model.SerializeToString(), game=Shape())
+
+
+# Models of other forms
+
+
+@pytest.mark.parametrize("flat_values", [False, True])
+@pytest.mark.parametrize("names", [("States", "Priors", "Values"), ("states", "PRIORS", "values"), ("x", "p", "v")])
+def test_a_model_with_priors_answers_with_the_logits_of_its_priors(
+    names: tuple[str, str, str], flat_values: bool
+) -> None:
+    model = make_priors_model(names=names, never=(2, 5), flat_values=flat_values)
+    if names == ("x", "p", "v"):
+        evaluator = OnnxEvaluator(model, game=Shape(), input="x", policy="p", value="v", policy_kind="priors")
+    else:
+        evaluator = OnnxEvaluator(model, game=Shape())
+    states = np.random.default_rng(0).random((5, 2, 3, 3), dtype=np.float32)
+    logits, values = evaluator.evaluate_batch(states)
+    priors, expected = priors_of(model, states)
+    assert logits.shape == (5, 9)
+    assert values.shape == (5,)
+    assert np.isfinite(logits).all()
+    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
+    for row in range(5):
+        for legal in ([0, 1, 3], [1, 2, 5, 8], list(range(9))):
+            np.testing.assert_allclose(softmax(logits[row, legal]), renormalised(priors[row], legal), atol=1e-6)
+        np.testing.assert_array_equal(softmax(logits[row, [2, 5]]), [0.5, 0.5])  # no mass at all
+
+
+def test_small_priors_keep_their_ratios_and_zero_stays_finite() -> None:
+    least = float(np.finfo(np.float32).tiny)
+    priors = np.array([[1 - 1e-7, 4e-20, 1e-20, 0, least, least / 8, 0, 0]], np.float32)
+    logits = logits_of_priors(priors, "a model")
+    assert logits.dtype == np.float32
+    assert np.isfinite(logits).all()
+    np.testing.assert_allclose(softmax(logits[0, [1, 2]]), [0.8, 0.2], rtol=1e-5)
+    assert softmax(logits[0, [0, 3]]).tolist()[1] < 1e-37
+    np.testing.assert_array_equal(softmax(logits[0, [3, 4, 5, 6, 7]]), [0.2] * 5)
+    assert np.isnan(logits_of_priors(np.array([[np.nan, 1]], np.float32), "a model")[0, 0])
+    with pytest.raises(ModelError, match=r'a model has a prior of -0\.25, .*policy_kind="logits"'):
+        logits_of_priors(np.array([[1.25, -0.25]], np.float32), "a model")
+
+
+def test_what_a_policy_holds_is_said_by_its_name_or_by_the_user() -> None:
+    assert OnnxEvaluator(make_model()).signature.kind == "logits"
+    assert OnnxEvaluator(make_priors_model()).signature.kind == "priors"
+    # The logarithms of priors are logits: said so, they are not touched.
+    raw = OnnxEvaluator(make_priors_model(), policy_kind="logits")
+    states = np.random.default_rng(0).random((3, 2, 3, 3), dtype=np.float32)
+    np.testing.assert_allclose(raw.evaluate_batch(states)[0], priors_of(make_priors_model(), states)[0], atol=1e-6)
+    with pytest.raises(SettingsError, match="policy_kind must say whether 'p' of model holds logits or priors"):
+        OnnxEvaluator(make_priors_model(names=("States", "p", "Values")), policy="p")
+    with pytest.raises(SettingsError, match="policy_kind must be logits or priors, got 'softmax'"):
+        OnnxEvaluator(make_priors_model(), policy_kind="softmax")
+    with pytest.raises(
+        ModelError, match=r"maps \['States'\] to \['Priors', 'Values'\], expected .* to \['q', 'values'\]"
+    ):
+        OnnxEvaluator(make_priors_model(), policy="q")
+
+
+@pytest.mark.parametrize("batch", [1, 4, 256])
+def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(batch: int) -> None:
+    model = make_priors_model(batch=batch)
+    evaluator = OnnxEvaluator(model, game=Shape())
+    assert evaluator.signature.batch == batch
+    assert evaluator.description == f"CPU, fp32, 1 thread a batch of {batch} rows"
+    for rows in (1, 3, 4, 5, 9, 300):
+        states = np.random.default_rng(rows).random((rows, 2, 3, 3), dtype=np.float32)
+        logits, values = evaluator.evaluate_batch(states)
+        priors, expected = priors_of(model, states)
+        np.testing.assert_allclose(np.exp(logits), priors, atol=1e-5)
+        np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,379 @@
+"""Worker processes: the same games and weights as without them, whatever dies, and nobody is left behind."""
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.devices import CPU, Device
+from azpy.errors import RunError, SettingsError
+from azpy.fleet import head as fleet_head
+from azpy.fleet.channels import pipe
+from azpy.fleet.channels.pipe import Pipes, settings_of_worker
+from azpy.fleet.fleet import Lineup
+from azpy.fleet.head import Head
+from azpy.games.names import make_game
+from azpy.runs.folder import RunFolder
+from azpy.runs.reader import StoredRun
+from azpy.settings import Settings
+from azpy.training.collector import Collector
+from azpy.training.events import Event, Finished, Noticed, Played
+from azpy.training.trainer import Trainer
+from models import make_model
+from starts import Starts, command
+
+PLAY = {"simulations": 8, "slots": 8, "eval_batch": 2, "games_per_iteration": 30, "opening_plies": 2}
+LEARN = {"network": "1x8", "iterations": 4, "batch_size": 16, "passes": 1.0, "match_every": 1000}
+SMALL: dict[str, Any] = PLAY | LEARN | {"resign_below": -0.8, "deterministic": True}
+SMALL["final_match_games"] = 2
+SOON = 120.0  # seconds that no step takes
+
+
+@pytest.fixture(autouse=True)
+def every_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event for every few games, so that tests see the middle of each iteration, however late this process comes."""
+    take = Head.take
+    monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
+    monkeypatch.setattr(
+        Head, "take", lambda self, most: take(self, min(most, 3) if isinstance(self._backend, Pipes) else most)
+    )
+
+
+def settings(**changes: Any) -> Settings:
+    return Settings(**({"game": "tic_tac_toe"} | SMALL | changes))
+
+
+def train(path: Path, look: Callable[[Head, Event], None] = lambda *_: None, **changes: Any) -> list[Event]:
+    """Trains; `look` sees each event when it comes."""
+    found = list[Event]()
+    with Trainer(settings(**changes), path) as trainer:
+        for event in trainer.run():
+            found.append(event)
+            if isinstance(trainer._games.fleet, Head):
+                look(trainer._games.fleet, event)
+    return found
+
+
+def hashes(events: list[Event]) -> tuple[str | None, str | None]:
+    assert isinstance(events[-1], Finished)
+    assert events[-1].games_hash
+    assert events[-1].weights_hash
+    return events[-1].games_hash, events[-1].weights_hash
+
+
+def notices(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Noticed)]
+
+
+def process_of(fleet: Head, index: int) -> subprocess.Popen[bytes]:
+    """The process of one of a head's workers on this machine."""
+    line = fleet.members[index].line
+    assert isinstance(line, pipe.Pipe)
+    return line.process
+
+
+def middle(event: Event, iteration: int) -> bool:
+    return isinstance(event, Played) and event.iteration == iteration and event.games < SMALL["games_per_iteration"]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str | None]:
+    """The hashes of the run that this process plays alone."""
+    path = tmp_path_factory.mktemp("straight")
+    found = hashes(train(path))
+    with RunFolder(path, {}) as run:
+        games = [game for iteration in run.sealed.iterations() for game in run.sealed.read(iteration)]
+    assert len({game.networks.max() for game in games}) == 4
+    return found
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_any_number_of_workers_gives_the_same_games_and_weights(
+    workers: int, straight: tuple[str, str], tmp_path: Path
+) -> None:
+    events = train(tmp_path, workers=workers)
+    assert hashes(events) == straight
+    assert notices(events) == []
+
+
+def test_a_worker_that_is_killed_in_every_iteration_changes_no_game(straight: tuple[str, str], tmp_path: Path) -> None:
+    killed = list[int]()
+
+    def kill(fleet: Head, event: Event) -> None:
+        if middle(event, len(killed) + 1):
+            process = process_of(fleet, len(killed) % 2)
+            process.kill()
+            killed.append(process.pid)
+
+    events = train(tmp_path, kill, workers=2)
+    assert hashes(events) == straight
+    assert len(killed) == 4
+    told = notices(events)
+    assert all("ended: killed by SIGKILL; its games are open again" in text for text in told)
+    assert 3 <= len(told) <= 4  # the other worker may have had the last iteration's games
+
+
+def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tmp_path: Path) -> None:
+    stopped = list[subprocess.Popen[bytes]]()
+
+    def stop(fleet: Head, event: Event) -> None:
+        if middle(event, 1) and not stopped:
+            stopped.append(process_of(fleet, 1))
+            stopped[0].send_signal(signal.SIGSTOP)
+        if middle(event, 4) and stopped[0].poll() is None:
+            stopped[0].send_signal(signal.SIGCONT)  # it sends what nobody needs any more
+
+    assert hashes(train(tmp_path, stop, workers=2)) == straight
+    assert stopped[0].poll() is not None
+
+
+def test_the_only_worker_is_replaced_once_its_lease_has_lapsed(
+    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead, stopped, take = [0.0], list[int](), Head.take
+
+    def clock() -> float:
+        return time.monotonic() + ahead[0]
+
+    def taken(self: Head, most: int) -> list[azpy.GameRecord]:
+        found = take(self, most)
+        if stopped and not found and len(self.workers) == 1:
+            ahead[0] += 4.0  # nothing more comes from it; the head counts a few seconds of each look
+        return found
+
+    def stop(fleet: Head, event: Event) -> None:
+        if middle(event, 2) and not stopped:
+            stopped.append(process_of(fleet, 0).pid)
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    monkeypatch.setattr(Head, "take", taken)
+    monkeypatch.setattr("azpy.training.loop.open_fleet", lambda run, start: Head(run, start, Pipes(run), clock))
+    events = train(tmp_path, stop, workers=1)
+    assert hashes(events) == straight
+    assert len(notices(events)) == 1
+    # It may have finished the iteration's games before it stopped.
+    assert re.search("worker 1 ended: it (finished no game|did not open its network) in", notices(events)[0])
+
+
+def test_a_run_goes_on_with_another_number_of_workers(straight: tuple[str, str], tmp_path: Path) -> None:
+    for workers in (2, 0, 1):
+        with Trainer(settings(workers=workers), tmp_path) as trainer:
+            for event in trainer.run():
+                if isinstance(event, Played) and event.games > 5 and workers < 2:
+                    break
+                if middle(event, 3):
+                    break
+    assert hashes(train(tmp_path)) == straight
+
+
+def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_path: Path) -> None:
+    arguments = command("tic_tac_toe", tmp_path / "run", 4)
+    arguments += ["--games-per-iteration", "60", "--workers", "2"]
+    for when in ("iteration 1", "iteration 2"):
+        end = starts.run(*arguments, kill_when=when)
+        assert end.code in (-9, 0)
+    starts.finish(*arguments)
+    alone = command("tic_tac_toe", tmp_path / "alone", 4)
+    starts.finish(*alone, "--games-per-iteration", "60")
+    found = []
+    for name in ("run", "alone"):
+        with RunFolder(tmp_path / name, {}) as run:
+            found.append((run.games_hash(), run.weights_hash(4)))
+    assert found[0] == found[1]
+
+
+def test_a_free_run_has_each_game_once_and_names_every_network(tmp_path: Path) -> None:
+    killed = list[int]()
+
+    def kill(fleet: Head, event: Event) -> None:
+        if middle(event, 2) and not killed:
+            killed.append(1)
+            process_of(fleet, 0).kill()
+
+    events = train(tmp_path, kill, workers=2, deterministic=False)
+    run = StoredRun(tmp_path)
+    games = list(run.games(run.sealed_iterations()))
+    assert len({game.game_id for _, game in games}) == len(games) == 4 * 30
+    assert len(notices(events)) == 1
+    networks = [azpy.OnnxEvaluator(run.model(iteration)).network_id for iteration in (2, 3, 4)]
+    seen = {int(network) for _, game in games for network in game.networks} - {0}
+    assert 2 <= len(seen) <= 4
+    assert networks[2] not in seen  # it came after the last game
+    rows = [row for row in RunFolder(tmp_path, {}).metrics() if row["kind"] == "iteration"]
+    assert all(row["evaluations"] > 0 for row in rows)
+
+
+def test_a_collection_is_the_same_with_workers(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    model.write_bytes(make_model(weight=0.5))
+    found = []
+    for workers, chosen in itertools.product((0, 2), (None, model)):
+        path = tmp_path / f"{workers} {chosen is None}"
+        with Collector(settings(iterations=2, workers=workers), path, chosen) as collector:
+            assert isinstance(list(collector.run())[-1], Finished)
+        with RunFolder(path, {}) as run:
+            found.append(run.games_hash())
+    assert found[:2] == found[2:]
+    assert found[0] != found[1]
+
+
+def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for code, text in (
+        ("import sys; sys.exit(3)", "the last one: exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "the last one: killed by SIGKILL"),
+        ("import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()", "the last one: a message of 875770417"),
+    ):
+        monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", code))
+        with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):
+            train(tmp_path, workers=2)
+
+
+def test_a_worker_that_never_answers_is_replaced_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
+    run = settings(workers=1)
+    fleet = Head(run, make_game("tic_tac_toe"), Pipes(run), clock=lambda: now)
+    fleet.ask([range(10)], [])
+    try:
+        for _ in range(2):  # a new lineup gives it no more time
+            fleet.play(Lineup([azpy.UniformEvaluator()]))
+            assert fleet.notices == []
+            for _ in range(40):
+                now += 4
+                assert fleet.take(1) == []
+        assert fleet.notices == ["worker 1 ended: it did not open its network in 300 seconds; its games are open again"]
+        assert fleet.table.num_open == 10  # it was given none
+        fleet.take(1)
+        assert [worker.name for worker in fleet.workers if worker.alive] == ["worker 2"]
+    finally:
+        fleet.close()
+
+
+def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "breaks.py").write_text(
+        "import os\nfrom sound_games import Nim\n\n\nclass Breaks(Nim):\n    def play(self, action):\n"
+        f"        if os.getpid() != {os.getpid()}:\n            raise ArithmeticError('on purpose')\n"
+        "        super().play(action)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    chosen = settings(game="breaks:Breaks", workers=1)
+    with pytest.raises(RunError, match=r"the last one: .*on purpose"), Collector(chosen, tmp_path / "run") as collector:
+        list(collector.run())
+
+
+def test_a_deterministic_run_refuses_a_worker_whose_network_answers_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
+    with pytest.raises(RunError, match="the last one: its network gives other bits than the network here"):
+        train(tmp_path, workers=1)
+
+
+# Those who end with the head
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):  # it has ended
+            continue
+        if parent == pid:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + SOON
+    while not what():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A collection with two workers that play, and their process ids."""
+    arguments = ["tic_tac_toe", "--collect-only", "--workers", "2", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "azpy", "train", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "self-play" in line or "iteration 1" in line:
+                break
+        workers = children(process.pid)
+        assert len(workers) == 2
+        yield process, workers
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL", "SIGHUP", "SIGUSR1"])
+def test_no_worker_outlives_its_head(head: tuple[subprocess.Popen[str], list[int]], name: str, tmp_path: Path) -> None:
+    process, workers = head
+    if signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
+        pytest.skip("ignored here, as under nohup")
+    if name not in ("SIGINT", "SIGKILL"):  # as SLURM and systemd do: workers stay until the head has their games
+        for worker in workers:
+            os.kill(worker, getattr(signal, name))
+            ignored = Path(f"/proc/{worker}/status").read_text().partition("SigIgn:")[2].split()[0]
+            assert int(ignored, 16) >> getattr(signal, name) - 1 & 1
+    process.send_signal(getattr(signal, name))
+    output, _ = process.communicate(timeout=SOON)
+    wait_until(lambda: not any(map(is_alive, workers)))
+    if name != "SIGKILL":
+        assert process.returncode == 128 + getattr(signal, name)
+        assert "ended: killed" not in output
+        assert "stopped; every finished game is saved" in output
+        assert "Traceback" not in output
+    with RunFolder(tmp_path / "run", {}) as run:  # it is whole, and nobody holds it
+        assert run.journal or run.sealed.iterations()
+
+
+# Settings
+
+
+def test_workers_share_what_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipe, "usable_cores", lambda: 8)
+    run = settings(slots=128, pipelines=8, workers=4, cache_positions=1000, deterministic=False)
+    mine = settings_of_worker(run, [CPU], 3)
+    assert (mine.slots, mine.pipelines, mine.threads, mine.cache_positions, mine.workers) == (32, 2, 1, 250, 0)
+    run = settings(slots=7, pipelines=2, workers=4, threads=8, deterministic=False)
+    mine = settings_of_worker(run, [Device("cuda", 0), Device("cuda", 1)], 3)
+    assert (mine.slots, mine.pipelines, mine.threads, mine.device) == (2, 1, 2, "cuda:1")
+    assert mine.search_options() == run.search_options()
+
+
+def test_workers_that_cannot_be_are_refused() -> None:
+    for changes, text in (
+        ({"workers": -1}, "workers must be at least 0"),
+        ({"workers": 2, "device": "tensorrt", "deterministic": False}, "workers play on the CPU or on CUDA"),
+    ):
+        with pytest.raises(SettingsError, match=text):
+            settings(**changes)

@@ -1,0 +1,685 @@
+"""Workers at a shared folder: the same games and weights as without them, and nothing in the folder is believed."""
+
+import contextlib
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_fleet import hashes, middle, settings, train
+from test_head import AtHead, games_of
+
+import azpy
+from azpy.errors import RunError
+from azpy.fleet.channels import files, folder, folder_worker
+from azpy.fleet.channels.files import (
+    MOST_SAID,
+    Files,
+    Pulse,
+    Sign,
+    new_name,
+    with_checksum,
+    without_checksum,
+)
+from azpy.fleet.channels.folder import Folder
+from azpy.fleet.channels.folder_worker import FolderWorker
+from azpy.fleet.fleet import Lineup
+from azpy.fleet.wire import as_object, pack, unpack
+from azpy.runs import storage
+from azpy.runs.reader import StoredRun
+from azpy.training.events import Event
+from azpy.training.trainer import Trainer
+
+KEY = "0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((folder, "_WAIT"), (folder, "_LOOK_AT_WORKERS"), (folder_worker, "_LOOK")):
+        monkeypatch.setattr(module, name, 0.02)
+    monkeypatch.setattr(files, "BEAT", 0.05)
+
+
+class Workers:
+    """Workers in threads of this process."""
+
+    def __init__(self, place: Path, count: int) -> None:
+        self.said, self.end = list[str](), threading.Event()
+        place.mkdir(exist_ok=True)
+        self._threads = [threading.Thread(target=self._work, args=(place,)) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self, place: Path) -> None:
+        layout = {"slots": 4, "pipelines": 1, "threads": 1}
+        try:
+            self.said.append(FolderWorker(str(place), None, layout, 60.0, lambda _: None, self.end.is_set).run())
+        except Exception as error:
+            self.said.append(str(error))
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end.set()
+        self.join()
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str | None]:
+    return hashes(train(tmp_path_factory.mktemp("straight")))
+
+
+def with_folder(tmp_path: Path, **changes: Any) -> list[Event]:
+    with Trainer(settings(workers=f"folder:{tmp_path / 'place'}", **changes), tmp_path / "run") as trainer:
+        return list(trainer.run())
+
+
+def test_workers_at_a_folder_give_the_same_games_and_weights(straight: tuple[str, str], tmp_path: Path) -> None:
+    with Workers(tmp_path / "place", 2) as workers:
+        assert hashes(with_folder(tmp_path)) == straight
+        workers.join()
+    assert workers.said == ["the run has ended"] * 2
+
+
+def test_workers_end_with_a_run_that_the_clock_cuts_in_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They waited ten minutes for the next az-train."""
+    monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda _, positions: positions == 0)
+    monkeypatch.setattr("azpy.training.budget.Budget.is_over", lambda _, iteration: iteration > 0)
+    with Workers(tmp_path / "place", 1) as workers:
+        with_folder(tmp_path, iterations=None, minutes=1, deterministic=False)
+        workers.join()
+    assert workers.said == ["the run has ended"]
+    assert StoredRun(tmp_path / "run").checkpoints()
+
+
+def rubbish(path: Path) -> Iterator[Path]:
+    """Things in the place of a file that do harm to a careless reader."""
+    path.mkdir()
+    os.mkfifo(path / "pipe")
+    (path / "link").symlink_to("/dev/zero")
+    (path / "folder" / "in it").mkdir(parents=True)
+    (path / "folder" / "file").touch()
+    (path / "empty").touch()
+    (path / "text").write_text("no result")
+    with (path / "sparse").open("wb") as file:
+        file.truncate(10 << 30)
+    yield from list(path.iterdir())
+
+
+def test_rubbish_in_the_place_of_messages_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    Files(place, make=False)
+    for number, entry in enumerate(rubbish(tmp_path / "first")):
+        entry.rename(place / "from" / f"{KEY}-{number:08d}")
+    for number, entry in enumerate(rubbish(tmp_path / "second")):
+        entry.rename(place / "workers" / f"{number:016x}")
+    with Workers(place, 1):
+        assert hashes(with_folder(tmp_path)) == straight
+    assert not list((place / "from").glob(f"{KEY}*"))
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_head_that_stops_in_the_middle_is_followed_by_another(
+    deterministic: bool, straight: tuple[str, str], tmp_path: Path
+) -> None:
+    chosen: dict[str, Any] = {"deterministic": deterministic}
+    with Workers(tmp_path / "place", 2) as workers:
+        for iteration in (1, 3):
+            with Trainer(settings(workers=f"folder:{tmp_path / 'place'}", **chosen), tmp_path / "run") as trainer:
+                next(event for event in trainer.run() if middle(event, iteration))
+        events = with_folder(tmp_path, **chosen)
+        workers.join()
+    assert workers.said == ["the run has ended"] * 2
+    if deterministic:
+        assert hashes(events) == straight
+    run = StoredRun(tmp_path / "run")
+    games = [game.game_id for _, game in run.games(run.sealed_iterations())]
+    assert len(set(games)) == len(games) == 4 * 30
+
+
+def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> None:
+    """Ids below the highest known one were never asked for again, and their games were deleted."""
+    chosen: dict[str, Any] = {"deterministic": False, "games_per_iteration": 4}
+    with Trainer(settings(**chosen, iterations=1), tmp_path / "run") as trainer:
+        list(trainer.run())
+    run = StoredRun(tmp_path / "run")
+    known = {game.game_id for _, game in run.games(run.sealed_iterations())}
+    missing = min(set(range(40)) - known)
+    (left,) = games_of(games=1, first_game=missing)
+    head = AtFolder(tmp_path / "other", deterministic=False, games_per_iteration=4)
+    place = Files(tmp_path / "place", make=True)
+    place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, storage.frame(left))))
+    with Workers(tmp_path / "place", 1):
+        with_folder(tmp_path, **chosen, iterations=3)
+    found = {game.game_id: game.to_bytes() for _, game in run.games([2, 3])}
+    assert found[missing] == left.to_bytes()
+    head.head.close()
+
+
+class AtFolder(AtHead):
+    """A head at a folder, whose workers are this test, on a clock that moves while the head waits; or on a real one."""
+
+    def __init__(self, path: Path, *, real: bool = False, **changes: Any) -> None:
+        run, self.now = settings(workers=f"folder:{path}", **changes), 1000.0
+        clock = time.monotonic if real else lambda: self.now
+        self.folder = Folder(run, str(path), clock, time.sleep if real else self._sleep)
+        super().__init__(run, self.folder, clock)
+        self._sent = dict[str, int]()
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def comes(self, key: str = KEY, beat: int = 0, **facts: Any) -> list[int]:
+        """A worker gives a sign of life."""
+        said = {"epoch": self.folder._epoch, "beat": beat, "host": "h"}
+        self.folder.files.write("workers", key, json.dumps(said | facts).encode())
+        self.now += 1.0
+        return self.take()
+
+    def send(self, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
+        """A worker sends a message; returns the games that the head gives to its caller."""
+        return self.sent(with_checksum(pack(self.facts | facts, storage.frame(*games) if games else b"")), key)
+
+    def sent(self, data: bytes, key: str = KEY) -> list[int]:
+        number = self._sent[key] = self._sent.get(key, -1) + 1
+        self.folder.files.write("from", f"{key}-{number:08d}", data)
+        return self.take()
+
+    def take(self, most: int = 100) -> list[int]:
+        self.now += 0.1
+        return super().take(most)
+
+    def passes(self, seconds: float) -> None:
+        """So much time, in which the head looks."""
+        for _ in range(int(seconds / 4)):
+            self.now += 3.9
+            self.take()
+
+    def told(self, key: str = KEY) -> list[dict[str, Any]]:
+        """What the head has said to a worker."""
+        names = [name for name in self.folder.files.names("to") if name.startswith(key)]
+        return [unpack(without_checksum(self.folder.files.read("to", name, MOST_SAID)), MOST_SAID)[0] for name in names]
+
+
+def test_a_message_counts_once_and_stays_until_it_is_written_down(tmp_path: Path) -> None:
+    at, games = AtFolder(tmp_path), games_of()
+    at.comes()
+    at.send([])
+    assert [message["do"] for message in at.told()] == ["begin", "play", "games"]
+    assert at.send(games[:2]) == [0, 1]
+    assert (tmp_path / "from" / f"{KEY}-00000001").exists()
+    assert at.send(games[:2]) == []  # once more
+    assert not (tmp_path / "from" / f"{KEY}-00000001").exists()
+    assert at.send(games[2:], key="f" * 16) == [2, 3]  # of a worker that this head does not know
+    assert at.head.notices == []
+    at.head.close()
+
+
+def test_a_head_that_dies_before_it_wrote_games_down_leaves_them_to_the_next_one(tmp_path: Path) -> None:
+    first, games = AtFolder(tmp_path), games_of()
+    first.comes()
+    first.send([])
+    assert first.send(games[:2]) == [0, 1]
+    assert first.folder._sign is not None
+    first.folder._sign._ended.set()  # no word more of it
+    second = AtFolder(tmp_path)
+    assert second.take() == [0, 1]
+    assert [game.game_id for game in second.head.finish()] == [0, 1]  # an interrupt came before they were written down
+    second.head.close()
+    assert len(list((tmp_path / "from").iterdir())) == 1
+    third = AtFolder(tmp_path)
+    assert third.take() == [0, 1]
+    third.head.close()  # the run has ended, and has them
+    assert not list((tmp_path / "from").iterdir())
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:]])
+def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Path) -> None:
+    at, games = AtFolder(tmp_path), games_of()
+    at.comes()
+    at.send([])
+    assert at.head.table.num_open == 0
+    assert at.sent(damage(with_checksum(pack(at.facts, storage.frame(*games))))) == []
+    assert "a message of it is damaged: its checksum is wrong" in at.head.notices[0]
+    assert at.head.table.num_open == 10
+    assert "is damaged" in at.told()[-1]["error"]
+    assert at.sent(with_checksum(pack(at.facts, storage.frame(*games)))) == []  # nothing more of it counts
+    at.head.close()
+
+
+def test_workers_of_a_free_run_hold_one_iteration_together(tmp_path: Path) -> None:
+    """Two workers were leased ten iterations of 60 games, all searched by one network."""
+    at = AtFolder(tmp_path, deterministic=False, games_per_iteration=60)
+    at.head.ask([range(10, 10**6)], [])
+    for number in range(2):
+        at.comes(f"{number:016x}")
+        at.send([], f"{number:016x}", slots=128)
+    assert at.head.table.held("worker 1") <= 60
+    for _ in range(5):
+        at.head._give_out()
+    first, second = (at.head.table.held(f"worker {number}") for number in (1, 2))
+    assert (first, second) == (60, 30)  # the first one was alone
+    at.send(games_of(), "0" * 16, slots=128)
+    for _ in range(5):
+        at.take()
+    assert (at.head.table.held("worker 1"), at.head.table.held("worker 2")) == (56, 30)  # until it has its part
+    at.head.close()
+
+
+def test_games_that_have_arrived_count_towards_the_iteration(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path, deterministic=False, games_per_iteration=6, slots=64)
+    at.head.ask([range(10, 10**6)], [])
+    at.comes()
+    at.send([])
+    assert at.head.table.held("worker 1") == 6
+    at.folder.files.put("from", f"{KEY}-00000001", at.facts, storage.frame(*games_of()))
+    at.now += 1.0
+    at.head._exchange(0.0)
+    at.head._give_out()
+    assert at.head.table.held("worker 1") == 2
+    at.head.close()
+
+
+def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path, deterministic=False)
+    at.head.ask([range(10, 10**6)], [])
+    at.comes()
+    at.send([])
+    assert at.send(games_of(games=1, first_game=5000)) == []
+    assert "game 5000 was not given to any worker" in at.head.notices[0]
+    assert at.send(games_of()) == []
+    assert at.take() == []
+    assert not list((tmp_path / "from").iterdir())
+    at.head.close()
+
+
+def test_one_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, read, errors = AtFolder(tmp_path), Files.read, [OSError(116, "Stale file handle")] * 3
+
+    def stale(self: Files, part: str, name: str, most: int) -> bytes:
+        if part == "from" and errors:
+            raise errors.pop()
+        return read(self, part, name, most)
+
+    at.comes()
+    at.send([])
+    monkeypatch.setattr(Files, "read", stale)
+    assert at.send(games_of()) == []
+    assert [at.take() for _ in range(3)] == [[], [], [0, 1, 2, 3]]
+    assert at.head.notices == [f"{tmp_path} cannot be used, trying again: Stale file handle"]
+    at.head.close()
+
+
+def test_a_message_that_cannot_be_deleted_at_once_is_deleted_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = AtFolder(tmp_path)
+    at.comes()
+    at.send([])
+    assert at.send(games_of()) == [0, 1, 2, 3]
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "delete", lambda *_: None)
+        assert at.take() == []
+    assert list((tmp_path / "from").iterdir())
+    assert at.take() == at.take() == []
+    assert not list((tmp_path / "from").iterdir())
+    at.head.close()
+
+
+def test_a_message_that_contradicts_a_game_ends_one_start_alone(tmp_path: Path) -> None:
+    (game,) = games_of(games=1)
+    for number in range(2):
+        at = AtFolder(tmp_path)
+        at.head.ask([range(20, 30)], games_of(games=1, simulations=2))
+        if number == 0:
+            with pytest.raises(RunError, match="game 0 came twice with different bytes"):
+                at.send([game], key="f" * 16)
+        else:
+            assert at.take() == []
+        at.head.close()
+
+
+def test_what_may_not_be_read_is_damaged_and_the_others_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at, read = AtFolder(tmp_path), Files.read
+
+    def refused(self: Files, part: str, name: str, most: int) -> bytes:
+        if part == "from" and name.startswith(KEY):
+            raise PermissionError(13, "Permission denied")
+        return read(self, part, name, most)
+
+    monkeypatch.setattr(Files, "read", refused)
+    assert at.sent(b"x") == []
+    assert at.send(games_of(), key="f" * 16) == [0, 1, 2, 3]
+    at.head.close()
+
+
+def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path)
+    at.comes()
+    at.send([])
+    assert at.head.table.held("worker 1") == 10
+    at.passes(116.0)
+    at.comes(beat=1)
+    at.passes(116.0)
+    at.now += 1000.0  # nobody looks
+    assert at.head.table.held("worker 1") == 10
+    at.passes(16.0)
+    assert at.head.table.held("worker 1") == 0
+    assert at.head.notices == ["worker 1 on h ended: it gave no sign of life for 120 seconds; its games are open again"]
+    assert at.told()[-1] == {"do": "stop"}
+    assert at.comes(beat=2) == []  # it wakes up, and is gone
+    assert [worker.name for worker in at.head.members] == []
+    assert at.send(games_of()) == [0, 1, 2, 3]  # what it has counts still
+    at.head.close()
+
+
+def test_a_silent_worker_is_found_while_the_head_does_other_things(tmp_path: Path) -> None:
+    """With short iterations the two minutes never came: only play counted."""
+    at, other = AtFolder(tmp_path), "f" * 16
+    at.comes()
+    at.comes(other)
+    assert at.folder._sign is not None
+    at.folder._sign._ended.set()  # this test is its thread
+    for beat in range(1, 31):  # the head fits its network
+        at.now += 4.5
+        said = {"epoch": at.folder._epoch, "beat": beat, "host": "h"}
+        at.folder.files.write("workers", other, json.dumps(said).encode())
+        assert at.folder._goes_on()
+    assert [worker.name for worker in at.head.members] == ["worker 1", "worker 2"]
+    at.take()
+    assert [(worker.name, worker.alive, worker.silent > 120) for worker in at.head.workers] == [
+        ("worker 1", False, True),
+        ("worker 2", True, False),
+    ]
+    at.head.close()
+
+
+@pytest.mark.parametrize(("delivers", "how"), [(4, "failed"), (4, "damaged"), (0, "failed"), (4, "told")])
+def test_only_workers_that_delivered_a_game_and_fail_end_a_run(delivers: int, how: str, tmp_path: Path) -> None:
+    """A game that failed on each worker left az-train waiting for ever. Workers that are told to end do not count."""
+    at, games, keys = AtFolder(tmp_path), games_of(), [f"{number:016x}" for number in range(4)]
+    for number, key in enumerate(keys):
+        at.comes(key)
+        at.send([], key)
+        at.send(games[number : number + 1] if number < delivers else [], key)
+    ends = how != "told" and delivers > 0
+    with pytest.raises(RunError, match="3 workers ended") if ends else contextlib.nullcontext():
+        for key in keys:
+            if how == "damaged":
+                at.sent(b"damage", key)
+            else:
+                at.comes(key, ended="ZeroDivisionError: it broke", failed=how == "failed")
+    if how == "failed":
+        assert "worker 1 on h ended: ZeroDivisionError: it broke; its games are open again" in at.head.notices
+    at.head.close()
+
+
+def test_no_made_up_worker_of_a_folder_ends_the_run(tmp_path: Path) -> None:
+    """Three of them did, so anybody who can write in the folder could."""
+    at, games = AtFolder(tmp_path), games_of()
+    for number in range(8):
+        key = f"{number:016x}"
+        at.comes(key)
+        at.send([], key)
+        at.send(games[:1], key)  # only the first one counts
+        if number % 2:
+            at.comes(key, ended="it broke", failed=True)
+        else:
+            (tmp_path / "from" / f"{key}-00000002").mkdir()
+            at.take()
+    assert [text.partition(": ")[2] for text in at.head.notices] == [
+        f"a message of it is damaged: from/{number:016x}-00000002 is not a regular file; its games are open again"
+        if number % 2 == 0
+        else "it broke; its games are open again"
+        for number in range(8)
+    ]
+    assert at.head.table.num_open == 9
+    at.head.close()
+
+
+def test_a_head_puts_back_what_others_take_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing part, or a folder in the place of a file, ended the run after ten minutes."""
+    monkeypatch.setattr(files, "BEAT", 1e6)  # this test alone writes meanwhile
+    at, model = AtFolder(tmp_path / "place"), b"network"
+    place, name = tmp_path / "place", hashlib.sha256(model).hexdigest()
+    at.comes()
+    at.send([])
+    for part in ("from", "to", "workers", "networks"):
+        for make in (Path.mkdir, Path.touch, lambda path: path.symlink_to(tmp_path)):
+            (place / part).rename(tmp_path / f"gone-{at.now}")
+            make(place / part)
+            if make is Path.mkdir:
+                (place / part).rmdir()
+            at.head.pause()
+            at.head.play(Lineup([azpy.UniformEvaluator()], model))
+            at.now += 2.0
+            at.take()
+            assert storage.is_folder(place / part)
+            model += b"."
+    for file in ("head", ".tmp-head", f"to/{KEY}-{at.head.members[0].line._sent:08d}"):  # type: ignore[attr-defined]
+        with contextlib.suppress(FileNotFoundError):
+            (place / file).unlink()
+        (place / file / "in it").mkdir(parents=True)
+    at.head.play(Lineup([azpy.UniformEvaluator()], b"network"))
+    assert at.folder.files.said("", "head")["lineup"]["network"] == name
+    assert at.told()[-1]["network"] == name
+    network = place / "networks" / name
+    spoilt: tuple[Callable[[Path], object], ...] = (
+        lambda path: None,
+        Path.mkdir,
+        lambda path: path.symlink_to(place / "head"),
+        lambda path: path.write_bytes(b"networ"),
+        lambda path: path.write_bytes(b"networks"),
+    )
+    for number, make in enumerate(spoilt):
+        network.unlink()
+        make(network)
+        at.comes(f"{number:016x}")
+        assert not network.is_symlink()
+        assert network.read_bytes() == b"network"
+    before = network.stat().st_ino
+    at.comes("f" * 16)
+    assert network.stat().st_ino == before  # it is written once for many workers
+    assert not any("ended" in notice for notice in at.head.notices)
+    at.head.close()
+
+
+def test_an_empty_mount_point_is_not_made_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head made its parts in there, and waited for ever for workers that see another folder."""
+    monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
+    monkeypatch.setattr(files, "BEAT", 1e6)  # this test alone writes meanwhile
+    at, away = AtFolder(tmp_path / "place"), tmp_path / "away"
+    at.comes()
+    (tmp_path / "place").rename(away)
+    (tmp_path / "place").mkdir()
+    at.folder.files.write("", "head", b"{}")  # as the thread of the head's sign does
+    at.passes(590.0)
+    (tmp_path / "place").rename(tmp_path / "mount point")
+    away.rename(tmp_path / "place")  # it may come back
+    assert at.send(games_of()) == [0, 1, 2, 3]
+    (tmp_path / "place").rename(away)
+    (tmp_path / "mount point").rename(tmp_path / "place")
+    with pytest.raises(RunError, match="cannot be used: No such file or directory"):
+        at.passes(620.0)
+    assert sorted(path.name for path in (tmp_path / "place").iterdir()) == ["head"]
+    at.head.close()
+
+
+def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
+    first, second = AtFolder(tmp_path), AtFolder(tmp_path)
+    assert first.folder._sign is not None
+    first.folder._sign._write()
+    with pytest.raises(RunError, match="another az-train has taken over"):
+        first.take()
+    second.take()
+    first.head.close()
+    second.head.close()
+
+
+def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, write = AtFolder(tmp_path), Files.write
+    monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    at.comes()
+    at.send([])
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "write", full)
+        at.head.pause()
+        for _ in range(5):
+            at.take()
+        assert at.head.notices == [f"{tmp_path} cannot be used, trying again: No space left on device"]
+        at.now += 700.0
+        with pytest.raises(RunError, match="cannot be used: No space left"):
+            at.take()
+    assert Files.write is write
+    at.take()
+    assert at.told()[-1] == {"do": "pause"}  # it was kept
+    at.head.close()
+
+
+def test_a_folder_that_cannot_be_listed_is_one_error_and_the_next_start_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error was lost in an AttributeError of `close`."""
+    names = Files.names
+
+    def failing(self: Files, part: str) -> list[str]:
+        if part == "networks":
+            raise OSError(5, "Input/output error")
+        return names(self, part)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "names", failing)
+        with (
+            pytest.raises(RunError, match=f"{tmp_path / 'place'} cannot be used: Input/output error"),
+            Trainer(settings(workers=f"folder:{tmp_path / 'place'}", iterations=1), tmp_path / "run") as trainer,
+        ):
+            list(trainer.run())
+    with Workers(tmp_path / "place", 1):
+        with_folder(tmp_path, iterations=1)
+
+
+def test_a_head_begins_with_messages_of_its_own(tmp_path: Path) -> None:
+    place = Files(tmp_path, make=True)
+    place.write("to", f"{KEY}-00000001", b"{}")
+    place.write("workers", KEY, b"{}")
+    place.write("networks", "0" * 64, b"half of one")
+    at = AtFolder(tmp_path)
+    assert [place.names(part) for part in ("to", "workers", "networks")] == [[], [], []]
+    at.head.close()
+
+
+def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path)
+    at.comes()
+    for number in range(4):
+        model = bytes([number])
+        at.head.play(Lineup([azpy.UniformEvaluator()], model))
+        at.take()
+        assert hashlib.sha256(model).hexdigest() in at.folder.files.names("networks")
+    assert len(at.folder.files.names("networks")) == 2  # some workers may still open the one before
+    at.head.close()
+
+
+# Files
+
+
+def test_what_is_no_file_is_not_read_and_left_open(tmp_path: Path) -> None:
+    """A folder in the place of a sign of life stayed open at each look, until no file could be opened."""
+    place = Files(tmp_path / "place", make=True)
+    entries = [*rubbish(tmp_path / "rubbish")]
+    spare = os.dup(0)
+    os.close(spare)
+    for entry in entries:
+        entry.rename(tmp_path / "place" / entry.name)
+        with contextlib.suppress(ValueError):
+            place.said("", entry.name)
+        with pytest.raises(ValueError, match=r"not a regular file|has more than|Expecting"):
+            place.said("", entry.name)
+    assert os.dup(0) == spare
+    os.close(spare)
+
+
+LOCKED = """
+import os, sys
+from azpy.fleet.channels.files import Files
+
+os.chdir(sys.argv[1])
+place = Files(".", make=False)
+for part in ("from", "to"):
+    os.rmdir(part)
+    os.mkdir(part, 0o700)
+open("to/kept", "w").close()
+for part in ("from", "to"):
+    os.chmod(part, 0)
+if os.geteuid() == 0:  # who may do all
+    os.chown(".", 65534, 65534)
+    os.setuid(65534)
+place.make_parts(again=True)
+print(place.names("from"))
+try:
+    place.names("to")
+except PermissionError:
+    print("locked")
+"""
+
+
+def test_an_empty_part_that_may_not_be_used_is_made_again(tmp_path: Path) -> None:
+    """One that holds something is left as it is: it may hold games."""
+    done = subprocess.run([sys.executable, "-c", LOCKED, tmp_path], capture_output=True, text=True, check=False)
+    (tmp_path / "to").chmod(0o700)
+    assert (done.stdout, done.stderr) == ("[]\nlocked\n", "")
+    assert (tmp_path / "to/kept").exists()
+
+
+def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
+    whole = with_checksum(b"data")
+    assert without_checksum(whole) == b"data"
+    for data in (whole[:-1], b"", whole[:20] + b"x" + whole[21:]):
+        with pytest.raises(ValueError, match="its checksum is wrong"):
+            without_checksum(data)
+    now = [0.0]
+    pulse = Pulse(lambda: now[0])
+    for count, when, silent in ((1, 5.0, 0.0), (1, 7.0, 2.0), (2, 8.0, 0.0)):
+        now[0] = when
+        pulse.note(count)
+        assert pulse.silent == silent
+    assert new_name() != new_name()
+    for text in (b"[]", b"{", b"[" * 10**5):
+        with pytest.raises(ValueError, match=r"it is |Expecting"):
+            as_object(text)
+
+
+def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A count that came first saw the sign of the head before, and ended the new one."""
+
+    class AtOnce(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            super().join()
+
+    monkeypatch.setattr("azpy.fleet.channels.files.threading.Thread", AtOnce)
+    monkeypatch.setattr(files, "BEAT", 0.0)
+    place = Files(tmp_path, make=True)
+    sign = Sign(place, "", "head", lambda: False)
+    sign.say(epoch="new")
+    assert place.said("", "head")["epoch"] == "new"

@@ -1,0 +1,490 @@
+"""The head of a fleet and what workers say to it: nothing is believed, and each game counts once."""
+
+import math
+import queue
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_fleet import settings
+
+import azpy
+from azpy.errors import RunError
+from azpy.fleet import worker
+from azpy.fleet.channels import Backend, Channel, Message
+from azpy.fleet.examine import Examiner, RefusedError
+from azpy.fleet.fleet import Lineup, digest_of_lineup, digest_of_run
+from azpy.fleet.head import Head
+from azpy.fleet.table import ENDLESS
+from azpy.fleet.wire import Unpacker, pack
+from azpy.fleet.worker import Worker
+from azpy.games.names import make_game
+from azpy.runs import storage
+from azpy.settings import Settings
+from models import make_model
+
+
+def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
+    with azpy.SelfPlay(game, azpy.UniformEvaluator(), slots=2, simulations=2, games=3, **options) as play:
+        return list(play)
+
+
+def test_only_games_of_the_run_are_believed() -> None:
+    examiner = Examiner(settings(), make_game("tic_tac_toe"))
+    examiner.play(Lineup([azpy.UniformEvaluator()]))
+    right = frames_of("tic_tac_toe")
+    frame = storage.frame(*right)
+    assert [game.to_bytes() for game in examiner.games_in(frame)] == [game.to_bytes() for game in right]
+    for game in right:
+        examiner.look_at(game)
+    for at in range(0, len(frame), 7):
+        with pytest.raises(RefusedError, match="cannot be read"):
+            examiner.games_in(frame[:at] + bytes([frame[at] ^ 4]) + frame[at + 1 :])
+        with pytest.raises(RefusedError, match="cannot be read"):
+            examiner.games_in(frame[:at])
+    for wrong, text in (
+        (frames_of("tic_tac_toe", seed=1)[0], "is of seed 1, expected 0"),
+        (frames_of("connect_four")[0], r"is of game 'connect_four.*', expected 'tic_tac_toe"),
+    ):
+        with pytest.raises(RefusedError, match=text):
+            examiner.look_at(wrong)
+
+
+def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_path: Path) -> None:
+    model = azpy.OnnxEvaluator(make_model(weight=0.5))
+    start = make_game("tic_tac_toe")
+    with azpy.SelfPlay(start, model, slots=2, simulations=2, games=1) as play:
+        record = next(play)
+    examiner = Examiner(settings(deterministic=False), start)
+    examiner.play(Lineup([azpy.UniformEvaluator()]))
+    with pytest.raises(RefusedError, match=f"names the network {model.network_id:#018x}, which does not play"):
+        examiner.look_at(record)
+    examiner.play(Lineup([model], b""))
+    examiner.look_at(record)
+    examiner.play(Lineup([azpy.UniformEvaluator()]))
+    examiner.look_at(record)  # it was under way at the change
+    known = model.network_id.to_bytes(8, "little")
+    before, *pieces = record.to_bytes().split(known)
+    assert len(pieces) == len(record)
+    for ply in range(len(record)):  # one ply alone is of another network
+        named = [bytes([known[0] ^ 1]) + known[1:] if at == ply else known for at in range(len(record))]
+        data = before + b"".join(one + piece for one, piece in zip(named, pieces, strict=True))
+        with pytest.raises(RefusedError, match=f"names the network {model.network_id ^ 1:#018x}, which does not play"):
+            examiner.look_at(azpy.GameRecord.from_bytes(data))
+    changed = bytearray(record.to_bytes())
+    place = changed.index(record.actions[1].tobytes() + record.players[1].tobytes())
+    changed[place : place + 4] = record.actions[0].tobytes()  # where the first player already is
+    with pytest.raises(RefusedError, match=f"game {record.game_id} breaks the rules: .*ply 1"):
+        examiner.look_at(azpy.GameRecord.from_bytes(bytes(changed)))
+    exact = Examiner(settings(), start)
+    exact.play(Lineup([model], b""))
+    exact.play(Lineup([azpy.UniformEvaluator()]))
+    with pytest.raises(RefusedError, match="which does not play"):
+        exact.look_at(record)  # of a deterministic run's iteration before
+
+
+def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
+    with pytest.raises(RefusedError, match=r"one has [0-9]+ bytes, expected 100 at most"):
+        Examiner(settings(), make_game("tic_tac_toe")).games_in(storage.frame(*frames_of("tic_tac_toe")))
+
+
+def test_finished_games_are_sent_in_parts_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    games = frames_of("tic_tac_toe") * 5
+    sizes = [len(game.to_bytes()) for game in games]
+    monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * max(sizes))
+    parts = list(worker._in_parts(games))
+    assert [game for part in parts for game in part] == games
+    assert all(sum(len(game.to_bytes()) for game in part) <= 2 * max(sizes) for part in parts)
+    assert len(parts) < len(games)
+    monkeypatch.setattr(worker, "MOST_BYTES", max(sizes) - 1)
+    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: no worker can send it"):
+        list(worker._in_parts(games))
+
+
+def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MOST_OF_A_PART", 1)
+    inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[bytes]()
+    alone = {"network": None, "precision": "fp32"}
+    run = asdict(settings())
+    inbox.put(({"do": "begin", "settings": run, "version": azpy.__version__}, b""))
+    search = {"resign_below": -1.0, "score_to_beat": None}
+    inbox.put(({"do": "play", "lineup": 1, **alone, **search}, b""))
+    inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
+
+    def send(message: Mapping[str, Any], body: bytes) -> None:
+        if body:
+            said.append(body)
+        if len(said) == 20:
+            inbox.put(({"do": "stop"}, b""))
+
+    assert Worker(inbox, send).run()
+    assert [len(storage.unframe(frame)) for frame in said] == [1] * 20
+
+
+class Told(Channel):
+    """A line to a worker that hears messages, and says what the test has it say."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.messages, self.says, self.let_go = list[dict[str, Any]](), list[tuple[dict[str, Any], bytes]](), 0
+
+    def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
+        self.messages.append(dict(message))
+
+    def poll(self) -> Iterator[Message]:
+        while self.says:
+            yield Message(*self.says.pop(0), self._let_go)
+
+    def _let_go(self) -> None:
+        self.let_go += 1
+
+    def close(self, why: str = "") -> str:
+        return "it is gone"
+
+
+class Telling(Backend):
+    """Workers that come when the test has them come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.come, self.now = list[Channel](), 1000.0
+
+    def play(self, *_: Any) -> None:
+        pass
+
+    def look(self, seconds: float) -> list[Channel]:
+        come, self.come, self.now = self.come, [], self.now + seconds
+        return come
+
+    def close(self, *, ended: bool) -> None:
+        pass
+
+
+class AtHead:
+    """A head that has told its workers what to play; the test is the workers."""
+
+    def __init__(self, run: Settings, backend: Backend, clock: Callable[[], float], ids: int = 10) -> None:
+        self.head = Head(run, make_game("tic_tac_toe"), backend, clock)
+        self.head.ask([range(ids)], [])
+        self.head.play(Lineup([azpy.UniformEvaluator()]))
+        self.facts: dict[str, Any] = {"said": "games", "lineup": 1, "slots": run.slots, "stats": {}, "pipelines": {}}
+        self.facts |= {"run": self.head._run, "plays": self.head._plays, "row_exact": True, "answers": None}
+
+    def take(self, most: int = 100) -> list[int]:
+        """The games that the head gives to its caller."""
+        return [game.game_id for game in self.head.take(most)]
+
+
+class Alone(AtHead):
+    """A head with one worker, on a clock that the test moves."""
+
+    def __init__(self, ids: int = 10, **changes: Any) -> None:
+        run, self.backend = settings(**changes), Telling()
+        self.line = Told(run)
+        self.backend.come.append(self.line)
+        super().__init__(run, self.backend, lambda: self.backend.now, ids)
+
+    def says(self, games: Sequence[azpy.GameRecord] = (), most: int = 100, **facts: Any) -> list[int]:
+        """The worker sends a message; returns the games that the head gives to its caller."""
+        self.line.says.append((self.facts | facts, storage.frame(*games) if games else b""))
+        return self.take(most)
+
+    def passes(self, seconds: float) -> None:
+        """So much time, in which the head looks."""
+        for _ in range(int(seconds / 4) + 1):
+            self.backend.now += 4.0
+            self.take()
+
+    @property
+    def given(self) -> list[int]:
+        """The ids that the worker was told to play."""
+        parts = [part for message in self.line.messages for part in message.get("ids", ())]
+        return [game for first, count in parts for game in range(first, first + count)]
+
+
+def games_of(**options: Any) -> list[azpy.GameRecord]:
+    """Games 0 to 3 of the run of these tests, or others."""
+    chosen = {"slots": 2, "simulations": 8, "games": 4, "seed": 0} | options
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **chosen) as play:
+        return sorted(play, key=lambda game: game.game_id)
+
+
+def test_a_worker_gets_many_ids_in_one_message_and_is_never_short_of_them() -> None:
+    alone, slots = Alone(1000, slots=128), 128
+    alone.says()
+    alone.line.messages.clear()
+    for game in range(640):
+        alone.take()
+        assert alone.head.table.held("worker 1") > slots
+        alone.head.table.accept("worker 1", game, b"")
+    assert all(message["do"] == "games" for message in alone.line.messages)
+    assert len(alone.line.messages) <= 640 / 32 + 1
+
+
+def test_few_ids_are_shared_out() -> None:
+    alone = Alone(10, slots=8)
+    other = Told(alone.line.settings)
+    alone.backend.come.append(other)
+    other.says.append((alone.facts, b""))
+    alone.says()
+    assert [alone.head.table.held(f"worker {number}") for number in (1, 2)] == [5, 5]
+
+
+def test_games_that_were_taken_and_not_written_down_are_there_at_an_interrupt() -> None:
+    alone = Alone()
+    alone.says()
+    assert alone.says(games_of(), most=1) == [0]
+    assert [game.game_id for game in alone.head.finish()] == [0, 1, 2, 3]
+
+
+def test_a_message_is_acknowledged_once_the_last_of_its_games_is_written_down() -> None:
+    """The caller has written a game down when it asks for the next one: not before."""
+    alone, games, kept = Alone(), games_of(), list[int]()
+    alone.says()
+    alone.line.says.append((alone.facts, storage.frame(*games[:2])))
+    alone.line.says.append((alone.facts, storage.frame(*games[2:])))
+    taken = []
+    for _ in range(5):
+        taken += alone.take(1)
+        kept.append(alone.line.let_go)
+    assert taken == [0, 1, 2, 3]
+    assert kept == [1, 1, 2, 2, 3]  # the first message has no games
+
+
+BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        *(
+            ({"lineup": lineup}, "it says that it plays lineup")
+            for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")
+        ),
+        *(({"slots": slots}, "it says that it plays") for slots in (0, -1, 2**40, True, "8", None)),
+        *(({"stats": stats}, "totals") for stats in BAD_TOTALS),
+        ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
+        ({"run": "other"}, "it plays another run"),
+        ({"row_exact": False}, "its network's answer to a position depends on what else is in its batch"),
+        ({"answers": "other"}, "its network gives other bits"),
+        ({"said": "games", "plays": 1, "lineup": None}, "it says that it plays lineup"),
+    ],
+)
+def test_a_worker_that_says_what_none_can_say_is_ended(facts: dict[str, Any], text: str) -> None:
+    alone = Alone()
+    assert alone.says(games_of(), **facts) == []
+    assert alone.head.members == []
+    assert text in alone.head.notices[0]
+
+
+def test_names_of_totals_do_not_add_up() -> None:
+    alone = Alone()
+    for first in range(0, 640, 64):
+        alone.says(stats={str(first + number): 1 for number in range(64)})
+    assert len(alone.head.stats) == 64
+
+
+def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker() -> None:
+    for game in (ENDLESS - 1, 15):
+        alone = Alone(deterministic=False)
+        alone.says()
+        alone.head.ask([range(10, 20)], [])
+        assert alone.says(games_of(games=1, first_game=game)) == []
+        assert f"game {game} was not given to any worker" in alone.head.notices[0]
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None:
+    alone, left = Alone(deterministic=deterministic), Told(settings())
+    alone.backend.leftover = [left]
+    alone.head.ask([range(10, 20)], [])
+    for facts, games in (
+        ({}, games_of()[:2]),
+        ({}, games_of()[:2]),  # once more
+        ({"run": "other"}, games_of()[2:]),
+        ({}, games_of(games=1, first_game=ENDLESS - 1)),
+        ({}, games_of(games=1, first_game=15)),  # this head has given it to nobody
+        ({"lineup": 77}, games_of()[2:]),  # lineups have other numbers there
+    ):
+        left.says.append((alone.facts | facts, storage.frame(*games)))
+    assert alone.take() == [0, 1, 15, 2, 3]
+    assert alone.head.notices == []
+    assert left.let_go == 0
+    alone.take()
+    assert left.let_go == 6
+
+
+def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
+    alone, left = Alone(slots=2), Told(settings())
+    alone.says()
+    for game in alone.given:  # the worker has room for more
+        alone.head.table.accept("worker 1", game, b"")
+    first = alone.given[-1] + 1
+    alone.backend.leftover = [left]
+    left.says += [(alone.facts, storage.frame(game)) for game in games_of(first_game=first)]
+    alone.head._exchange(0.0)  # as `play` does
+    assert [game for _ in range(4) for game in alone.take(1)] == list(range(first, first + 4))
+    alone.take()
+    assert alone.given == [*range(first), *range(first + 4, 10)][: len(alone.given)]
+    assert len(alone.given) > first
+
+
+def test_games_of_the_journal_are_compared_with_those_that_come_for_them_later() -> None:
+    alone, games = Alone(), games_of(games=6)
+    alone.head.ask([range(20, 30)], games_of(games=2, first_game=15))
+    alone.says()
+    assert alone.says([*games_of(games=1, first_game=15), *games]) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(RunError, match="game 16 came twice with different bytes"):
+        alone.says(games_of(games=1, first_game=16, opening_plies=3))
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_game_may_name_the_networks_of_a_head_before_only_in_a_free_run(deterministic: bool) -> None:
+    model = azpy.OnnxEvaluator(make_model(weight=0.5))
+    with azpy.SelfPlay("tic_tac_toe", model, slots=2, simulations=8, games=3) as play:
+        known, *left = play
+    alone, line = Alone(deterministic=deterministic), Told(settings())
+    alone.backend.leftover = [line]
+    for done in ([], [known]):
+        alone.head.ask([], done)
+        line.says.append((alone.facts, storage.frame(*left)))
+        found = alone.take()
+    assert found == ([] if deterministic else [game.game_id for game in left])
+
+
+def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
+    alone = Alone()
+    alone.says()
+    alone.head.play(Lineup([azpy.UniformEvaluator()], resign_below=-0.5))
+    assert alone.says(games_of()) == []  # it has not heard of the new lineup
+    assert alone.head.notices == []
+    assert alone.head.table.num_open == 10
+
+
+def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
+    alone = Alone(1000)
+    alone.says()
+    alone.passes(1000)  # nobody knows yet how long a game takes
+    assert alone.says(games_of()) == [0, 1, 2, 3]
+    alone.head.pause()
+    alone.backend.now += 10**6
+    alone.head.play(Lineup([azpy.UniformEvaluator()]))  # a fit was longer than a lease
+    alone.head.ask([range(1000, 1100)], [])
+    alone.says(lineup=2, plays=alone.head._plays)
+    assert alone.head.notices == []
+    lease = alone.head.table.lease_seconds()
+    assert lease >= 4 * 1000
+    alone.backend.now += 10**6  # nobody looks
+    alone.take()
+    assert alone.head.notices == []
+    alone.passes(lease + 1)
+    assert alone.head.notices == [
+        f"worker 1 ended: it finished no game in {lease:.0f} seconds; its games are open again"
+    ]
+
+
+def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
+    backend = Telling()
+    run = settings(deterministic=False)
+    found = Head(run, make_game("tic_tac_toe"), backend)
+    found.play(Lineup([azpy.UniformEvaluator()]))
+    facts = {"said": "games", "lineup": 1, "slots": 1, "run": found._run}
+    for number in range(1000):
+        backend.come.append(line := Told(run))
+        line.says.append((facts | {"stats": {"rows": number, "games": 1}, "pipelines": {"rounds": 2}}, b""))
+        found.take(1)
+        line.alive, line.weight = number == 500, 0.0
+    found.take(1)
+    assert found.stats == {"rows": sum(range(1000)), "games": 1000}
+    assert found.pipeline_stats == [{"rounds": 2000}]
+    names = [one.name for one in found.workers]
+    assert len(names) < 300
+    assert {"worker 501", "worker 1000"} <= set(names)
+
+
+def test_messages_come_whole_in_pieces_of_any_size() -> None:
+    sent: list[tuple[dict[str, Any], bytes]] = [({"do": "a"}, b""), ({"n": [1, 2]}, bytes(range(256)) * 9), ({}, b"x")]
+    stream = b"".join(pack(*each) for each in sent)
+    for size in (1, 2, 7, 300, len(stream)):
+        unpacker = Unpacker(4096)
+        pieces = [stream[begin : begin + size] for begin in range(0, len(stream), size)]
+        assert [message for piece in pieces for message in unpacker.feed(piece)] == sent
+    for wrong, text in (
+        (pack({}, bytes(4097)), "a message of 2 and 4097 bytes, expected 4194304 and 4096 at most"),
+        (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "it is no JSON object"),
+        (b"\x02\x00\x00\x00\x00\x00\x00\x00{]", "Expecting property name"),
+        (struct.pack("<II", 10**5, 0) + b"[" * 10**5, "nested too deeply"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            list(Unpacker(4096).feed(wrong))
+
+
+TALK = """
+import errno, socket, sys, threading
+from azpy.fleet.channels.pipe import talk
+
+class Line:
+    def recv(self, size):
+        return self.answer(READ)
+    def sendall(self, data):
+        return self.answer(SENT)
+    def answer(self, what):
+        if isinstance(what, BaseException):
+            raise what
+        if what is None:
+            threading.Event().wait()
+        return what
+
+READ, SENT = {read}, {sent}
+_, send = talk(Line())
+send({}, b"games")
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "sent", "code"),
+    [
+        ("b''", "b''", 0),  # the parent has closed its end
+        ("ConnectionResetError()", "b''", 0),
+        ("None", "BrokenPipeError()", 0),
+        ("b'[]' * 100", "b''", 1),  # nonsense
+        ("OSError(errno.EIO, 'Input/output error')", "b''", 1),
+        ("MemoryError()", "b''", 1),
+        ("None", "OSError(errno.ENOBUFS, 'No buffer space available')", 1),
+        ("None", "MemoryError()", 1),
+    ],
+)
+def test_only_a_parent_that_is_gone_ends_a_child_without_an_error(read: str, sent: str, code: int) -> None:
+    program = TALK.replace("{read}", read).replace("{sent}", sent)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
+
+
+def test_runs_are_told_apart_by_all_that_changes_their_games() -> None:
+    """A worker of a run with another seed played on until its first game was examined."""
+    run = settings()
+    changes: dict[str, Any] = {
+        "seed": 1,
+        "game": "connect_four",
+        "deterministic": False,
+        "simulations": 3,
+        "c_puct": 9.0,
+    }
+    told = {digest_of_run(replace(run, **{name: value})) for name, value in changes.items()}
+    assert len({digest_of_run(run), *told}) == 6
+    assert digest_of_run(replace(run, slots=7, workers=3, learning_rate=0.5)) == digest_of_run(run)
+
+
+def test_lineups_are_told_apart_by_who_plays_and_how() -> None:
+    facts = {"network": None, "precision": "fp32", "resign_below": -1.0, "score_to_beat": None}
+    changes = {"network": "0" * 64, "precision": "fp16", "resign_below": -0.9, "score_to_beat": 0.5}
+    told = {digest_of_lineup(facts | {name: value}) for name, value in changes.items()}
+    assert len({digest_of_lineup(facts), *told}) == 5
+    assert digest_of_lineup(facts | {"lineup": 2, "answers": "other"}) == digest_of_lineup(facts)

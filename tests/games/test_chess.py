@@ -1,0 +1,465 @@
+"""Chess against python-chess: legal moves, notation, repetitions, ends of games, and both encodings, ply by ply.
+
+The planes and the numbers of actions have slow twins here, written from the positions that python-chess keeps.
+"""
+
+import io
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy.runs import exports
+from oracles import Constant
+
+pytest.importorskip("chess")
+import chess
+import chess.pgn
+
+DOCS = Path(__file__).parents[2] / "docs"
+START = chess.STARTING_FEN
+KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
+# Few men, so that games end in every way: mates, stalemates, too little material, fifty moves, promotions.
+ENDINGS = [
+    "8/P6k/8/8/8/8/p6K/8 w - - 0 1",
+    "8/1P1P1k2/8/8/8/8/p1p3K1/8 b - - 0 1",
+    "4k3/8/8/8/8/8/8/R3K2R w KQ - 80 60",
+    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
+    "7k/8/8/8/8/8/7p/KB6 w - - 90 80",
+    "k7/8/8/8/8/8/1q6/3K4 w - - 0 1",
+    "8/5k2/3p4/2pP4/4K3/8/8/8 w - c6 0 40",
+    "2b1k3/8/8/3nN3/8/8/8/2B1K3 w - - 40 50",
+]
+
+
+def squares(pieces: int, flip: bool) -> NDArray[np.float32]:
+    """[8, 8], row 0 = rank 8; `flip` shows Black's side at the bottom."""
+    plane = np.zeros((8, 8), np.float32)
+    for square in chess.SquareSet(pieces):
+        rank, file = chess.square_rank(square), chess.square_file(square)
+        plane[rank if flip else 7 - rank, file] = 1
+    return plane
+
+
+def rights(board: chess.Board, color: bool) -> tuple[bool, bool]:
+    return board.has_kingside_castling_rights(color), board.has_queenside_castling_rights(color)
+
+
+def planes_az18(board: chess.Board) -> NDArray[np.float32]:
+    planes = np.zeros((18, 8, 8), np.float32)
+    for side, color in enumerate((chess.WHITE, chess.BLACK)):
+        for piece in chess.PIECE_TYPES:
+            planes[6 * side + piece - 1] = squares(board.pieces_mask(piece, color), False)
+        planes[13 + 2 * side], planes[14 + 2 * side] = (np.float32(right) for right in rights(board, color))
+    planes[12] = board.turn == chess.WHITE
+    if board.ep_square is not None:
+        planes[17] = squares(chess.BB_SQUARES[board.ep_square], False)
+    return planes
+
+
+def planes_az119(board: chess.Board, max_plies: int) -> NDArray[np.float32]:
+    planes, mover, past = np.zeros((119, 8, 8), np.float32), board.turn, board.copy()
+    flip = mover == chess.BLACK
+    for back in range(8):
+        for side, color in enumerate((mover, not mover)):
+            for piece in chess.PIECE_TYPES:
+                planes[14 * back + 6 * side + piece - 1] = squares(past.pieces_mask(piece, color), flip)
+        planes[14 * back + 12] = past.is_repetition(2)
+        planes[14 * back + 13] = past.is_repetition(3)
+        if not past.move_stack:
+            break
+        past.pop()
+    planes[112] = mover == chess.WHITE
+    planes[113] = board.ply() / max_plies
+    planes[114], planes[115] = (np.float32(right) for right in rights(board, mover))
+    planes[116], planes[117] = (np.float32(right) for right in rights(board, not mover))
+    planes[118] = board.halfmove_clock / 100
+    return planes
+
+
+DIRECTIONS = [(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)]
+KNIGHTS = [(1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1), (-2, 1), (-1, 2)]
+
+
+def action_of(board: chess.Board, move: chess.Move, flip: bool) -> int:
+    """The number of a move by its definition; `board.uci` writes castling as it is numbered."""
+    move = chess.Move.from_uci(board.uci(move))
+    mirror = chess.square_mirror if flip else lambda square: square
+    start, end = mirror(move.from_square), mirror(move.to_square)
+    file = chess.square_file(end) - chess.square_file(start)
+    rank = chess.square_rank(end) - chess.square_rank(start)
+    if move.promotion in (chess.KNIGHT, chess.BISHOP, chess.ROOK):
+        plane = 64 + 3 * (file + 1) + [chess.KNIGHT, chess.BISHOP, chess.ROOK].index(move.promotion)
+    elif (file, rank) in KNIGHTS:
+        plane = 56 + KNIGHTS.index((file, rank))
+    else:
+        distance = max(abs(file), abs(rank))
+        plane = 7 * DIRECTIONS.index((file // distance, rank // distance)) + distance - 1
+    return int(start * 73 + plane)
+
+
+def ending_of(board: chess.Board, max_plies: int) -> str | None:
+    """How azpy says that this game has ended."""
+    if board.is_checkmate():
+        return f"{'Black' if board.turn == chess.WHITE else 'White'} wins by checkmate"
+    draws = {
+        "threefold repetition": board.is_repetition(3),
+        "the fifty-move rule": board.halfmove_clock >= 100,
+        "insufficient material": board.is_insufficient_material(),
+        "the limit of plies": board.ply() >= max_plies,
+        "stalemate": board.is_stalemate(),
+    }
+    assert draws["the fifty-move rule"] == board.is_fifty_moves() or board.is_stalemate()
+    return next((f"Draw by {name}" for name, true in draws.items() if true), None)
+
+
+def compare(board: chess.Board, state: azpy.State, max_plies: int, names: bool) -> str | None:
+    """Everything about one position; returns how the game has ended."""
+    drawn = str(state).splitlines()
+    at = f"{board.fen()} after {[move.uci() for move in board.move_stack]}"
+    letters = [str(board.piece_at(square) or ".") for square in chess.SQUARES]
+    assert drawn[:8] == [f"{r + 1} {' '.join(letters[8 * r : 8 * r + 8])}" for r in range(7, -1, -1)], at
+    assert drawn[9] == board.fen(en_passant="fen"), at
+    ending = ending_of(board, max_plies)
+    assert drawn[10:] == ([ending] if ending else []), at
+    assert state.is_terminal == (ending is not None), at
+    if ending is not None:
+        outcome = board.outcome(claim_draw=False)
+        winner = outcome.winner if outcome else None
+        assert state.outcome() == {None: 0, chess.WHITE: 1, chess.BLACK: -1}[winner], at
+        return ending
+    assert state.turn == (0 if board.turn == chess.WHITE else 1), at
+    az119 = state.obs_shape[0] == 119
+    expected = planes_az119(board, max_plies) if az119 else planes_az18(board)
+    np.testing.assert_array_equal(state.observation(), expected.astype(np.float32), err_msg=at)
+    actions = {action_of(board, move, az119 and board.turn == chess.BLACK): move for move in board.legal_moves}
+    assert state.legal_actions() == sorted(actions), at
+    for action, move in actions.items():
+        assert state.action_name(action) == board.uci(move), at
+        if names:
+            assert state.short_name(action) == board.san(move), at
+    return None
+
+
+def play(board: chess.Board, spec: str, seed: int, count: Counter[str], names: bool = True) -> None:
+    """A random game in both; moves that lead back are preferred now and then, so that positions come again."""
+    rng, start = random.Random(seed), azpy.make_game(spec)
+    if board.fen() != start.fen():
+        start = azpy.parse_state(start, board.fen(en_passant="fen"))
+    max_plies, state, shy = start.max_plies, start.clone(), rng.random() < 0.3
+    while True:
+        ending = compare(board, state, max_plies, names)
+        count["positions"] += 1
+        if rng.random() < 0.1 or ending:
+            read = azpy.parse_state(spec, state.to_text())
+            assert (read.key(), str(read)) == (state.key(), str(state)), state.to_text()
+            count["read back"] += 1
+        if ending is not None:
+            count[ending] += 1
+            return
+        moves = list(board.legal_moves)
+        if shy and len(board.move_stack) > 1 and rng.random() < 0.8:
+            last = board.move_stack[-2]
+            moves = [move for move in moves if move == chess.Move(last.to_square, last.from_square)] or moves
+        move = rng.choice(moves)
+        state.play(action_of(board, move, state.obs_shape[0] == 119 and board.turn == chess.BLACK))
+        board.push(move)
+
+
+def games(seeds: range, max_plies: int) -> Iterator[tuple[chess.Board, str, int]]:
+    """Standard starts, endings and Chess960 in turn, both encodings each."""
+    for seed in seeds:
+        encoding, kind = ("az18", "az119")[seed % 2], seed // 2 % 4
+        if kind == 3:
+            number = random.Random(seed).randrange(960)
+            board = chess.Board.from_chess960_pos(number)
+            yield board, f"chess(encoding={encoding},chess960={number},max_plies={max_plies})", seed
+        else:
+            fen = [START, KIWIPETE, ENDINGS[seed // 8 % len(ENDINGS)]][kind]
+            # Endings are written as of up to move 80.
+            yield chess.Board(fen), f"chess(encoding={encoding},max_plies={max_plies + 170 * (kind == 2)})", seed
+
+
+@pytest.mark.parametrize(
+    ("first", "max_plies"), [(0, 90), *(pytest.param(n, 11000, marks=pytest.mark.slow) for n in range(1000, 1400, 16))]
+)
+def test_games_are_python_chess_games(first: int, max_plies: int) -> None:
+    count = Counter[str]()
+    for board, spec, seed in games(range(first, first + 16), max_plies):
+        play(board, spec, seed, count, names=first == 0 or seed % 4 < 2)
+    assert count["positions"] > 800
+
+
+def test_a_game_from_each_of_the_endings_is_that_of_python_chess_far_from_any_cap() -> None:
+    count = Counter[str]()
+    for seed, fen in enumerate(ENDINGS):
+        spec = f"chess(encoding={('az119', 'az18')[seed % 2]},max_plies=12000)"
+        play(chess.Board(fen), spec, seed, count, names=False)
+    assert count["Draw by threefold repetition"] > 0
+
+
+def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:
+    rng = random.Random(0)
+    for encoding in ("az119", "az18"):
+        state = azpy.make_game("chess", encoding=encoding)
+        cells = state.action_cells
+        assert cells is not None
+        for _ in range(60):
+            if state.is_terminal:
+                break
+            planes = state.observation()
+            own = planes[:6] if encoding == "az119" or state.turn == 0 else planes[6:12]
+            for action in state.legal_actions():
+                cell = cells[action // 73]
+                assert own[:, cell // 8, cell % 8].sum() == 1
+            state.play(rng.choice(state.legal_actions()))
+
+
+def as_azpy_begins(board: chess.Board) -> str:
+    """The FEN of a position that may be beyond the ends of azpy's games."""
+    board = board.copy(stack=False)
+    board.halfmove_clock = board.halfmove_clock if board.halfmove_clock <= 100 else 0
+    board.fullmove_number = max(1, board.fullmove_number) if board.ply() <= 512 else 1
+    return board.fen(en_passant="fen")
+
+
+def test_fen_and_epd_are_read_as_python_chess_reads_them() -> None:
+    rng, board, playable = random.Random(8), chess.Board(), 0
+    numbers = [0, 0, 7, 30, 99, 100, 101, 120, 150, 300, 70000]
+    for _ in range(300):
+        if board.is_game_over() or rng.random() < 0.05:
+            board = chess.Board(rng.choice([START, KIWIPETE, *ENDINGS]))
+        moves = list(board.legal_moves)
+        men = board.epd(en_passant="fen")
+        clock, number = rng.choice(numbers), rng.choice(numbers)
+        end = rng.choice(["", ";", " ;", " ; a remark", f" bm {board.san(moves[0])}", ' id "x; y";', "\r\n"])
+        texts = {f"{men} {clock} {number}{end}": chess.Board(f"{men} {clock} {number}")}
+        operations: dict[str, object] = {
+            "bm": [rng.choice(moves)],
+            "am": moves[:2],
+            "pv": moves[:1],
+            "id": 'an id; "hmvc 3; moves',
+            "c4": "e2e4 moves; e7e5",
+            "acd": 12,
+            "hmvc": clock,
+            "fmvn": number,
+            "own_word": 1.5,
+            "noop": None,
+        }
+        given = {name: operations[name] for name in rng.sample(sorted(operations), rng.randrange(8))}
+        epd = board.epd(en_passant="fen", **given)  # type: ignore[arg-type]
+        texts[epd] = chess.Board.from_epd(epd)[0]
+        for text, theirs in texts.items():
+            state = azpy.parse_state("chess", text)
+            assert state.fen() == as_azpy_begins(theirs), text
+            if not state.is_terminal:
+                playable += 1
+                assert len(state.legal_actions()) == theirs.legal_moves.count()
+        board.push(rng.choice(moves))
+    assert playable > 400
+
+
+def test_material_is_insufficient_where_python_chess_says_so() -> None:
+    rng, found = random.Random(1), Counter[bool]()
+    while min(found[True], found[False]) < 100:
+        board = chess.Board.empty()
+        places = rng.sample(chess.SQUARES, 2 + rng.randrange(4))
+        men = [chess.Piece(chess.KING, chess.WHITE), chess.Piece(chess.KING, chess.BLACK)]
+        for place, man in zip(places, men, strict=False):
+            board.set_piece_at(place, man)
+        for place in places[2:]:
+            kind = rng.choice([chess.KNIGHT, chess.BISHOP, chess.BISHOP, chess.BISHOP])
+            board.set_piece_at(place, chess.Piece(kind, rng.random() < 0.5))
+        board.turn = rng.random() < 0.5
+        if not board.is_valid():
+            continue
+        state = azpy.parse_state("chess", board.fen())
+        expected = board.is_insufficient_material()
+        assert ("insufficient" in str(state)) == expected or board.is_checkmate(), board.fen()
+        found[expected] += 1
+
+
+@pytest.mark.parametrize("chess960", [None, 0, 356, 959])
+def test_exported_games_are_pgn_that_python_chess_reads(chess960: int | None, tmp_path: Path) -> None:
+    start = azpy.make_game("chess", encoding="az18", chess960="off" if chess960 is None else chess960, max_plies=70)
+    with azpy.SelfPlay(start, azpy.RolloutEvaluator(), slots=2, simulations=2, games=4) as played:
+        records = [(1, record) for record in played]
+    path = tmp_path / "x.pgn"
+    assert exports.to_pgn(path, start, records, "a run") == 4
+    with path.open() as file:
+        for _, record in records:
+            game = chess.pgn.read_game(file)
+            assert game is not None
+            assert not game.errors
+            board = game.board()
+            state = start.clone()
+            for action, move in zip(record.actions.tolist(), game.mainline_moves(), strict=True):
+                assert state.action_name(action) == board.uci(move)
+                state.play(action)
+                board.push(move)
+            assert board.chess960 == (chess960 is not None)
+            assert ("FEN" in game.headers) == (chess960 is not None)
+            assert "Variant" not in game.headers or game.headers["Variant"] == "Chess960"
+            assert game.headers["Result"] == {1.0: "1-0", -1.0: "0-1", 0.0: "1/2-1/2"}[record.outcome]
+        assert chess.pgn.read_game(file) is None
+    for text, (_, record) in zip(re.split(r"\n\n(?=\[Event)", path.read_text()), records, strict=True):
+        assert start.parse_actions(text) == record.actions.tolist()
+
+
+def annotated(board: chess.Board, plies: int, rng: random.Random, depth: int = 0) -> tuple[str, list[str]]:
+    """PGN of a random line of play with comments, glyphs and variations; and the line in UCI."""
+    words, line, board = list[str](), list[str](), board.copy()
+    numbered = False
+    for _ in range(plies):
+        moves = list(board.legal_moves)
+        if not moves or board.outcome(claim_draw=True):
+            break
+        move = rng.choice(moves)
+        number = f"{board.fullmove_number}." if board.turn == chess.WHITE else f"{board.fullmove_number}..."
+        glued = rng.random() < 0.3
+        if board.turn == chess.WHITE or not numbered or rng.random() < 0.2:
+            words.append(number + ("" if glued else " "))
+        words.append(board.san(move) + rng.choice(["", "", "!", "?!"]) + " ")
+        numbered = True
+        if rng.random() < 0.3:
+            words.append("{" + rng.choice(["good", "1. e4 e5 (", "[ ; ) $5", "two\nlines", "1-0 *"]) + "} ")
+        if rng.random() < 0.3:
+            words.append(f"${rng.randrange(1, 140)} ")
+        if depth < 3 and rng.random() < 0.2:
+            text, inside = annotated(board, rng.randrange(1, 5), rng, depth + 1)
+            words.append(f"({text}) " if inside else "")
+        if rng.random() < 0.1:
+            words.append("; to the end ) } of the line\n")
+        line.append(board.uci(move))
+        board.push(move)
+    return "".join(words), line
+
+
+def test_annotated_pgn_is_read_as_python_chess_does() -> None:
+    start = azpy.make_game("chess", max_plies=12000)
+    for seed in range(60):
+        rng = random.Random(seed)
+        text, line = annotated(chess.Board(), rng.randrange(1, 40), rng)
+        text = f'[White "a \\"b\\" \\\\ ]"]\n[Event "?"]\n\n{text}{rng.choice(["*", "1-0", "1/2-1/2", ""])}\n'
+        game = chess.pgn.read_game(io.StringIO(text))
+        assert game is not None
+        assert not game.errors, text
+        assert [move.uci() for move in game.mainline_moves()] == line, text
+        state, names = start.clone(), list[str]()
+        for action in start.parse_actions(text):
+            names.append(state.action_name(action))
+            state.play(action)
+        assert names == line, text
+        assert azpy.parse_state(start, text).key() == state.key()
+        assert start.parse_actions(str(game)) == start.parse_actions(text)
+
+
+def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
+    rng, compared = random.Random(3), 0
+    for _ in range(60):
+        board, state = chess.Board(rng.choice([START, KIWIPETE, *ENDINGS])), None
+        state = azpy.parse_state("chess", board.fen(en_passant="fen"))
+        for _ in range(30):
+            if state.is_terminal:
+                break
+            move = rng.choice(list(board.legal_moves))
+            piece = board.piece_at(move.from_square)
+            assert piece is not None
+            san, uci = board.san(move), board.uci(move)
+            words = [san, san.rstrip("+#"), san + "!?", uci]
+            if not board.is_castling(move):
+                capture = "x" if board.is_capture(move) else "-"
+                letter = "" if piece.piece_type == chess.PAWN else piece.symbol().upper()
+                promotion = "=" + chess.piece_symbol(move.promotion).upper() if move.promotion else ""
+                words.append(f"{letter}{uci[:2]}{capture}{uci[2:4]}{promotion}")
+                words.append(f"{letter}{uci[:4]}{promotion.removeprefix('=')}")
+            for word in words:
+                action = action_of(board, move, board.turn == chess.BLACK)
+                assert word in (uci, san + "!?") or board.parse_san(word) == move
+                assert state.parse_actions(word) == [action], f"{word} in {board.fen()}"
+                compared += 1
+            state.play(action)
+            board.push(move)
+    assert compared > 5000
+
+
+def random_text(rng: random.Random) -> str:
+    """A FEN, often broken."""
+    letters = "pnbrqkPNBRQK12345678/ -wbKQkqabcdefgh0123456789"
+    text = list(rng.choice([START, KIWIPETE, *ENDINGS]))
+    for _ in range(rng.randrange(4)):
+        at = rng.randrange(len(text))
+        text[at : at + rng.randrange(2)] = rng.choice([[], [rng.choice(letters)], [rng.choice(letters)]])
+    return "".join(text)
+
+
+def test_no_position_that_python_chess_calls_impossible_is_accepted() -> None:
+    rng, accepted, refused = random.Random(5), 0, 0
+    for _ in range(3000):
+        text = random_text(rng)
+        try:
+            state = azpy.parse_state("chess", text)
+        except ValueError as error:
+            refused += "\n" not in str(error)
+            continue
+        board = chess.Board(text)
+        # python-chess also refuses checks that no last move can have given; the rules can go on from there.
+        assert board.status() & ~(chess.STATUS_IMPOSSIBLE_CHECK | chess.STATUS_INVALID_EP_SQUARE) == 0, text
+        if board.status() & chess.STATUS_INVALID_EP_SQUARE == 0:
+            assert state.fen() == as_azpy_begins(board), text
+        accepted += 1
+    assert min(accepted, refused) > 300
+    assert accepted + refused == 3000
+
+
+def test_every_valid_position_is_accepted() -> None:
+    for seed in range(10):
+        rng, board = random.Random(seed), chess.Board.from_chess960_pos(random.Random(seed).randrange(960))
+        for _ in range(40):
+            if board.is_game_over():
+                break
+            for fen in (board.fen(), board.shredder_fen(), board.fen(en_passant="fen")):
+                state = azpy.parse_state("chess(chess960=518)", fen)
+                assert chess.Board(state.fen(), chess960=True) == chess.Board(fen, chess960=True)
+            board.push(rng.choice(list(board.legal_moves)))
+
+
+def test_pieces_have_the_colours_of_their_players() -> None:
+    lines = azpy.make_game("chess").render(color=True).splitlines()
+    assert "\x1b[1;34mk\x1b[0m" in lines[0]
+    assert "\x1b[1;31mK\x1b[0m" in lines[7]
+    assert all("\x1b" not in line for line in [*lines[2:6], *lines[8:]])
+
+
+@pytest.mark.skipif(not (DOCS / "python.md").exists(), reason="needs the source tree")
+def test_the_docs_evaluator_with_syzygy_s_tables_proves_an_endgame(tmp_path: Path) -> None:
+    text = (DOCS / "python.md").read_text(encoding="utf-8")
+    program = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "chess.syzygy" in block)
+    names: dict[str, Any] = {"np": np, "azpy": azpy}
+    exec(compile(program, "docs/python.md", "exec"), names)
+    evaluator = names["WithTables"](Constant(azpy.make_game("chess").num_actions), str(tmp_path))
+    start = azpy.parse_state("chess", "8/8/8/4k3/8/8/4K2R/8 w - - 0 1")
+    assert azpy.Search(evaluator, simulations=30, solver=True).run(start).proof is None  # there are no tables
+
+    class Tables:
+        """Of king and rook against king: white wins unless the rook is lost."""
+
+        def get_wdl(self, board: Any) -> int | None:
+            lost = not board.rooks or board.is_attacked_by(False, board.rooks.bit_length() - 1)
+            return None if lost else 2 if board.turn else -2
+
+        def get_dtz(self, board: Any) -> int:
+            return 20
+
+    evaluator.tables = Tables()
+    result = azpy.Search(evaluator, simulations=200, solver=True).run(start)
+    assert (result.stop, result.value) == ("proven", 1.0)
+    late = azpy.parse_state("chess", "8/8/8/4k3/8/8/4K2R/8 w - - 90 80")
+    assert azpy.Search(evaluator, simulations=50, solver=True).run(late).proof is None  # the fifty-move rule is near

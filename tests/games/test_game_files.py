@@ -1,0 +1,440 @@
+"""Files of games as the world has them: what is read is what python-chess and sgfmill read, and what cannot be read is
+left out with its reason."""
+
+import gzip
+import io
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import chess
+import chess.pgn
+import pytest
+import zstandard
+from sgfmill import boards, sgf, sgf_moves
+
+import azpy
+from azpy._core import PLAYED, GameReader
+from azpy.cli import train
+from azpy.games.lines import replayed
+from azpy.games.notations import decoded
+from azpy.runs.imports import Filters, import_games
+from game_texts import CHESS, GO, LINE, sgf_game
+from talks import talk_with
+
+
+def pgn_game(rng: random.Random, plies: int, **tags: str) -> str:
+    """A random game as python-chess writes it, with comments and a variation."""
+    game, board = chess.pgn.Game(), chess.Board()
+    node: Any = game
+    for _ in range(plies):
+        moves = list(board.legal_moves)
+        if board.is_game_over(claim_draw=True) or not moves:
+            break
+        move = rng.choice(moves)
+        if rng.random() < 0.1 and len(moves) > 1:
+            node.add_variation(rng.choice([other for other in moves if other != move]), comment="aside")
+            node = node.add_main_variation(move)
+        else:
+            node = node.add_main_variation(move)
+        node.comment = "[%clk 0:01:00]" if rng.random() < 0.3 else ""
+        board.push(move)
+    result = board.result(claim_draw=True)
+    game.headers["Result"] = result if result != "*" else rng.choice(["1-0", "0-1", "1/2-1/2"])
+    game.headers.update(tags)
+    return f"{game}\n\n"
+
+
+LONG, MATE = "e4 c5 Nf3 d6 d4 cxd4 Nxd4 Nf6 Nc3 a6", "f3 e5 g4 Qh4#"
+REPEATED = "Nf3 Nf6 Ng1 Ng8 Nf3 Nf6 Ng1 Ng8"
+
+
+def test_moves_and_results_of_pgn_are_those_of_python_chess() -> None:
+    rng = random.Random(1)
+    text = "".join(pgn_game(rng, rng.randrange(8, 120)) for _ in range(30))
+    stream, compared = io.StringIO(text), 0
+    for read in GameReader(CHESS, text):
+        other = chess.pgn.read_game(stream)
+        assert other is not None
+        assert read.tags == dict(other.headers)
+        assert read.result == other.headers["Result"]
+        assert read.actions is not None, read.why
+        names = [state.action_name(a) for a, state in zip(read.actions, replayed(CHESS, read.actions), strict=False)]
+        assert names == [move.uci() for move in other.mainline_moves()]
+        outcome = other.end().board().outcome(claim_draw=True)
+        if outcome is not None and read.outcome is not None:
+            assert read.outcome == {True: 1.0, False: -1.0, None: 0.0}[outcome.winner]
+        compared += 1
+    assert compared == 30
+    assert chess.pgn.read_game(stream) is None
+
+
+def test_moves_and_results_of_sgf_are_those_of_sgfmill() -> None:
+    rng = random.Random(2)
+    texts = []
+    for _ in range(40):
+        state = GO.clone()
+        while not state.is_terminal and rng.random() > 0.02:
+            state.play(rng.choice(state.legal_actions()))
+        result = "B+R" if not state.is_terminal else ""
+        texts.append(state.to_text().replace("SZ[", f"RE[{result}]SZ[" if result else "SZ[", 1))
+    read = list(GameReader(GO, "\n".join(texts)))
+    assert len(read) == len(texts)
+    for game, text in zip(read, texts, strict=True):
+        other = sgf.Sgf_game.from_string(text)
+        _, plays = sgf_moves.get_setup_and_moves(other)
+        points = [25 if point is None else (4 - point[0]) * 5 + point[1] for _, point in plays]
+        assert game.actions == points
+        winner = {"b": 1.0, "w": -1.0}[other.get_winner()]
+        assert game.outcome in (None, winner)
+
+
+def expected_reason(game: chess.pgn.Game, seen: set[str]) -> str | None:
+    """Why a game is left out, as python-chess sees it."""
+    tags, board = game.headers, game.board()
+    if tags.get("Variant", "Standard") != "Standard":
+        return "variant"
+    if board.fen() != chess.STARTING_FEN:
+        return "start"
+    if game.errors:
+        return "action"
+    moves = list(game.mainline_moves())
+    for move in moves:
+        if board.is_game_over(claim_draw=False) or board.is_repetition(3) or board.halfmove_clock >= 100:
+            return "after end"
+        board.push(move)
+    if tags["Result"] == "*":
+        return "result"
+    if "time" in tags.get("Termination", ""):
+        return "forfeit"
+    outcome = board.outcome(claim_draw=False)
+    if outcome is not None and outcome.result() != tags["Result"]:
+        return "contradiction"
+    if outcome is None and len(moves) < 10:
+        return "short"
+    if min(int(tags.get("WhiteElo", 0)), int(tags.get("BlackElo", 0))) < 2000:
+        return "rating"
+    if (
+        "TimeControl" in tags
+        and sum(int(x) * y for x, y in zip(tags["TimeControl"].split("+"), (1, 40), strict=True)) < 180
+    ):
+        return "time"
+    key = " ".join(move.uci() for move in moves)
+    if key in seen:
+        return "duplicate"
+    seen.add(key)
+    return None
+
+
+def test_pgn_games_are_left_out_for_the_reasons_that_python_chess_sees(tmp_path: Path) -> None:
+    rng, rated = random.Random(3), {"WhiteElo": "2100", "BlackElo": "2200"}
+    games = [pgn_game(rng, 30, **rated) for _ in range(12)]
+    games += [games[0], games[3]]
+    games += [
+        pgn_game(rng, 30, **rated).replace("[White ", '[Variant "Atomic"]\n[White ', 1),
+        pgn_game(rng, 5, **rated),
+        pgn_game(rng, 30),
+    ]
+    games += [pgn_game(rng, 30, **rated, Result="*"), pgn_game(rng, 30, **rated, Termination="time forfeit")]
+    games += [pgn_game(rng, 30, **rated, TimeControl=control) for control in ("60+0", "120+1", "120+2", "600+0")]
+    games += [pgn_game(rng, 30, WhiteElo="2500", BlackElo="1999")]
+    games += ['[SetUp "1"]\n[FEN "4k3/8/8/8/8/8/8/4K2R w K - 0 1"]\n[Result "1-0"]\n\n1. Rh8+ 1-0\n\n']
+    games += ['[Result "1-0"]\n\n1. e4 e5 2. Ke3 1-0\n\n', '[Result "0-1"]\n\n1. f3 e5 2. g4 Qh4# 3. e4 0-1\n\n']
+    games += ['[Result "1-0"]\n\n1. f3 e5 2. g4 Qh4# 1-0\n\n']
+    games += ['[WhiteElo "2100"]\n[BlackElo "2100"]\n[Result "0-1"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n\n']
+    rng.shuffle(games)
+    text = "".join(games)
+    path = tmp_path / "games.pgn"
+    path.write_text(text)
+    expected, seen, moves, stream = Counter[str](), set[str](), [], io.StringIO(text)
+    while (game := chess.pgn.read_game(stream)) is not None:
+        if (why := expected_reason(game, seen)) is not None:
+            expected[why] += 1
+        else:
+            moves.append([move.uci() for move in game.mainline_moves()])
+    # python-chess takes a move after mate for an illegal one.
+    expected["action"], expected["after end"] = expected["action"] - 1, expected["after end"] + 1
+    found = import_games([str(path)], CHESS, 7, Filters(2000, 180))
+    assert found.left_out == expected
+    assert found.found == len(games) == sum(expected.values()) + len(found.records)
+    for number, (record, names) in enumerate(zip(found.records, moves, strict=True)):
+        actions = record.actions.tolist()
+        assert names == [s.action_name(a) for a, s in zip(actions, replayed(CHESS, actions), strict=False)]
+        assert (record.game_id, record.seed, record.imported) == (number, 7, True)
+        assert (record.flags == PLAYED).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (sgf_game(LINE), None),
+        (sgf_game(LINE, "W+12.5"), None),
+        (sgf_game(LINE, "Draw"), None),
+        (sgf_game(LINE, "Void"), "result"),
+        (sgf_game(LINE, ""), "result"),
+        (sgf_game(LINE, "B+T"), "forfeit"),
+        (sgf_game(LINE, "W+Forfeit"), "forfeit"),
+        (sgf_game(LINE, size=9), "size"),
+        (sgf_game(LINE).replace("7.5", "6.5"), "komi"),
+        (sgf_game(LINE, extra="HA[2]AB[aa][ee]"), "start"),
+        (sgf_game(LINE).replace(";B[cc]", ""), "start"),
+        (sgf_game("cccc"), "action"),
+        (sgf_game("----cc"), "after end"),
+        (sgf_game("cc----", "B+17.5"), None),
+        (sgf_game("cc----", "W+R"), "contradiction"),
+        (sgf_game("ccbb"), "short"),
+        (sgf_game(LINE, extra="TM[60]"), "time"),
+        (sgf_game(LINE, extra="TM[60]OT[5x30 byo-yomi]"), None),
+    ],
+)
+def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reason: str | None) -> None:
+    path = tmp_path / "one.sgf"
+    path.write_text(sgf_game("aabbccddeeaebdcbdaca") + text)
+    found = import_games([str(path)], GO, 0, Filters(None, 180))
+    assert dict(found.left_out) == ({} if reason is None else {reason: 1})
+    assert len(found.records) == 2 - (reason is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.sgf", b"", "holds no game"),
+        ("a.sgf", sgf_game(LINE)[:-9].encode(), "line 1: a value of B has no ]"),
+        ("a.sgf", sgf_game(LINE).replace("GM[1]", "GM[2]").encode(), "GM[2] is another game"),
+        ("a.sgf", bytes(range(256)) * 8, "is no text"),
+        ("a.sgf", b"(" * 1_000_000, "holds no game"),
+        ("a.sgf", b"(;GM[1]" * 20_000, "another game begins before the last ) of this one"),
+        ("a.sgf", b"x" * 5_000_000, "holds no game"),
+        ("a.pgn", b'[Result "1-0"]\n\n1. e4 1-0\n', "which are read from SGF"),
+        ("a.npz", b"PK\x03\x04 and no more", "is damaged"),
+        ("a.npz", None, "cannot be used: No such file"),
+        ("a.sgf.gz", gzip.compress(sgf_game(LINE).encode())[:-20], "is damaged"),
+        ("a.sgf.zst", zstandard.compress(sgf_game(LINE).encode())[:-20], "holds no game"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",  # packed bytes have the time in them
+)
+def test_a_bad_file_is_one_line_and_leaves_nothing(
+    tmp_path: Path, one_line: Any, name: str, data: bytes | None, said: str
+) -> None:
+    path = tmp_path / name
+    if data is not None:
+        path.write_bytes(data)
+    line = one_line(train.main, ["go(size=5)", "--out", str(tmp_path / "run"), "--supervised", str(path)], "az-train: ")
+    assert said in line
+    assert str(path) in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("tag", "behind", "moves", "reason"),
+    [
+        ("1-0", "1-0", LONG, None),
+        ("1-0", "0-1", LONG, "result"),
+        ("0-1", "1-0", LONG, "result"),
+        ("1-0", "1/2-1/2", LONG, "result"),
+        ("1-0", "*", LONG, "result"),
+        ("*", "1-0", LONG, "result"),
+        ("White won", "1-0", LONG, "result"),
+        (None, "1-0", LONG, None),
+        (None, "*", LONG, "result"),
+        ("1/2", "1/2-1/2", LONG, None),
+        ("1/2-1/2", "½-½", LONG, None),
+        ("1-0", "1\u20130", LONG, None),
+        ("0-1", "0-1", MATE, None),
+        ("1-0", "1-0", MATE, "contradiction"),
+        ("1/2-1/2", "1/2-1/2", MATE, "contradiction"),
+        (None, "1-0", MATE, "contradiction"),
+        ("1/2-1/2", "1/2-1/2", REPEATED, None),
+        ("1-0", "1-0", REPEATED, "contradiction"),
+    ],
+)
+def test_a_result_that_the_end_or_the_position_contradicts_is_not_learned(
+    tmp_path: Path, tag: str | None, behind: str, moves: str, reason: str | None
+) -> None:
+    head = "" if tag is None else f'[Result "{tag}"]\n\n'
+    other = "e4 e5 Nf3 Nc6 Bb5 a6 Ba4 Nf6 O-O Be7"
+    (tmp_path / "a.pgn").write_text(f'[Event "?"]\n\n{other} 1/2-1/2\n\n[Event "?"]\n{head}\n{moves} {behind}\n')
+    found = import_games([str(tmp_path / "a.pgn")], CHESS, 0, Filters())
+    assert found.left_out == ({} if reason is None else {reason: 1})
+    if reason is None:
+        wins = {"1-0": 1.0, "1\u20130": 1.0, "0-1": -1.0}
+        assert [record.outcome for record in found.records] == [0.0, wins.get(behind, 0.0)]
+
+
+def test_a_cut_pgn_is_left_out() -> None:
+    games = list(GameReader(CHESS, "1. e4 e5 1-0\n\n1. d4 d5 2. c4 1/2-"))
+    assert [(game.line, game.unfit) for game in games] == [(1, None), (3, "text")]
+    assert games[1].why is not None
+    assert "the last game has no result" in games[1].why
+
+
+SIGNS = (
+    "± ∓ = == += =+ +/= =/+ +/- -/+ +- -+ ⩲ ⩱ ∞ □ ⟳ → N TN D RR $1 $146 ep e.p. ch !? ?! # +".split()  # noqa: SIM905
+)
+
+
+def test_signs_and_quotes_are_read_as_python_chess_reads_them() -> None:
+    rng, text = random.Random(4), ""
+    for number in range(25):
+        board, words = chess.Board(), []
+        for ply in range(rng.randrange(4, 40)):
+            if not (moves := list(board.legal_moves)):
+                break
+            move = rng.choice(moves)
+            number_before = (
+                f"{board.fullmove_number}." if ply % 2 == 0 else rng.choice(["", f"{board.fullmove_number}..."])
+            )
+            glued = rng.choice(["", "", "±", "+/-", "-+", "$14", "⩲", "!", "="])
+            words += [number_before + rng.choice(["", " "]) + board.san(move) + glued]
+            words += rng.sample(SIGNS, rng.choice([0, 0, 1, 2]))
+            words += rng.choice([[]] * 8 + [["{a (b) }"], ["( {x} N )"], ["; ± ( {\n"], ["\n% Nf3 {\n"]])
+            board.push(move)
+        name = rng.choice(['Bob "the" Man', '"', '"Bob"', "a]b[c", "C:\\x", "Fran\u00e7ois", "", "[x]"])
+        text += f'[Event "{number}"]\n[White "{name}"]\n[X-y "1"]\n[Result "1-0"]\n\n{" ".join(words)} 1-0\n\n'
+    for text_of in (text, text.replace("\n", "\r\n"), "\ufeff" + text):
+        stream = io.StringIO(text_of.removeprefix("\ufeff").replace("\r", ""))
+        games = list(GameReader(CHESS, text_of))
+        assert len(games) == 25
+        for game in games:
+            other = chess.pgn.read_game(stream)
+            assert other is not None
+            assert not other.errors
+            assert {name: game.tags[name] for name in ("Event", "White", "X-y", "Result")} == {
+                name: other.headers[name] for name in ("Event", "White", "X-y", "Result")
+            }
+            assert game.actions is not None, game.why
+            positions = replayed(CHESS, game.actions)
+            names = [state.action_name(a) for a, state in zip(game.actions, positions, strict=False)]
+            assert names == [move.uci() for move in other.mainline_moves()]
+
+
+def test_a_set_up_game_shows_the_board_that_sgfmill_sees() -> None:
+    """Whoever plays, and however often in a row; with stones that are set up, and text around the game."""
+    rng, size, twice, refused = random.Random(5), 7, 0, list[str]()
+    start = azpy.make_game("go(size=7,superko=0)")
+    for _ in range(150):
+        board, nodes, colour = boards.Board(size), list[str](), "w"
+        for ply in range(rng.randrange(1, 40)):
+            colour = "wb"[colour == "w"] if rng.random() > 0.15 else colour
+            empty = [(row, column) for row in range(size) for column in range(size) if board.get(row, column) is None]
+            if not empty:
+                break
+            row, column = rng.choice(empty)
+            trial = board.copy()
+            trial.play(row, column, colour)
+            if trial.get(row, column) is None or trial.is_empty():
+                continue  # suicide
+            board = trial
+            both = f"W[{'abcdefg'[rng.randrange(7)]}a]" if colour == "b" and rng.random() < 0.2 else ""
+            name = rng.choice({"b": ["B", "Black", "b"], "w": ["W", "White", "w"]}[colour])
+            turn = rng.choice(["", "", "PL[B]", "PL[W]"]) if ply else "PL[B]"
+            nodes.append(f";{turn}{both}{name}[{chr(97 + column)}{chr(97 + size - 1 - row)}]")
+        line = "".join(nodes)
+        text = f"From: (x)\n(;SZ[7]KM[]HA[]{line}))\n)"
+        try:
+            state = azpy.parse_state(start, text)
+        except ValueError as error:
+            refused.append(str(error))
+            continue
+        stones = {(point, mark) for mark, point in board_points(state.render(color=False), size)}
+        assert stones == {(point, colour) for colour, point in board.list_occupied_points()}
+        twice += "SZ[7]KM[7.5]AB" in state.to_text() or "AW" in state.to_text()
+    assert twice > 50
+    assert len(refused) < 15
+    assert all("takes back a ko" in why for why in refused), "sgfmill does not mind it"
+
+
+def board_points(picture: str, size: int) -> list[tuple[str, tuple[int, int]]]:
+    rows = [line.split()[1 : size + 1] for line in picture.splitlines() if line.strip()[:1].isdigit()]
+    cells = [(mark, (size - 1 - row, column)) for row, marks in enumerate(rows) for column, mark in enumerate(marks)]
+    return [("bw"["xo".index(mark)], cell) for mark, cell in cells if mark in "xo"]
+
+
+@pytest.mark.parametrize("number", range(1, 12))
+def test_gtp_loads_the_position_before_a_move_as_sgfmill_counts_moves(tmp_path: Path, number: int) -> None:
+    text = (
+        "a mail (x)\n(;GM[1]SZ[7]KM[]HA[2]C[B[aa\\];W[bb\\]];B[cc]C[(;B[aa\\])];Black[ee];W[ce]B[];w[ec];PL[B]W[ae]C[];"
+        "W[dd](;B[ac];W[gg]W[ff];B[gf])(;B[aa]))) )"
+    )
+    (tmp_path / "a.sgf").write_text(text)
+    game = sgf.Sgf_game.from_string(text.replace(";w[", ";W[").replace("KM[]", ""))
+    board, plays = boards.Board(7), sgf_moves.get_setup_and_moves(game)[1]
+    assert len(plays) == 9
+    for colour, point in plays[: number - 1]:
+        if point is not None:
+            board.play(*point, colour)
+    with talk_with(player="go(size=7)") as talk:
+        assert talk.ask(f"loadsgf {tmp_path}/a.sgf {number}") == "="
+        shown = talk.ask("showboard")
+    found = {(colour, point) for colour, point in board_points(shown, 7)}
+    assert found == set(board.list_occupied_points())
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "stones"),
+    [
+        # The root has the first move, in front of the size and the komi or behind them.
+        ("(;GM[1]SZ[9]KM[6.5]B[aa];W[bb])", 1, ""),
+        ("(;B[aa]GM[1]SZ[9]KM[6.5];W[bb])", 1, ""),
+        ("(;B[aa]GM[1]SZ[9]KM[6.5];W[bb])", 2, "b"),
+        ("(;GM[1]SZ[9]KM[6.5]AB[ee]W[aa];B[bb])", 1, "b"),
+        # A color plays twice, before that move and behind it, and an illegal move behind it.
+        ("(;SZ[9];B[aa];B[bb];B[cc];W[dd];B[dd])", 2, "b"),
+        ("(;SZ[9];B[aa];B[bb];B[cc];W[dd];B[dd])", 3, "bb"),
+        ("(;SZ[9];B[aa];B[bb];B[cc];W[dd];B[dd])", 5, "bbbw"),
+        ("(;SZ[9];B[aa](;W[bb](;B[cc])(;B[dd];W[ee]))(;W[ff]))", 3, "bw"),
+        ("(;SZ[9];B[aa];W[bb];AE[aa]AW[cc];B[dd])", 3, "ww"),
+        ("(;SZ[9];B[aa];W[bb])", 99, "bw"),
+    ],
+)
+def test_a_file_is_loaded_up_to_the_move_of_its_number(tmp_path: Path, text: str, number: int, stones: str) -> None:
+    path = tmp_path / "game.sgf"
+    path.write_text(text)
+    with talk_with(player="go(size=9)") as talk:
+        assert talk.ask(f"loadsgf {path} {number}") == "="
+        shown = talk.ask("showboard")
+    assert sorted(colour for colour, _ in board_points(shown, 9)) == sorted(stones)
+
+
+@pytest.mark.parametrize(
+    "name", ["utf-8", "utf-8-sig", "utf-16", "gb2312", "gbk", "big5", "shift_jis", "euc-kr", "latin-1", "punycode"]
+)
+def test_names_in_any_encoding_are_read_and_spoil_no_move(name: str) -> None:
+    letters = {
+        "big5": "功許蓋",
+        "shift_jis": "ソ表能",
+        "euc-kr": "이세돌",
+        "latin-1": "Günther",
+        "gb2312": "朱镕基㐀",
+    }.get(name, "柯洁")
+    text = f"(;CA[{name}]GM[1]SZ[5]KM[7.5]PB[{letters}];B[cc];W[dd])"
+    # Files that say GB2312 have letters of its successor GB18030 too.
+    data = text.encode({"punycode": "utf-8", "gb2312": "gb18030"}.get(name, name))
+    (game,) = GameReader(GO, decoded(data))
+    assert game.actions == [12, 18]
+    assert game.tags["PB"] == letters
+    (game,) = GameReader(GO, decoded(text.encode("utf-8").replace(letters.encode(), b"\xff\xfe ")))
+    assert game.actions == [12, 18]
+
+
+@pytest.mark.parametrize(
+    ("name", "letters", "is_known"),
+    [
+        # A name or a comment ends in the byte of a backslash, or of a bracket.
+        ("shift_jis", "表示能力ソ", True),
+        ("shift_jis", "人工頭脳", True),
+        ("big5", "許功蓋", True),
+        ("big5", "成功", True),
+        ("cp949", "조훈현", False),
+        ("gb18030", "古力", False),
+        ("cp1251", "Иванов", False),
+        ("cp1252", "“très chargé”", False),
+        ("latin-1", "João Conceição é", True),
+    ],
+)
+def test_an_encoding_that_is_not_named_spoils_no_move(name: str, letters: str, is_known: bool) -> None:
+    text = f"(;GM[1]SZ[5]KM[7.5]PB[{letters}]PW[{letters}]C[{letters}];B[cc]C[{letters}];W[dd])"
+    (game,) = GameReader(GO, decoded(text.encode(name)))
+    assert game.actions == [12, 18]
+    assert (game.tags["PB"] == letters) == is_known

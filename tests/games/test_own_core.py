@@ -1,0 +1,237 @@
+"""The example of a game in Rust in a crate of its own: built, installed, and the same game as its twin in Python.
+
+Slow: a whole core is compiled. Nothing is written into the source tree, but for what Cargo keeps under target/.
+"""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from test_own_game import TINY
+
+import azpy
+from azpy.web.program import missing
+
+REPOSITORY = Path(__file__).parents[2]
+EXAMPLE = REPOSITORY / "examples" / "hexapawn"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo"),
+    pytest.mark.skipif(not EXAMPLE.exists(), reason="needs the source tree"),
+]
+
+
+def cargo_environment() -> dict[str, str]:
+    bins = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # maturin
+    return os.environ | {
+        "PATH": bins,
+        "CARGO_TARGET_DIR": str(REPOSITORY / "target" / "example"),  # what is compiled once stays
+        "PYO3_PYTHON": sys.executable,
+    }
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the build needs, and no more."""
+    pytest.importorskip("maturin")
+    folder = tmp_path_factory.mktemp("tree")
+    for name in ("rust", "benches", "examples"):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("target", "__pycache__"))
+    for name in ("Cargo.toml", "Cargo.lock"):
+        shutil.copy(REPOSITORY / name, folder / name)
+    # The same versions of everything as azpy itself.
+    shutil.copy(REPOSITORY / "Cargo.lock", folder / "examples" / "hexapawn" / "Cargo.lock")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the installed package."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target", str(folder)]
+    done = subprocess.run(
+        [*command, str(tree / "examples" / "hexapawn")],
+        env=cargo_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def python(site: Path, *arguments: str, core: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = cargo_environment() | {"PYTHONPATH": os.pathsep.join([str(site), str(EXAMPLE), *sys.path])}
+    if core is not None:
+        environment["AZPY_CORE"] = core
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=site, check=False)
+
+
+def said(site: Path, program: str) -> str:
+    done = python(site, "-c", textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_package_is_for_every_python_from_3_11_on(site: Path) -> None:
+    assert (site / "azpy_with_hexapawn" / "azpy_with_hexapawn.abi3.so").exists()
+
+
+def test_its_game_is_among_those_of_azpy(site: Path) -> None:
+    games = dict(azpy.list_games()) | {"hexapawn": {"width": 3, "height": 3}}
+    assert said(site, "import azpy; print(sorted(azpy.list_games()))") == str(sorted(games))
+    assert said(site, "import azpy; print(azpy.make_game('hexapawn', width=4).num_actions)") == "36"
+    refused = python(site, "-c", "import azpy; azpy.make_game('hexapawn(height=2)')")
+    assert "the width must be from 1 to 7 and the height from 3 to 8, got 3 x 2" in refused.stderr
+    own = python(site, "-c", "import azpy; azpy.make_game('hexapawn')", core="")
+    assert 'unknown game "hexapawn"' in own.stderr
+
+
+def test_it_is_the_twin_in_python_ply_by_ply(site: Path) -> None:
+    program = """
+        import random
+        import azpy, numpy as np
+        from hexapawn import Hexapawn
+
+        plies = 0
+        for seed in range(500):
+            rng, rust, twin = random.Random(seed), azpy.make_game("hexapawn"), Hexapawn()
+            while True:
+                assert rust.turn == twin.turn() and str(rust) == str(twin)
+                assert rust.key() % 2**19 == twin.key()  # above it is the size of the board
+                if rust.is_terminal:
+                    assert rust.outcome() == twin.outcome()
+                    break
+                assert rust.legal_actions() == twin.legal_actions()
+                names = [twin.action_name(action) for action in twin.legal_actions()]
+                assert [rust.action_name(action) for action in rust.legal_actions()] == names
+                drawn = azpy.State(twin)
+                assert rust.to_svg() == drawn.to_svg()
+                for action in rust.legal_actions():
+                    assert rust.touches(action) == drawn.touches(action) != []
+                np.testing.assert_array_equal(rust.observation(), twin.encode())
+                action = rng.choice(rust.legal_actions())
+                rust.play(action)
+                twin.play(action)
+                plies += 1
+        print(plies > 2000)
+    """
+    assert said(site, program) == "True"
+
+
+def test_it_is_searched_visit_for_visit_as_the_twin(site: Path) -> None:
+    program = """
+        import azpy, numpy as np
+        from hexapawn import Hexapawn
+
+        class Hashed:
+            def evaluate_batch(self, observations):
+                rows = observations.reshape(len(observations), -1).astype(float)
+                sums = [float(row @ np.sin(np.arange(18) + 1)) for row in rows]
+                logits = np.stack([np.sin(total * np.arange(1, 28)) for total in sums]).astype(np.float32)
+                return logits, np.tanh(sums).astype(np.float32)
+
+        compared = 0
+        for evaluator in (azpy.UniformEvaluator(), Hashed()):
+            for options in ({}, {"eval_batch": 4}, {"root_noise": 0.5}, {"solver": True}, {"gumbel_actions": 4}):
+                rust, twin = azpy.make_game("hexapawn"), Hexapawn()
+                while not rust.is_terminal:
+                    one = azpy.Search(evaluator, simulations=200, seed=3, **options).run(rust)
+                    two = azpy.Search(evaluator, simulations=200, seed=3, **options).run(twin)
+                    assert one.visits.tolist() == two.visits.tolist() and one.value == two.value
+                    rust.play(one.action)
+                    twin.play(one.action)
+                    compared += 1
+        print(compared >= 30)
+    """
+    assert said(site, program) == "True"
+
+
+def test_self_play_is_that_of_the_twin(site: Path) -> None:
+    program = """
+        import azpy
+        from hexapawn import Hexapawn
+
+        def games(start):
+            given = {"slots": 4, "simulations": 30, "games": 20, "seed": 5}
+            with azpy.SelfPlay(start, azpy.UniformEvaluator(), **given) as play:
+                return sorted((r.game_id, r.actions.tolist(), r.visits.tolist(), r.outcome) for r in play)
+
+        print(games("hexapawn") == games(Hexapawn()))
+    """
+    assert said(site, program) == "True"
+
+
+def test_az_check_game_finds_nothing_wrong(site: Path) -> None:
+    for spec in ("hexapawn", "hexapawn(width=4,height=4)", "hexapawn(width=1,height=5)"):
+        done = python(site, "-m", "azpy", "check-game", spec, "--games", "20", "--seconds", "10")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "symmetries: 1 with their inverses, 1 of them played alongside" in done.stdout
+
+
+def test_az_train_knows_it_by_its_name(site: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    done = python(site, "-m", "azpy", "train", "hexapawn(width=4)", *TINY, "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert "done: 1 iteration " in done.stdout
+    listed = python(site, "-m", "azpy", "train", "--list-games").stdout
+    assert "hexapawn(width=3,height=3)\n    preset: none" in listed
+
+
+def test_a_page_without_a_server_plays_it_as_a_server_does(site: Path, tree: Path, tmp_path: Path) -> None:
+    if lacks := missing(tree):
+        pytest.skip(lacks)
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    crate = tree / "examples" / "hexapawn"
+    program = f"""
+        from pathlib import Path
+        from pages import compare
+        for game in ("hexapawn", "hexapawn(width=4)"):
+            compare(game, 25, 1, Path({str(tmp_path)!r}, game), Path({str(crate)!r}))
+    """
+    assert said(site, program) == ""
+    folder = tmp_path / "hexapawn"
+    size = sum(len(gzip.compress(file.read_bytes(), 9)) for file in folder.rglob("*") if file.is_file())
+    assert size < 350_000  # bytes that a visitor loads
+
+
+def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    if lacks := missing(tree):
+        pytest.skip(lacks)
+    assert python(site, "-m", "azpy", "train", "hexapawn", *TINY, "--out", str(tmp_path / "run")).returncode == 0
+    export = ["-m", "azpy", "export", str(tmp_path / "run"), "--web", str(tmp_path / "page")]
+    refused = python(site, *export)
+    assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.stderr
+    done = python(site, *export, "--crate", str(tree / "examples" / "hexapawn"))
+    assert done.returncode == 0, done.stderr
+    assert {"index.html", "player.json", "weights.safetensors"} <= {
+        path.name for path in (tmp_path / "page").rglob("*")
+    }
+
+
+def test_the_unit_tests_of_the_crates_pass(tree: Path) -> None:
+    """Those of the example, and those of azpy-py: both are linked with Python, so `cargo test` leaves them out."""
+    library = subprocess.run(
+        [sys.executable, "-c", "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    environment = cargo_environment() | {"LD_LIBRARY_PATH": library}
+    for folder, arguments in ((tree / "examples" / "hexapawn", []), (tree, ["-p", "azpy-py", "--lib"])):
+        done = subprocess.run(
+            ["cargo", "test", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        if "unable to find library -lpython" in done.stderr or "cannot find -lpython" in done.stderr:
+            pytest.skip("this Python has no library to link with")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "test result: ok" in done.stdout

@@ -1,0 +1,449 @@
+"""Levels in words: what a ladder says, how it is measured and stored, and who plays by it."""
+
+import dataclasses
+import itertools
+import json
+import re
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import azpy
+from azpy import _core
+from azpy.cli.calibrate import _report
+from azpy.cli.match import main
+from azpy.cli.terminal import Terminal
+from azpy.games.names import make_game
+from azpy.matches.arena import SearchPlayer
+from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
+from azpy.matches.openings import Book, Opening
+from azpy.matches.players import parse_player
+from azpy.serving.models import Model, Served, chosen, open_engine, open_player
+from models import make_model
+from talks import Asker, talk_to
+
+GAME = "tic_tac_toe"
+NO_NUMBERS: list[Any] = ["x", [], 10**400, float("inf")]
+
+
+@pytest.fixture(scope="module")
+def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder with a checkpoint, as far as a match reads it."""
+    from azpy.runs.folder import RunFolder
+
+    path = tmp_path_factory.mktemp("runs") / "run"
+    arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
+    with RunFolder(path, {"game": GAME, "match_opening_plies": 1}) as run:
+        run.save_checkpoint(7, model=arrays, optimizer=arrays, state={}, onnx=make_model(weight=0.5))
+    return path
+
+
+@pytest.fixture
+def run(made_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made_run, tmp_path / "run"))
+
+
+def step(simulations: int, temperature: float, elo: float | None) -> dict[str, Any]:
+    ends = {"low": None, "high": None}
+    return {"simulations": simulations, "temperature": temperature, "pairs": [0, 0, 1, 0, 0], "elo": elo, **ends}
+
+
+def store(run: Path, *steps: dict[str, Any], **facts: Any) -> None:
+    content = {"network": "00ff", "iteration": 7, "steps": steps} | facts
+    (run / "ladder.json").write_text(json.dumps(content))
+
+
+class Known:
+    """A network whose prior and value are always the same."""
+
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        rows = len(observations)
+        return np.tile(np.arange(9, dtype=np.float32) / 2, (rows, 1)), np.zeros(rows, np.float32)
+
+
+def known(**changes: Any) -> Served:
+    """A player of `Known` with a ladder in which each level has other simulations."""
+    ladder = Ladder((Level(1, 3.0, 0.0), Level(1, 0.0, 200.0), Level(64, 0.0, 600.0)), "00ff", 7)
+    served = dataclasses.replace(open_player("uniform:20", GAME, 20), evaluator=Known(), ladder=ladder)
+    return dataclasses.replace(served, **changes)
+
+
+# The ladder -----------------------------------------------------------------------------------------------------------
+
+
+def test_levels_have_equal_steps_and_lie_between_what_was_measured() -> None:
+    ladder = known().ladder
+    assert list(ladder.levels) == list(LEVELS)
+    assert [level.elo for level in ladder.levels.values()] == pytest.approx([0, 100, 200, 300, 400, 500, 600])
+    assert [level.simulations for level in ladder.levels.values()] == [1, 1, 1, 3, 8, 23, 64]
+    assert [level.temperature for level in ladder.levels.values()] == [3.0, 1.5, 0, 0, 0, 0, 0]
+    assert (ladder.at(-50), ladder.at(9_999)) == (ladder.levels["beginner"], ladder.levels["full strength"])
+
+
+def test_what_is_no_stronger_than_less_effort_is_left_out(run: Path) -> None:
+    store(run, step(1, 2.0, 0.0), step(1, 0.0, 150.0), step(4, 0.0, 140.0), step(16, 0.0, 400.0))
+    ladder = ladder_of(run, 800, True)
+    assert [(one.simulations, one.elo) for one in ladder.steps] == [(1, 0.0), (4, 140.0), (16, 400.0)]
+    store(run, step(1, 2.0, 0.0), step(1, 0.0, 140.0), step(4, 0.0, 140.0), step(16, 0.0, 400.0))
+    assert [one.simulations for one in ladder_of(run, 800, True).steps] == [1, 4, 16], "of equal ones the last"
+    store(run, step(1, 2.0, 0.0), step(1, 0.0, -30.0), step(4, 0.0, 170.0))
+    assert [one.elo for one in ladder_of(run, 800, True).steps] == [0.0, 200.0]
+    store(run, step(4, 0.0, 0.0))
+    assert {one.simulations for one in ladder_of(run, 800, True).levels.values()} == {4}
+
+
+@pytest.mark.parametrize(
+    ("given", "played", "elo"), [(800, 64, 300), (64, 64, 300), (16, 16, 200), (8, 8, 150), (1, 1, 0)]
+)
+def test_full_strength_is_the_simulations_that_are_given(run: Path, given: int, played: int, elo: float) -> None:
+    """Those of a stored ladder were taken instead, whatever --simulations said."""
+    store(run, step(1, 2.0, 0.0), step(4, 0.0, 100.0), step(16, 0.0, 200.0), step(64, 0.0, 300.0))
+    top = open_player(str(run), None, given).ladder.levels["full strength"]
+    assert top.simulations == played
+    assert top.elo == pytest.approx(elo)
+    assert parse_player(f"{run}@{given}?level=full strength").simulations == played
+    assert ladder_of(run, given, True).levels["beginner"].elo == 0
+    store(run, step(4, 0.0, 0.0), step(16, 0.0, 200.0))
+    assert ladder_of(run, 2, True).levels["full strength"].simulations == 2
+
+
+def test_without_a_whole_ladder_levels_go_by_simulations_and_say_so(run: Path) -> None:
+    plain = ladder_of(run, 800, True)
+    assert plain == plain_ladder(800, True)
+    assert "not calibrated" in plain.about("00ff")
+    counts = [level.simulations for level in plain.levels.values()]
+    warmths = [level.temperature for level in plain.levels.values()]
+    assert (counts, warmths) == (sorted(counts), sorted(warmths, reverse=True))
+    assert (counts[0], counts[-1], warmths[-1]) == (1, 800, 0)
+    # Without a network the prior is even: its temperature would change nothing.
+    assert {step.temperature for step in plain_ladder(800, False).steps} == {0}
+    store(run, step(1, 2.0, 0.0), step(4, 0.0, None))
+    assert ladder_of(run, 800, True) == plain
+
+
+def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
+    store(run, step(1, 2.0, 0.0), step(4, 0.0, 90.0))
+    assert ladder_of(run, 800, True).about("00ff") == "These levels were calibrated with this network."
+    assert "of iteration 7" in ladder_of(run, 800, True).about("0abc")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"steps": []}',
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(0, 0.0, 0.0)]}),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 11.0, 0.0)]}),
+        *(
+            json.dumps(
+                {"network": "00ff", "iteration": 7, "steps": [step(n, 0.0, elo) for elo, n in enumerate(counts)]}
+            )
+            for counts in ([1, 100, 10], [800, 1, 800])
+        ),
+        *(
+            json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {name: value}]})
+            for name in ("temperature", "elo", "low", "high")
+            for value in NO_NUMBERS
+        ),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [10**400] * 5}]}),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [1]}]}),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [0, 0, -1, 0, 0]}]}),
+        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"more": 1}]}),
+        json.dumps({"network": None, "iteration": 7, "steps": [step(1, 0.0, 0.0)]}),
+    ],
+)
+def test_a_damaged_ladder_is_refused(run: Path, content: str, one_line: Callable[..., str]) -> None:
+    (run / "ladder.json").write_text(content)
+    said = one_line(main, [f"{run}?level=casual", "random"], f"az-match: {run}/ladder.json is damaged: ")
+    assert "delete it" in said
+
+
+# Who plays ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_simulation_is_the_network_alone_whose_prior_is_softened() -> None:
+    [result] = searched(1)
+    expected = np.exp(np.arange(9) / 2) ** (1 / 2)
+    np.testing.assert_allclose(result._softened(2.0), expected / expected.sum(), rtol=1e-5)
+    assert searched(50)[0]._softened(2.0) == pytest.approx(searched(50)[0].policy(2.0))
+    # The player of a match draws with these probabilities.
+    states = [make_game(GAME)] * 4_000
+    drawn = np.bincount(SearchPlayer(Known(), 1, 2.0).select_actions(states, 5), minlength=9) / len(states)
+    np.testing.assert_allclose(drawn, expected / expected.sum(), atol=0.03)
+    assert list(SearchPlayer(Known(), 1, 0.0).select_actions(states[:3], 5)) == [8, 8, 8]
+
+
+@pytest.mark.parametrize("simulations", [1, 50])
+@pytest.mark.parametrize("temperature", [1e-320, 1e-3, 0.01])
+def test_a_small_temperature_draws_the_best_action(simulations: int, temperature: float) -> None:
+    """No power of a prior or of a share of the visits vanishes or overflows, even of 361 equal ones."""
+    states = [make_game(GAME)] * 20
+    assert set(SearchPlayer(Known(), simulations, temperature).select_actions(states, 5)) == {8}
+    [result] = searched(simulations)
+    assert chosen(known(seed=1), states[0], result, temperature) == 8
+    go = make_game("go")
+    even = _core.VectorSearch([go], _core.UniformEvaluator())
+    even.run(simulations)
+    policy = even.results()[0]._softened(temperature)
+    assert policy.sum() == pytest.approx(1)
+    assert np.count_nonzero(policy) == (go.num_actions if simulations == 1 else simulations)
+
+
+def searched(simulations: int) -> list[_core.SearchResult]:
+    search = _core.VectorSearch([make_game(GAME)], Known())
+    search.run(simulations)
+    return search.results()
+
+
+def test_a_seed_fixes_what_is_drawn_at_a_position() -> None:
+    [result] = searched(1)
+    state, other = make_game(GAME), make_game(GAME)
+    other.play(4)
+
+    def drawn(seed: int | None, state: azpy.State = state) -> list[int]:
+        return [chosen(known(seed=seed), state, result, 3.0) for _ in range(12)]
+
+    assert all(len(set(drawn(seed))) == 1 for seed in range(5))
+    assert len({drawn(seed)[0] for seed in range(20)}) > 3
+    assert any(drawn(seed) != drawn(seed, other) for seed in range(20))
+    assert len(set(drawn(None))) > 1
+
+
+def test_a_player_s_level_is_a_word_in_its_query(run: Path) -> None:
+    store(run, step(1, 2.0, 0.0), step(64, 0.0, 600.0))
+    spec = parse_player(f"{run}?level=Full-Strength")
+    assert (spec.simulations, spec.temperature) == (64, None)
+    spec = parse_player(f"{run}?level=beginner&c_puct=2")
+    assert (spec.simulations, spec.temperature, spec.search) == (1, 2.0, {"c_puct": 2.0})
+    with pytest.warns(azpy.errors.SettingsWarning, match="not calibrated"):
+        assert parse_player("mcts:40?level=full strength").simulations == 40
+
+
+@pytest.mark.parametrize(
+    ("player", "said"),
+    [
+        ("uniform?level=easy", "level: expected beginner, novice, "),
+        ("uniform?level=novice&simulations=9", "give level or simulations"),
+        ("uniform?level=novice&temperature=1", "give level or temperature"),
+    ],
+)
+def test_wrong_levels_are_refused(player: str, said: str, one_line: Callable[..., str]) -> None:
+    assert said in one_line(main, [player, "random", "--game", GAME], "az-match: player ")
+
+
+def test_uci_elo_limits_the_strength() -> None:
+    engine = talk_to({"player": known()}, "ugi")
+
+    def found(*said: str) -> str:
+        """The last information on a search, without its time."""
+        engine.say(*said)
+        line = engine.hear("info depth")
+        engine.hear("bestmove")
+        return re.sub(" nps .* pv ", " pv ", line)
+
+    engine.say("ugi", "setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 400")
+    assert engine.hear("option name UCI_Elo") == "option name UCI_Elo type spin default 600 min 0 max 4000"
+    assert engine.hear("info string") == "info string These levels were calibrated with the network of iteration 7."
+    assert " nodes 8 " in found("go")
+    assert " nodes 8 " in found("go movetime 60000")
+    assert " nodes 5 " in found("go nodes 5")
+    assert found("setoption name UCI_Elo value 600", "go") == found("go"), "each search has a tree of its own"
+    strongest, beyond = found("go"), "info string UCI_Elo: {} is beyond this player's 600, so it plays at full strength"
+    for elo, used in ((3000, 3000), (5000, 4000)):
+        engine.say(f"setoption name UCI_Elo value {elo}")
+        assert engine.hear("info string UCI_Elo") == beyond.format(used)
+        assert found("go") == strongest
+    for name in ("Simulations", "Temperature"):
+        engine.say(f"setoption name {name} value 7")
+        assert engine.hear("info string") == f"info string {name} has no effect while UCI_LimitStrength is true"
+        engine.say(f"setoption name {name} value 0")
+    assert " nodes 99 " in found("setoption name UCI_LimitStrength value false", "go nodes 99")
+    engine.say("setoption name UCI_LimitStrength value true", "setoption name UCI_Elo value 0")
+    moves = set()
+    for _ in range(30):
+        engine.say("go")
+        moves.add(engine.hear("bestmove").split()[1])
+    engine.close()
+    assert len(moves) > 3
+
+
+def test_a_query_has_a_level() -> None:
+    served = known(seed=1)
+    engine = open_engine(served, threads=1)
+    asker = Asker({"main": Model(served, engine)})
+
+    def ask(**fields: Any) -> Any:
+        asker.ask(id="1", game="g", **fields)
+        asker.wait()
+        return asker.said.pop()
+
+    for _ in range(2):  # each search has a tree of its own
+        answer = ask(level="strong")
+        assert "warnings" not in answer
+        assert (answer["rootInfo"]["visits"], answer["rootInfo"]["reused"]) == (8, 0)
+    assert len({ask(level="beginner")["move"] for _ in range(5)}) == 1, "the player has a seed"
+    assert len({ask(level="beginner", moves=[move])["move"] for move in ("a1", "b1", "c1", "a2", "b2", "c3")}) > 1
+    assert ask(level="expert", seconds=60)["rootInfo"]["visits"] == 23
+    [model] = ask(action="query_models")["models"]
+    assert [level["name"] for level in model["levels"]] == list(LEVELS)
+    assert model["levels"][3] == {"name": "intermediate", "simulations": 3, "temperature": 0.0, "elo": 300}
+    engine.close()
+
+
+def test_the_terminal_plays_at_a_level(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = iter(["level", "level Strong", "switch", "new", "level 5", "new", "level weak"])
+    asked = list[int]()
+
+    def typed(_: str) -> str:
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    served = known()
+    engine = open_engine(served, threads=1)
+
+    class Counted:
+        """The engine, which notes the simulations of each search with a tree of its own."""
+
+        def submit(self, state: azpy.State, simulations: int) -> Any:
+            asked.append(simulations)
+            return engine.submit(state, simulations)
+
+        def game(self, state: azpy.State) -> Any:
+            return engine.game(state)
+
+    monkeypatch.setattr("builtins.input", typed)
+    assert Terminal(Model(served, Counted()), {0}).run() == 0  # type: ignore[arg-type]
+    engine.close()
+    said = capsys.readouterr().out
+    assert "intermediate      3 simulations, temperature 0.0, Elo 300" in said
+    assert "level strong; you play O;" in said
+    assert "5 simulations; you play O;" in said
+    assert "level must be " in said
+    assert asked
+    assert set(asked) == {8}
+
+
+# Measuring ------------------------------------------------------------------------------------------------------------
+
+
+def measured(run: Path, *arguments: str) -> Any:
+    code = main(["--calibrate", f"{run}@4", "--json", *arguments])
+    return code, json.loads((run / "ladder.json").read_text())
+
+
+def test_a_calibration_in_two_sittings_is_that_of_one(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, taken, take = Path(shutil.copytree(run, tmp_path / "other")), list[int](), Book.__getitem__
+
+    def noted(book: Book, number: int) -> Opening:
+        taken.append(number)
+        return take(book, number)
+
+    monkeypatch.setattr(Book, "__getitem__", noted)
+    measured(run, "--games", "10")
+    _, two = measured(run, "--games", "20")
+    assert sorted(taken) == sorted([*range(10)] * 4), "each step has each opening once"
+    code, one = measured(other, "--games", "20")
+    assert code == 0
+    assert two == one
+    assert [(step["simulations"], step["temperature"]) for step in one["steps"]] == [
+        (1, 4),
+        (1, 2),
+        (1, 1),
+        (1, 0),
+        (4, 0),
+    ]
+    assert [sum(step["pairs"]) for step in one["steps"]] == [0, 10, 10, 10, 10]
+    assert one["iteration"] == 7
+    assert ladder_of(run, 800, True).network == one["network"]
+    assert open_player(str(run), None, 20).network == one["network"]
+    # Other openings are other games: nothing of before counts.
+    _, anew = measured(run, "--games", "10", "--opening-plies", "2")
+    assert [sum(step["pairs"]) for step in anew["steps"]] == [0, 5, 5, 5, 5]
+
+
+def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = step(1, 4.0, 0.0), step(1, 2.0, -35.0), step(1, 0.0, 80.0), step(4, 0.0, 205.0)
+    store(run, *steps)
+    lines = _report([Step(**each) for each in steps], ladder_of(run, 4, True), "00ff", True)
+    words = "levels begin at the weakest step, the network alone, temperature 2: "
+    at = lines.index(f"{words}-35 Elo of the steps are 0 of the levels")
+    assert re.fullmatch(r"the network alone, temperature 2 +-35 .*", lines[2])
+    assert [re.split(" {2,}", lines[at + row])[:2] for row in (2, 8)] == [["beginner", "0"], ["full strength", "240"]]
+    # Another network than that of the ladder, and no game of it yet.
+    assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
+    assert "not every step has played: the ladder is not used yet" in capsys.readouterr().out
+
+
+def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[..., str]) -> None:
+    """Each wrote the games that it knew, and the others' were lost."""
+    with alone(run):
+        one_line(main, ["--calibrate", f"{run}@4"], f"az-match: another az-match --calibrate measures {run}: wait")
+    assert measured(run, "--games", "10")[0] == 0
+
+
+def test_time_and_ctrl_c_end_a_calibration_between_groups(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("azpy.cli.calibrate.time.monotonic", lambda: clock[0])
+    select, calls = SearchPlayer.select_actions, [0]
+
+    def late(player: SearchPlayer, states: Any, seed: int) -> Any:
+        calls[0] += 1
+        if calls[0] == 20:
+            clock[0] = 601.0
+        if calls[0] == 40:
+            signal.raise_signal(signal.SIGINT)
+        return select(player, states, seed)
+
+    monkeypatch.setattr(SearchPlayer, "select_actions", late)
+    assert main(["--calibrate", f"{run}@4"]) == 0
+    said = capsys.readouterr().out
+    assert "the same command goes on" in said
+    assert "the ladder is not used yet" in said
+    before = json.loads((run / "ladder.json").read_text())
+    assert 0 < sum(sum(step["pairs"]) for step in before["steps"]) < 20
+    clock[0] = 0.0
+    assert main(["--calibrate", f"{run}@4"]) == 130
+    after = json.loads((run / "ladder.json").read_text())
+    assert all(sum(step["pairs"]) % 5 == 0 for step in after["steps"])
+    assert "not calibrated" in ladder_of(run, 800, True).about(None) or after["steps"][1]["elo"] is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--calibrate", "mcts:5"], "--calibrate takes a run folder"),
+        (["--calibrate", "{run}?c_puct=2"], "--calibrate takes a run folder"),
+        (["--calibrate", "{run}/checkpoints/000007"], "--calibrate takes a run folder"),
+        (["--calibrate", "{run}", "random"], "--calibrate takes one run folder, got 2 players"),
+        (["--calibrate", "{run}", "--elo0", "5"], "--elo0 does not belong to --calibrate"),
+        (["--calibrate", "{run}", "--minutes", "0"], "--minutes must be more than 0"),
+        (["{run}", "random", "--minutes", "1"], "--minutes belongs to --calibrate"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_refused(
+    run: Path, arguments: list[str], said: str, one_line: Callable[..., str]
+) -> None:
+    assert said in one_line(main, [argument.format(run=run) for argument in arguments], "az-match: ")
+    assert not (run / "ladder.json").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*not calibrated")
+def test_levels_of_connect_four_rise() -> None:
+    levels = ("beginner", "casual", "strong", "full strength")
+    for weak, strong in itertools.pairwise(levels):
+        a, b = (f"mcts:800?level={word}" for word in (strong, weak))
+        assert azpy.match(a, b, game="connect_four", games=40).interval[0] > 0.5

@@ -1,0 +1,116 @@
+"""Programs that other people wrote, as players: each plays whole matches by its protocol or by a translator."""
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azpy.cli.match import main
+
+GNUGO, STOCKFISH, GRHINO, GNUBG = (
+    shutil.which(name) or shutil.which(name, path="/usr/games") for name in ("gnugo", "stockfish", "gtp-rhino", "gnubg")
+)
+BENCHES = Path(__file__).parents[2] / "benches"
+
+
+def bench(name: str) -> str:
+    return shlex.join([sys.executable, str(BENCHES / name)])
+
+
+def met(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    """The report of a match in which no game is lost by a fault."""
+    assert main([*words, "--json"]) == 0
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (report["forfeits"], report["faults"]) == ([0, 0], [[], []])
+    return report
+
+
+GO = f"gtp:{GNUGO} --mode gtp --level 1 --chinese-rules --forbid-suicide --capture-all-dead"
+FISH = f"uci:{STOCKFISH}?Hash=1&nodes="
+
+
+@pytest.mark.parametrize(
+    ("program", "player", "other", "game", "games", "named"),
+    [
+        (GNUGO, f"{GO} --simple-ko", "mcts:20", "go(size=9,komi=7,superko=0)", 4, "(GNU Go "),
+        (GNUGO, f"{GO} --positional-superko", "mcts:20", "go(size=9,komi=7,superko=1)", 4, "(GNU Go "),
+        (STOCKFISH, f"{FISH}2000", f"{FISH}20", "chess", 6, "(Stockfish "),
+        (STOCKFISH, f"{FISH}2000", f"{FISH}20", "chess(chess960=123)", 6, "(Stockfish "),
+        (GRHINO, f"gtp:{GRHINO} --level=1", "random", "othello", 20, "(GTP GRhino "),
+    ],
+)
+def test_a_program_plays_whole_matches(
+    program: str | None, player: str, other: str, game: str, games: int, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if program is None:
+        pytest.skip("it is not installed")
+    report = met(capsys, player, other, "--game", game, "--games", str(games))
+    assert named in report["a"]
+    assert report["score"] > 0.5
+
+
+@pytest.mark.skipif(GNUBG is None or not BENCHES.exists(), reason="gnubg is not installed, or no source tree")
+def test_gnu_backgammon_plays_whole_games(capsys: pytest.CaptureFixture[str]) -> None:
+    """Doubles, hits, the bar and bearing off; every third opening or so ends in mid-turn."""
+    report = met(capsys, f"ugi:{bench('gnubg_ugi.py')} --plies 0", "random", "--game", "backgammon", "--games", "20")
+    assert "(GNU Backgammon 1." in report["a"]
+    assert report["score"] == 1.0
+    assert report["outcome"] > 0.5
+
+
+@pytest.mark.skipif(GNUBG is None or not BENCHES.exists(), reason="gnubg is not installed, or no source tree")
+def test_gnu_backgammon_plays_the_openings_that_everybody_plays() -> None:
+    """Rolls 3-1, 4-2 and 6-1, whose best plays are not in doubt, and the second half of a turn that another began."""
+    lines = {"3-1": "8/5", "3-1 8/5": "6/5", "4-2": "8/4", "4-2 8/4": "6/4", "6-1": "13/7", "6-1 13/7": "8/7"}
+    lines["6-5 13/7"] = "13/8"  # GNU Backgammon itself plays 24/13
+    script = "".join(f"position startpos moves {line}\ngo\n" for line in lines)
+    words = [sys.executable, str(BENCHES / "gnubg_ugi.py")]
+    done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [f"bestmove {name}" for name in lines.values()], done.stderr
+
+
+@pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("gnubg_ugi.py --program no-gnubg", "no program 'no-gnubg': install GNU Backgammon or give --"),
+        ("gnubg_ugi.py --program true", "opens no socket"),
+        ("openspiel_ugi.py --game conect_four", "conect_four"),
+        ("openspiel_ugi.py --game wall_game", "OpenSpiel has no game"),
+    ],
+)
+def test_a_translator_that_cannot_play_is_refused_before_the_match(program: str, words: str, one_line: Any) -> None:
+    if program.startswith("openspiel"):
+        pytest.importorskip("pyspiel")
+    name, _, arguments = program.partition(" ")
+    assert words in one_line(main, [f"ugi:{bench(name)} {arguments}", "random", "--game", "backgammon"], "az-match: ")
+
+
+@pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
+@pytest.mark.parametrize("game", ["connect_four", "tic_tac_toe"])
+def test_openspiel_s_search_plays_and_can_be_played_again(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspiel")
+    player = f"ugi:{bench('openspiel_ugi.py')} --game {game}?nodes=50"
+    reports = [met(capsys, player, "random", "--game", game, "--games", "8", "--slots", "4") for _ in range(2)]
+    assert "(OpenSpiel 2." in reports[0]["a"]
+    assert reports[0]["score"] > 0.5
+    assert reports[0] == reports[1]
+
+
+@pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
+def test_openspiel_s_search_with_fresh_seeds_plays_other_games_from_the_start(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pyspiel")
+    distinct = []
+    for option in ("", " --fresh"):
+        players = [f"ugi:{bench('openspiel_ugi.py')} --game connect_four{each}?nodes=50" for each in (option, "")]
+        words = ["--game", "connect_four", "--games", "8", "--opening-plies", "0", "--slots", "4"]
+        distinct.append(met(capsys, *players, *words)["distinct_games"])
+    assert distinct[0] == 1
+    assert distinct[1] > 2

@@ -1,0 +1,489 @@
+"""az-export: what it writes is what the records say, played again; and a file is whole or not there."""
+
+import errno
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tty
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import azpy
+from azpy.cli.export import main
+from azpy.errors import RunError
+from azpy.runs import exports
+from azpy.runs.folder import RunFolder
+from azpy.runs.imports import Filters, import_games
+from azpy.runs.reader import StoredRun
+from azpy.runs.storage import SealedGames
+from azpy.settings import Settings
+from azpy.training.collector import Collector
+from models import make_model
+from oracles import Countdown
+from records import GAMES, records, slow_samples, start_of
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four iterations of ten games."""
+    path: Path = tmp_path_factory.mktemp("runs") / "run"
+    settings = Settings("tic_tac_toe", simulations=16, slots=4, games_per_iteration=10, iterations=4, opening_plies=2)
+    with Collector(settings, path) as collector:
+        list(collector.run())
+    return path
+
+
+CHESS = azpy.make_game("chess", max_plies=40)
+GO = azpy.make_game("go(size=5)")
+
+
+def numbered(played: list[azpy.GameRecord]) -> list[tuple[int, azpy.GameRecord]]:
+    return [(1, record) for record in played]
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_npz_equals_a_slow_replay(game: str, tmp_path: Path) -> None:
+    played, start = records(GAMES[game], 6), azpy.State(start_of(GAMES[game]))
+    rows = exports.to_npz(tmp_path / "x.npz", start, numbered(played))
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as file:
+        found = dict(file)
+    expected = [sample for record in played for sample in slow_samples(start, record, 0.0, symmetries=False)]
+    assert rows == len(expected) > 6
+    observations, legal, policies, values = (np.stack(column) for column in zip(*expected, strict=True))
+    assert found["observations"].tobytes() == observations.astype(np.float32).tobytes()
+    assert np.array_equal(found["legal"], legal)
+    np.testing.assert_allclose(found["policy_targets"], policies, rtol=1e-6)
+    assert np.array_equal(found["value_targets"], values)
+    searched = [(record, ply) for record in played for ply in np.flatnonzero(record.flags & 1)]
+    assert found["game_id"].tolist() == [record.game_id for record, _ in searched]
+    assert found["ply"].tolist() == [ply for _, ply in searched]
+    assert found["root_values"].tolist() == [record.root_values[ply] for record, ply in searched]
+    shapes = {"observations": start.obs_shape, "legal": (start.num_actions,), "policy_targets": (start.num_actions,)}
+    for name, dtype in (("observations", "f4"), ("legal", "?"), ("policy_targets", "f4"), ("value_targets", "f4"),
+                        ("root_values", "f4"), ("game_id", "i8"), ("ply", "i4")):  # fmt: skip
+        assert found[name].dtype == np.dtype(dtype)
+        assert found[name].shape == (rows, *shapes.get(name, ()))
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_json_lines_hold_the_whole_record_with_names(game: str, tmp_path: Path) -> None:
+    played, start = records(GAMES[game], 4), azpy.State(start_of(GAMES[game]))
+    assert exports.to_jsonl(tmp_path / "x.jsonl", start, numbered(played)) == 4
+    lines = (tmp_path / "x.jsonl").read_text().splitlines()
+    for line, record in zip(map(json.loads, lines), played, strict=True):
+        plies = line["plies"]
+        search = [action for row in plies for action in row.get("search", [])]
+        assert (line["game_id"], line["seed"], line["outcome"]) == (record.game_id, record.seed, record.outcome)
+        assert [row["action"] for row in plies] == record.actions.tolist()
+        assert [row["player"] for row in plies] == record.players.tolist()
+        assert [row["searched"] for row in plies] == (record.flags & 1 > 0).tolist()
+        assert (
+            np.array([row.get("root_value", 0) for row in plies], np.float32).tobytes() == record.root_values.tobytes()
+        )
+        assert [int(row.get("network", "0"), 16) for row in plies] == record.networks.tolist()
+        assert [action["action"] for action in search] == record.legal.tolist()
+        assert [action["visits"] for action in search] == record.visits.tolist()
+        assert np.array([action["prior"] for action in search], np.float32).tobytes() == record.priors.tobytes()
+        state = start.clone()
+        for row in plies:
+            assert row["name"] == state.action_name(row["action"])
+            state.play(row["action"])
+
+
+def test_pgn_has_a_tag_for_whatever_is_known_of_a_game(tmp_path: Path) -> None:
+    played = records(CHESS, 3, simulations=2)
+    exports.to_pgn(tmp_path / "x.pgn", CHESS, numbered(played), "a run")
+    games = re.findall(r"((?:^\[.*\]\n)+)\n((?:^[^\[\n].*\n)+)", (tmp_path / "x.pgn").read_text(), re.MULTILINE)
+    for (lines, moves), record in zip(games, played, strict=True):
+        tags = dict(re.findall(r'^\[(\w+) "(.*)"\]$', lines, re.MULTILINE))
+        assert list(tags)[:7] == ["Event", "Site", "Date", "Round", "White", "Black", "Result"]
+        assert tags["Round"] == f"1.{record.game_id}"
+        assert (tags["TimeControl"], tags["Termination"]) == ("-", "unterminated" if record.capped else "normal")
+        assert tags["Result"] == moves.split()[-1] == {1.0: "1-0", -1.0: "0-1", 0.0: "1/2-1/2"}[record.outcome]
+        assert max(map(len, moves.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "text", "told"),
+    [
+        (
+            "a.pgn",
+            CHESS,
+            '[Event "Cup"]\n[Site "?"]\n[White "Ann"]\n[Black "\u014cno"]\n[Date "2001.02.03"]\n[Result "0-1"]\n\n'
+            "1. f3 e5 2. g4 Qh4# 0-1\n",
+            ['[Event "Cup"]', '[White "Ann"]', '[Black "\u014cno"]', '[Date "2001.02.03"]', '[Site "?"]'],
+        ),
+        (
+            "a.sgf",
+            GO,
+            "(;SZ[5]KM[7.5]PB[Ann]PW[\u014cno]DT[2001-02-03]EV[Cup]RE[B+R]"
+            ";B[aa];W[bb];B[cc];W[dd];B[ee];W[ab];B[bc];W[cd];B[de];W[ae])",
+            ["PB[Ann]", "PW[\u014cno]", "DT[2001-02-03]", "EV[Cup]"],
+        ),
+    ],
+)
+def test_imported_games_keep_their_players_and_dates(
+    name: str, start: azpy.State, text: str, told: list[str], tmp_path: Path
+) -> None:
+    """Records have no names: an export had networks in their place."""
+    (tmp_path / name).write_text(text)
+    found, sealed = import_games([str(tmp_path / name)], start, 0, Filters()), SealedGames(tmp_path / "games", {})
+    (tmp_path / "games").mkdir()
+    sealed.write(0, found.records, found.tags)
+    games = [(0, game) for game in sealed.read(0)]
+    out, write = (tmp_path / "out", exports.to_sgf) if start is GO else (tmp_path / "x.pgn", exports.to_pgn)
+    write(out, start, games, "a run", sealed.tags(0))
+    written = (out / "000000.sgf" if start is GO else out).read_text()
+    assert [one for one in told if one not in written] == []
+    assert "network" not in written
+    # A run's file keeps them on its way into another run; a stranger's may hold anything.
+    sealed.write(1, found.records, [json.dumps({"Event": 3, "PB": None, "x": "y", "EV": 999 * "x"})])
+    again = [import_games([str(sealed.path(number))], start, 0, Filters()).tags for number in (0, 1)]
+    assert again == [found.tags, [json.dumps({"EV": 200 * "x"})]]
+    sealed.write(1, found.records)
+    assert sealed.tags(1) == {}
+
+
+def test_names_are_read_only_for_forms_that_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each export opened each file of games twice."""
+    opened, tags = list[int](), SealedGames.tags
+
+    def noted(self: SealedGames, iteration: int) -> dict[int, dict[str, str]]:
+        opened.append(iteration)
+        return tags(self, iteration)
+
+    with RunFolder(tmp_path / "run", vars(Settings("go(size=5)"))) as folder:
+        for iteration in range(3):
+            folder.sealed.write(iteration, [azpy.GameRecord.of_actions(GO, [25, 25], -1.0, game_id=iteration)])
+    monkeypatch.setattr(SealedGames, "tags", noted)
+    assert main([str(tmp_path / "run"), "--npz", str(tmp_path / "x"), "--jsonl", str(tmp_path / "y")]) == 0
+    assert opened == []
+    assert main([str(tmp_path / "run"), "--sgf", str(tmp_path / "z")]) == 0
+    assert opened == [0]
+
+
+@pytest.mark.parametrize("names", [{}, {0: "", 1: " \n"}])
+def test_an_action_without_a_name_goes_by_its_number(names: dict[int, str]) -> None:
+    class Nameless(Countdown):
+        def action_name(self, action: int) -> str:
+            return names[action]
+
+    start = azpy.State(Nameless(4))
+    with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, simulations=8, games=1) as games:
+        record = next(games)
+    named = [ply["name"] for ply in exports.game_as_dict(start, record)["plies"]]
+    assert named == [str(action) for action in record.actions]
+
+
+def test_a_pgn_tag_cannot_be_broken_out_of(tmp_path: Path) -> None:
+    exports.to_pgn(tmp_path / "x.pgn", CHESS, numbered(records(CHESS, 1, simulations=2)), 'a "run" \\')
+    assert '[Event "a \\"run\\" \\\\"]' in (tmp_path / "x.pgn").read_text()
+
+
+def test_iterations_are_chosen(collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "x.jsonl"
+    for chosen, expected in (("2", {2}), ("2-3", {2, 3}), ("1-4", {1, 2, 3, 4})):
+        assert main([str(collected), "--jsonl", str(target), "--iterations", chosen]) == 0
+        assert {json.loads(line)["iteration"] for line in target.read_text().splitlines()} == expected
+    assert f"40 games in {target}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("write", ["npz", "jsonl"])
+def test_a_failure_leaves_what_was_there(write: str, tmp_path: Path) -> None:
+    class Breaks(Countdown):
+        def play(self, action: int) -> None:
+            if self.heap < 6:
+                raise ValueError("the counters are gone")
+            super().play(action)
+
+        def clone(self) -> Any:
+            return Breaks(self.heap, self.player)
+
+    target = tmp_path / "x"
+    target.write_text("before")
+    with pytest.raises(ValueError, match="the counters are gone"):
+        getattr(exports, f"to_{write}")(target, azpy.State(Breaks(12)), numbered(records(Countdown(12), 2)))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
+    assert target.read_text() == "before"
+
+
+def through_a_pipe(path: Path, write: Callable[[], object]) -> bytes:
+    """What is written to a new named pipe; no more than such a pipe holds, 64 KiB."""
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write()
+        return os.read(reader, 1 << 17)
+    finally:
+        os.close(reader)
+
+
+def test_games_without_searches_are_not_counted_among_those_with_positions(
+    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, npz = Path(shutil.copytree(collected, tmp_path / "run")), tmp_path / "x.npz"
+    (run / "games/000001.npz").unlink()
+    start = StoredRun(run).start
+    moves = [0, 3, 1, 4, 2]
+    imported = [azpy.GameRecord.of_actions(start, moves, 1.0, game_id=game, seed=0) for game in range(10)]
+    with RunFolder(run, {}) as folder:
+        folder.sealed.write(1, imported)
+    capsys.readouterr()
+    assert main([str(run), "--npz", str(npz)]) == 0
+    with np.load(npz) as file:
+        rows = len(file["ply"])
+        assert len(set(file["game_id"].tolist())) == 30
+    assert capsys.readouterr().out == f"{rows} positions of 30 games (10 others had no full searches) in {npz}\n"
+    assert main([str(run), "--npz", str(npz), "--iterations", "2-4"]) == 0
+    assert capsys.readouterr().out == f"{rows} positions of 30 games in {npz}\n"
+
+
+@pytest.mark.parametrize("flag", ["--npz", "--jsonl", "--onnx"])
+def test_a_pipe_is_written_into_and_stays_a_pipe(flag: str, with_models: Path, tmp_path: Path) -> None:
+    file, pipe = tmp_path / "file", tmp_path / "pipe"
+    given = [str(with_models), *(["--iterations", "1"] if flag != "--onnx" else [])]
+    assert main([*given, flag, str(file)]) == 0
+    assert file.stat().st_size < 60_000
+    found = through_a_pipe(pipe, lambda: main([*given, flag, str(pipe)]))
+    assert pipe.is_fifo()
+    if flag != "--npz":  # that one also says where its arrays lie
+        assert found == file.read_bytes()
+        return
+    with np.load(io.BytesIO(found)) as one, np.load(file) as other:
+        assert {name: one[name].tobytes() for name in one} == {name: other[name].tobytes() for name in other}
+
+
+def test_what_a_link_points_to_is_replaced_and_the_link_stays(with_models: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("old", "new"):
+        link, file = tmp_path / name, tmp_path / "elsewhere" / name
+        link.symlink_to(file)
+        if name == "old":
+            file.write_text("before")
+        assert main([str(with_models), "--onnx", str(link)]) == 0
+        assert link.is_symlink()
+        assert file.read_bytes() == make_model(weight=2)
+    assert sorted(entry.name for entry in (tmp_path / "elsewhere").iterdir()) == ["new", "old"]
+
+
+def test_a_device_is_written_into_and_stays_a_device(with_models: Path, tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    try:
+        (tmp_path / "terminal").symlink_to(os.ttyname(theirs))
+        tty.setraw(theirs)
+        os.set_blocking(ours, False)
+        assert main([str(with_models), "--onnx", str(tmp_path / "terminal")]) == 0
+        assert os.read(ours, 1 << 16) == make_model(weight=2)
+        assert stat.S_ISCHR((tmp_path / "terminal").stat().st_mode)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+@pytest.mark.parametrize(
+    ("flag", "target"), [("--jsonl", "/dev/stdout"), ("--npz", "/proc/self/fd/1"), ("--npz", "log")]
+)
+def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
+    flag: str, target: str, collected: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("precious\n")
+    command = shlex.join([sys.executable, "-m", "azpy", "export", str(collected), flag, target])
+    done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
+    held, _, added = log.read_bytes().partition(b"\n")
+    assert held == b"precious"
+    assert done.stderr.endswith(f" in {target}\n")
+    if flag == "--jsonl":
+        assert len([json.loads(line) for line in added.splitlines()]) == 40
+    else:
+        with np.load(io.BytesIO(added), allow_pickle=False) as arrays:
+            assert len(arrays["ply"]) == len(arrays["observations"]) > 40
+
+
+def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
+    command = [sys.executable, "-m", "azpy", "export", str(collected), "--npz", "/proc/self/fd/1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+
+
+def test_a_full_disk_under_an_export_is_one_line_and_leaves_what_was_there(
+    with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = tmp_path / "x"
+    target.write_text("before")
+    monkeypatch.setattr(os, "fsync", full)
+    assert main([str(with_models), "--npz", str(target)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"az-export: no space left on the device of {target}: ")
+    assert said.count("\n") == 1
+    assert target.read_text() == "before"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "x"]
+
+
+def test_a_temporary_name_that_is_a_link_is_not_written_through(with_models: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("before")
+    (tmp_path / ".tmp-x").symlink_to(tmp_path / "mine")
+    assert main([str(with_models), "--onnx", str(tmp_path / "x")]) == 0
+    assert (tmp_path / "mine").read_text() == "before"
+    assert (tmp_path / "x").read_bytes() == make_model(weight=2)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "other"),
+    [("--npz", "--pgn", "x"), ("--onnx", "--onnx-int8", "sub/../x"), ("--jsonl", "--onnx", "link")],
+)
+def test_two_exports_to_one_file_are_refused(
+    one: str,
+    two: str,
+    other: str,
+    with_models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path("link").symlink_to("x")
+    assert main([str(with_models), one, "x", two, other]) == 2
+    assert capsys.readouterr().err == f"az-export: {one} and {two} both write {other}: give each a file of its own\n"
+    assert not Path("x").exists()
+
+
+def test_a_notation_is_for_its_game(
+    with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([str(with_models), "--sgf", "d", "--jsonl", "d/all.jsonl"]) == 2
+    assert "--sgf is for games of go; these are of tic_tac_toe" in capsys.readouterr().err
+    assert main([str(with_models), "--sgf", "d", "--pgn", "x.pgn"]) == 2
+    assert "--pgn is for games of chess; these are of tic_tac_toe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "target"),
+    [
+        ("--npz", "run/games/000001.npz"),
+        ("--onnx", "run/checkpoints/000002/model.onnx"),
+        ("--jsonl", "link/metrics.jsonl"),
+        ("--pgn", "run/sub/../config.toml"),
+        ("--sgf", "run/games"),
+        ("--npz", "file"),
+    ],
+)
+def test_the_files_of_the_run_itself_are_not_written_over(
+    flag: str,
+    target: str,
+    with_models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("link").symlink_to("run")
+    Path("file").symlink_to("run/games/000001.npz")
+    Path("run/sub").mkdir()
+    before = {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()}
+    assert main(["run", flag, target]) == 2
+    said = capsys.readouterr().err
+    assert said == f"az-export: {flag} {target} is among the own files of run: give another place\n"
+    assert {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()} == before
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666])
+def test_a_file_that_is_replaced_keeps_its_mode(mode: int, with_models: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    target.write_text("before")
+    target.chmod(mode)
+    assert main([str(with_models), "--onnx", str(target)]) == 0
+    assert target.read_bytes() == make_model(weight=2)
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+def test_a_file_of_the_user_with_a_temporary_name_is_left_alone(with_models: Path, tmp_path: Path) -> None:
+    (tmp_path / ".tmp-x").write_text("mine")
+    assert main([str(with_models), "--onnx", str(tmp_path / "x")]) == 0
+    assert (tmp_path / ".tmp-x").read_text() == "mine"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".tmp-x", "run", "x"]
+
+
+def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
+    settings = Settings("tic_tac_toe")
+    with RunFolder(tmp_path / "run", vars(settings)) as folder:
+        folder.append(records("connect_four", 1)[0])
+        folder.seal(1)
+    assert main([str(tmp_path / "run"), "--npz", str(tmp_path / "x.npz")]) == 2
+    assert not (tmp_path / "x.npz").exists()
+
+
+@pytest.fixture
+def with_models(collected: Path, tmp_path: Path) -> Path:
+    copy = Path(shutil.copytree(collected, tmp_path / "run"))
+    with RunFolder(copy, vars(StoredRun(copy).settings)) as folder:
+        for iteration in (1, 2):
+            model = make_model(weight=iteration)
+            folder.save_checkpoint(iteration, model={}, optimizer={}, state={}, onnx=model)
+    return copy
+
+
+def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp_path: Path) -> None:
+    target = tmp_path / "x.onnx"
+    assert main([str(with_models), "--onnx", str(target)]) == 0
+    assert target.read_bytes() == make_model(weight=2)
+    assert main([str(with_models), "--onnx", str(target), "--checkpoint", "1"]) == 0
+    assert target.read_bytes() == make_model(weight=1)
+    damaged = with_models / "checkpoints/000002/model.onnx"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"\x99")
+    assert main([str(with_models), "--onnx", str(target)]) == 2
+    assert target.read_bytes() == make_model(weight=1)
+    with pytest.raises(RunError, match=r"000002 is damaged: model\.onnx differs"):
+        StoredRun(with_models).model(2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"),
+        (["nowhere", "--npz", "x"], "nowhere is no run folder"),
+        (["run", "--npz", "x", "--iterations", "3-10"], "run has no sealed games of iteration 5: those from 1 to"),
+        (["run", "--npz", "x", "--iterations", "4-3"], "takes a number or a range such as 3-10, got '4-3'"),
+        (["run", "--npz", "x", "--iterations", "9" * 5_000], "--iterations takes a number or a range"),
+        (["run", "--npz", "x", "--iterations", "all"], "--iterations takes a number or a range"),
+        (["run", "--onnx", "x", "--iterations", "1"], "--iterations goes with --npz, --jsonl, --pgn and --sgf"),
+        (["run", "--npz", "x", "--checkpoint", "1"], "--checkpoint goes with --onnx"),
+        (["run", "--onnx", "x", "--crate", "."], "--crate goes with --web"),
+        (["run", "--onnx", "x"], "run has no checkpoint yet"),
+        (["run", "--onnx", "x", "--checkpoint", "3"], "run has no checkpoint 3: it has none"),
+        (["run", "--npz", "no/x"], "cannot be used: No such file or directory"),
+        (["run", "--npz", "."], ". is a folder, expected the name of a file to write"),
+        (["run", "--npz", ""], "--npz: an empty text, expected a name"),
+        (["run", "--onnx-int8", ""], "--onnx-int8: an empty text, expected a name"),
+        (["run", "--jsonl", "run/games"], "--jsonl run/games is among the own files of run"),
+        (["run", "--jsonl", "loop"], "loop cannot be used: Too many levels of symbolic links"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], text: str, collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(collected, "run")
+    Path("loop").symlink_to("loop")
+    assert text in one_line(main, arguments, "az-export: ")
+    assert not Path("x").exists()

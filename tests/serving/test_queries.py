@@ -1,0 +1,267 @@
+"""Analysis queries of one client: errors, ends, and what stays of them."""
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import azpy
+from azpy._core import Message
+from azpy.errors import one_line
+from azpy.games.names import make_game
+from azpy.serving.limits import NO_LIMITS, Limits
+from azpy.serving.models import Model, open_engine, open_model, open_player
+from azpy.serving.queries import Analyst, Reply
+from azpy.serving.track import Track
+from models import make_model
+from served import assert_soon
+from sound_games import Nim
+from talks import PATIENCE, Asker, asker_of
+
+
+class Odd(Nim):
+    """Nim in which `meanwhile` is called where a name is asked for."""
+
+    meanwhile: ClassVar[Callable[[], object]] = lambda: None
+
+    def action_name(self, action: int) -> str:
+        """See `azpy.Game`."""
+        type(self).meanwhile()
+        return str(action)
+
+
+def fails(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object) -> Any:
+        raise error
+
+    return fail
+
+
+ERRORS = [KeyError("x"), IndexError("x"), TypeError("x"), azpy.CoreError("x")]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_any_error_of_a_game_is_said_once(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    with asker_of(azpy.State(Odd())) as asker:
+        monkeypatch.setattr(Odd, "legal_actions", fails(error))
+        asker.ask(id="1", moves=["0"])
+        asker.wait()
+        assert asker.said == [{"id": "1", "error": one_line(error)}]
+        monkeypatch.undo()
+        asker.said.clear()
+        asker.ask(id="2", simulations=3, reportDuringSearchEvery=0.001)
+        asker.wait()
+        assert asker.said[-1]["rootInfo"]["visits"] == 3
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_any_error_of_an_evaluator_is_said_once_a_turn(error: Exception) -> None:
+    evaluator = type("Fails", (), {"evaluate_batch": fails(error)})()
+    with asker_of(make_game("tic_tac_toe"), evaluator) as asker:
+        asker.ask(id="1", moves=["a1"], analyzeTurns=[0, 1], reportDuringSearchEvery=0.001)
+        asker.wait()
+        assert sorted(one["turnNumber"] for one in asker.said) == [0, 1]
+        assert {one["error"] for one in asker.said} == {one_line(error)}
+
+
+def test_a_client_that_leaves_while_a_query_is_taken_has_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    with asker_of(azpy.State(Odd())) as asker:
+        monkeypatch.setattr(Odd, "meanwhile", asker.close)
+        asker.ask(id="1", moves=["0", "0"], analyzeTurns=[0, 1, 2])
+        asker.wait()
+        assert asker.said == []
+        assert not asker.is_busy
+
+
+def test_ctrl_c_in_a_game_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with asker_of(azpy.State(Odd())) as asker:
+        monkeypatch.setattr(Odd, "legal_actions", fails(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            asker.ask(id="1", moves=["0"])
+        assert asker.said == []
+
+
+def test_a_client_that_left_is_freed_and_has_nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = open_player("uniform", "tic_tac_toe", 9)
+    said, renewed = list[Reply](), list[int]()
+    with open_engine(served) as engine:
+        model = Model(served, engine)
+        monkeypatch.setattr(Model, "renew", lambda _: renewed.append(1))
+        analyst = Analyst({"main": model}, said.append, renews=True)
+        analyst.take(Message('{"id": "1", "game": "g"}'))
+        analyst.wait()
+        analyst.close()
+        for message in ('{"id": "2"}', '{"id": "3", "action": "renew"}'):
+            analyst.take(Message(message))
+        assert (len(said), renewed) == (1, [])
+        gone = weakref.ref(analyst)
+        gc.disable()  # memory must not wait for a collection of garbage
+        try:
+            del analyst
+            assert gone() is None
+        finally:
+            gc.enable()
+
+
+def test_a_long_message_of_one_client_holds_up_no_answer_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached, goes_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        if threading.current_thread() is taking:
+            reached.set()
+            assert goes_on.wait(PATIENCE)
+
+    with asker_of(azpy.State(Odd())) as one:
+        other = Asker(one._models)
+        taking = threading.Thread(target=one.ask, kwargs={"id": "b", "moves": ["0"]})
+        monkeypatch.setattr(Odd, "meanwhile", slow)
+        one.ask(id="a", simulations=1_000)  # its answer comes while the next message is taken
+        taking.start()
+        assert reached.wait(PATIENCE)
+        other.ask(id="c", simulations=3)
+        assert_soon(lambda: other.said)
+        one._models["main"].engine.submit(azpy.State(Odd()), 3_000).result()  # told after the answer to `a`
+        assert [answer["id"] for answer in one.said] == []
+        goes_on.set()
+        taking.join()
+        one.wait()
+        assert {answer["id"] for answer in one.said} == {"a", "b"}
+        other.close()
+
+
+def test_no_report_comes_after_the_answer_of_its_search() -> None:
+    served = open_player("uniform", "connect_four", 9)
+    models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}
+    asker = Asker(models)
+    for number in range(60):
+        model = ("one", "two")[number % 2]
+        asker.ask(id=str(number), model=model, simulations=20_000, reportDuringSearchEvery=0.05)
+    asker.wait()
+    answered = set[str]()
+    for answer in asker.said:
+        assert answer["id"] not in answered
+        if not answer["isDuringSearch"]:
+            answered.add(answer["id"])
+    assert len(answered) == 60
+    asker.close()
+    for each in models.values():
+        each.close()
+
+
+def test_a_search_that_the_engine_cancels_is_answered() -> None:
+    with asker_of(make_game("connect_four")) as asker:
+        asker.ask(id="1", simulations=2**32 - 1)
+        asker._models["main"].engine.close(cancel=True)
+        asker.wait()
+        assert asker.said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
+
+
+def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> None:
+    start = make_game("go(size=5)")
+    (tmp_path / "model.onnx").write_bytes(make_model(shape=("batch", *start.obs_shape), actions=start.num_actions))
+    model = open_model(str(tmp_path / "model.onnx"), start.game, 5)
+    try:
+        analyst = Asker({"main": model})
+        said = analyst.said
+        for action in ({}, {"action": "show"}):
+            analyst.ask(id="1", boardXSize=7, boardYSize=7, **action)
+            assert said.pop()["error"].startswith(f"the network plays {start.game}, not go(size=7")
+        assert model.engine.stats["requests"] == 0  # in a batch with others it would fail those too
+        analyst.ask(id="2", boardXSize=5, boardYSize=5)
+        analyst.wait()
+        assert said.pop()["rootInfo"]["visits"] == 5
+    finally:
+        model.engine.close()
+
+
+def test_players_of_one_name_have_games_of_their_own() -> None:
+    served = open_player("uniform:9", "tic_tac_toe", 9)
+    models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}
+    analyst = Asker(models)
+    for name in ("one", "two", "one"):
+        analyst.ask(id=name, model=name, game="mine")
+        analyst.wait()
+    assert [answer["rootInfo"]["reused"] for answer in analyst.said] == [0, 0, 9]
+
+
+def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
+    class Game:
+        def __init__(self) -> None:
+            self.played, self.fails = list[int](), True
+
+        def play(self, action: int) -> None:
+            if self.fails and self.played:
+                raise KeyError(action)
+            self.played.append(action)
+
+        def undo(self) -> None:
+            self.played.pop()
+
+    game: Any = Game()
+
+    class Engines:
+        def game(self, _: azpy.State) -> Any:
+            game.played = []
+            return game
+
+    engine: Any = Engines()
+    track, start = Track(engine), make_game("tic_tac_toe")
+    with pytest.raises(KeyError):
+        track.follow(start, [4, 0, 8])
+    assert game.played == [4]
+    game.fails = False
+    for played in ([4, 1], [], [4, 0, 8], [2]):
+        track.follow(start, played)
+        assert game.played == played
+
+
+def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
+    """What a real engine answers to queries, each sent after the answer to the one before."""
+    served = open_player(player, game, 60)
+    with open_engine(served) as engine:
+        analyst = Asker({"main": Model(served, engine)}, limits)
+        for number, query in enumerate(queries):
+            analyst.ask(**{"id": str(number), **query})
+            analyst.wait()
+    return analyst.said
+
+
+def test_the_game_that_was_not_asked_for_longest_loses_its_tree() -> None:
+    limits = Limits(games=2)
+    asked = [{"game": name, "simulations": 9} for name in "abacab"]
+    said = answers_to("uniform", "tic_tac_toe", *asked, limits=limits)
+    assert [answer["rootInfo"]["reused"] for answer in said] == [0, 0, 9, 0, 18, 0]
+
+
+def test_some_turns_of_a_query_can_be_ended() -> None:
+    with asker_of(make_game("connect_four")) as asker:
+
+        def stopped(count: int, **fields: Any) -> set[int]:
+            asker.ask(id="end", **fields)
+            assert_soon(lambda: len(asker.said) == count + 1)
+            said = [answer for answer in asker.said if answer["id"] == "1"]
+            assert {"id": "end", **fields} in asker.said
+            asker.said.clear()
+            return {answer["turnNumber"] for answer in said}
+
+        asker.ask(id="1", moves=["1", "2"], analyzeTurns=[0, 1, 2], simulations=2**32 - 1)
+        assert stopped(0, action="terminate", terminateId="2") == set()
+        assert stopped(0, action="terminate", terminateId="1", turnNumbers=[5]) == set()
+        assert stopped(2, action="terminate", terminateId="1", turnNumbers=[2, 0]) == {0, 2}
+        assert stopped(1, action="terminate_all", turnNumbers=[1]) == {1}
+        assert not asker.is_busy
+
+
+def test_a_temperature_plays_other_moves_among_those_allowed() -> None:
+    served = open_player("uniform", "tic_tac_toe", 60, temperature=10.0)
+    with open_engine(served) as engine:
+        analyst = Asker({"main": Model(served, engine)})
+        for number in range(60):
+            analyst.ask(id=str(number), allowMoves=["a1", "b2"])
+            analyst.wait()
+    assert {answer["move"] for answer in analyst.said} == {"a1", "b2"}

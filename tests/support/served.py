@@ -1,0 +1,61 @@
+"""A server of the tests, in this process or in one of its own, on a free port of the loopback."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from azpy.serving.models import Model, open_model
+from azpy.web.app import Bounds, Site
+from azpy.web.server import Server, listening
+from talks import PATIENCE
+
+COMMAND = [sys.executable, "-c", "from azpy.cli.serve import main; raise SystemExit(main())"]
+
+
+@contextmanager
+def site_of(models: dict[str, Model], bounds: Bounds | None = None, port: int = 0, **options: Any) -> Iterator[str]:
+    """A site of these players in this process; gives its address, such as 127.0.0.1:8123."""
+    site = Site(models, bounds=bounds, **options)
+    server, place = Server(site, drain_seconds=PATIENCE), listening("127.0.0.1", port)
+    thread = threading.Thread(target=server.run, args=([place],))
+    thread.start()
+    try:
+        yield f"127.0.0.1:{place.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+@contextmanager
+def serving(game: str, bounds: Bounds | None = None, **options: Any) -> Iterator[str]:
+    """A site with one player of a game, without a network."""
+    with site_of({"main": open_model("uniform:30", game, 30)}, bounds, **options) as address:
+        yield address
+
+
+@contextmanager
+def process(*arguments: str, **more: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """az-serve as users start it; gives its address and the process. A long log needs a file as `stderr`."""
+    options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more}
+    server: subprocess.Popen[str] = subprocess.Popen([*COMMAND, "--port", "0", *arguments], **options)
+    assert server.stdout is not None
+    try:
+        line = server.stdout.readline().strip()
+        assert line.startswith("http://"), server.communicate(timeout=PATIENCE)
+        yield line.removeprefix("http://").rstrip("/"), server
+    finally:
+        server.kill()
+        server.wait()
+
+
+def assert_soon(holds: Any) -> None:
+    done = threading.Event()
+    for _ in range(int(PATIENCE / 0.05)):
+        if holds():
+            return
+        done.wait(0.05)
+    raise AssertionError

@@ -1,0 +1,152 @@
+"""How a run ends: by time, by evaluations, and with its last match."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azpy.errors import SettingsError
+from azpy.runs.reader import StoredRun, read_checkpoint
+from azpy.runs.storage import read_journal
+from azpy.training.budget import Budget
+from azpy.training.events import Finished, Matched, Played, Saved
+from azpy.training.generations import is_kept
+from azpy.training.trainer import Trainer
+from training_runs import run, settings
+
+
+def test_the_newest_checkpoints_and_every_tenth_are_kept() -> None:
+    assert [iteration for iteration in range(26) if is_kept(iteration, 25)] == [0, 10, 20, 23, 24, 25]
+
+
+def test_a_fit_is_cut_short_where_time_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("azpy.training.budget.Budget.may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
+    run(tmp_path, iterations=1, batch_size=16)
+    row = next(row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration")
+    assert row["steps"] == 3 < row["positions"] * 4 / 16
+    assert read_checkpoint(tmp_path / "checkpoints/000001").optimizer["steps"] == 3
+
+
+def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.training.budget.Budget.match_seconds", lambda self, begin, last: 0.0)
+    events = run(tmp_path, iterations=1)
+    assert not any(isinstance(event, Matched) for event in events)
+    assert isinstance(events[-1], Finished)
+    assert "match" not in {row["kind"] for row in map(json.loads, (tmp_path / "metrics.jsonl").open())}
+
+
+def test_the_last_match_is_played_after_a_match_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def matches(events: list[Any]) -> list[tuple[int, int]]:
+        return [(event.iteration, event.result.games) for event in events if isinstance(event, Matched)]
+
+    changes: dict[str, Any] = {"match_every": 1, "final_match_games": 6}
+    events = list[Any]()
+    with Trainer(settings(iterations=2, **changes), tmp_path / "parts") as trainer:
+        for event in trainer.run():
+            events.append(event)
+            if matches(events) == [(1, 4)] * 4:
+                break
+    assert matches(run(tmp_path / "parts", iterations=1, **changes)) == [(1, 6)] * 4
+    assert matches(run(tmp_path / "parts", iterations=1, **changes)) == []
+    # The match on the way takes the rest of the time.
+    events.clear()
+    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: len(matches(events)) >= 4)
+    with Trainer(settings(iterations=2, **changes), tmp_path / "straight") as trainer:
+        for event in trainer.run():
+            events.append(event)
+    assert matches(events) == [(1, 4)] * 4 + [(1, 6)] * 4
+
+
+def test_the_network_that_met_the_opponents_last_is_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = list[Any]()
+
+    def ends(name: str) -> None:
+        events.clear()
+        with Trainer(settings(iterations=3, match_every=1000), tmp_path / name) as trainer:
+            for event in trainer.run():
+                events.append(event)
+                assert not isinstance(event, Saved) or event.iteration == 1
+        assert {event.iteration for event in events if isinstance(event, Matched)} == {1}
+
+    # The last match leaves time for another iteration.
+    monkeypatch.setattr(
+        Budget,
+        "is_over",
+        lambda self, iteration: iteration == 1 and not any(isinstance(event, Matched) for event in events),
+    )
+    ends("left")
+    # Time was up when the model was made, so that it has no int8 model; after the iteration was measured, it was not.
+    answers = iter([True])
+    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: iteration == 1 and next(answers, False))
+    ends("measured")
+
+
+def test_a_run_that_goes_on_knows_when_players_resign(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "iterations": 2}
+    run(tmp_path, **changes)
+    with Trainer(settings(**changes), tmp_path) as fresh:
+        kept = fresh._games.resignation.state()
+    assert kept == read_checkpoint(tmp_path / "checkpoints/000002").state["resignation"]
+    with Trainer(settings(**changes), tmp_path / "other") as other:
+        assert kept != other._games.resignation.state()
+
+
+def test_a_run_as_long_as_so_many_evaluations_goes_on_and_ends_there(tmp_path: Path) -> None:
+    whole = [event for event in run(tmp_path / "a", iterations=3) if isinstance(event, Saved)]
+    each = [event.metrics["evaluations"] for event in whole]
+    assert all(count > 0 for count in each)
+    length: dict[str, Any] = {"iterations": None, "total_evaluations": int(sum(each) * 1.5)}
+    run(tmp_path / "b", iterations=1)
+    saved = [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
+    rows = [json.loads(line) for line in (tmp_path / "b/metrics.jsonl").read_text().splitlines()]
+    counts = [row["evaluations"] for row in rows if row["kind"] == "iteration"]
+    assert saved[-1].iteration == len(counts) > 1
+    assert sum(counts[:-1]) < length["total_evaluations"] <= sum(counts)
+    assert not [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_checkpoint_holds_the_evaluations_of_all_iterations(tmp_path: Path, deterministic: bool) -> None:
+    saved = [event for event in run(tmp_path, deterministic=deterministic) if isinstance(event, Saved)]
+    total = sum(event.metrics["evaluations"] for event in saved)
+    assert read_checkpoint(tmp_path / "checkpoints/000003").state["budget"]["evaluations"] == total > 0
+
+
+def test_a_deterministic_run_cannot_be_as_long_as_so_many_evaluations() -> None:
+    with pytest.raises(SettingsError, match="depend on the cache: give iterations"):
+        settings(deterministic=True, total_evaluations=1000)
+
+
+def test_a_timed_run_ends_without_a_game_and_its_games_go_on_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, Any] = {"game": "connect_four", "iterations": 1, "games_per_iteration": 8, "slots": 4}
+    seen, in_play = list[Played](), {"may_play": True}
+    monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
+    monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda *_: in_play["may_play"])
+    with Trainer(settings(simulations=3000, **options), tmp_path) as trainer:
+        for event in trainer.run():
+            if isinstance(event, Played) and event.longest:
+                seen.append(event)
+                in_play["may_play"] = False
+    assert isinstance(event, Finished)
+    assert (seen[0].games, event.iteration) == (0, 0)
+    assert seen[0].soon is None or seen[0].soon > 0
+    left = {record.game_id: record for record in read_journal(tmp_path / "games/in_play.bin")[0]}
+    assert left
+    with Trainer(settings(**options | {"iterations": None, "minutes": 1e-9}), tmp_path) as trainer:  # nothing is played
+        list(trainer.run())
+    assert {record.game_id for record in read_journal(tmp_path / "games/in_play.bin")[0]} == left.keys()
+    in_play["may_play"] = True
+    with Trainer(settings(**options), tmp_path) as trainer:
+        *_, event = trainer.run()
+    assert isinstance(event, Finished)
+    assert event.iteration == 1
+    ended = {record.game_id: record for _, record in StoredRun(tmp_path).games([1])}
+    assert left.keys() & ended.keys()
+    for game in left.keys() & ended.keys():
+        assert ended[game].actions[: len(left[game])].tolist() == left[game].actions.tolist()

@@ -1,0 +1,290 @@
+"""The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
+
+import re
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+
+from azpy.serving.limits import CLIENT_LIMITS
+from azpy.serving.models import open_model
+from azpy.web.app import Bounds
+from browser import NARROW, WIDE, Board, needs_browser
+from models import make_model
+from served import site_of
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+
+def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, address: str) -> None:
+    board.open(address, "fours")
+    board.click("column 4")
+    assert board.all("#overlay .candidate") == []
+    assert not board.one("hinted").is_displayed()
+    board.one("hints").click()
+    board.until(lambda: "Searched" in board.one("root").text)
+    assert len(board.all("#candidates tr")) == 7
+    assert len(board.all("#overlay .candidate")) == 7
+    assert board.one("bar").get_attribute("aria-label").startswith("Value: ")
+    colors = [board.one(part).value_of_css_property("background-color") for part in ("bar_fill", "bar_track")]
+    assert colors == ["rgba(208, 59, 47, 1)", "rgba(36, 99, 196, 1)"]  # red and blue
+    board.all("#candidates button")[1].click()
+    assert board.all("#candidates button")[1].get_attribute("aria-pressed") == "true"
+    assert "number 2" in board.one("variation_title").text
+    board.all("#variation button")[0].click()
+    board.until(lambda: board.one("preview").is_displayed())
+    board.one("analyse").click()
+    board.until(lambda: len(board.all("#graph .value")) == board.ply + 1)
+    board.one("tree_details").click()
+    assert len(board.all("#tree > li")) == 7
+    for depth in ("#tree > li", "#tree > li > details > ul > li"):  # branches of branches
+        board.all(f"{depth} > details > summary")[0].click()
+        board.until(partial(board.all, f"{depth} > details > ul details"))
+    heights = [float(bar.get_attribute("height")) for bar in board.all("#histogram .bin")]
+    assert (len(heights), max(heights)) == (20, 30)
+    board.enter("hint_simulations", "3000")
+    board.until(lambda: board.one("root").text.startswith("Searched: 30"))
+    board.enter("hint_simulations", "5000000")
+    first = board.until(lambda: "Searching" in board.one("root").text and board.one("root").text)
+
+    def hold() -> str:
+        """Presses a button of a table that changes meanwhile; returns the name of the one that was hit, if one was."""
+        ActionChains(board.driver).release().click_and_hold(board.all("#candidates button")[2]).perform()
+        return str(board.script("return document.querySelector('#candidates button:active')?.textContent ?? ''"))
+
+    name = board.until(hold)
+    board.until(lambda: "Searching" in board.one("root").text and board.one("root").text != first)
+    ActionChains(board.driver).release().perform()
+    board.until(lambda: [one.text for one in board.all("#candidates [aria-pressed=true]")] == [name])
+    board.click("column 3")
+    board.until(lambda: "Searching" in board.one("root").text)
+    board.one("hints").click()
+    board.until(lambda: board.all("#overlay .candidate") == [])
+
+
+def test_what_is_read_aloud_stays_the_same_element_over_the_reports_of_a_search(board: Board, address: str) -> None:
+    """Figures change around the element with the focus; it stays in the page, and so does its text."""
+    board.open(address, "go")
+    board.choose("player_1", "")
+    board.click("C3")
+    board.one("hints").click()
+    board.until(lambda: "Searched" in board.one("root").text)
+    board.enter("hint_simulations", "9000000")
+    board.until(lambda: "Searching" in board.one("root").text)
+    board.script("document.querySelectorAll('#candidates button')[2].click()")  # by no pointer; its line stays
+    for selector in ("#candidates tr:nth-child(3) button", "#moves button", "#variation button"):
+        board.script(
+            """
+            const held = document.querySelector(arguments[0]);
+            held.focus();
+            window.seen = { held, changes: 0, lost: 0, reports: new Set() };
+            const watched = { subtree: true, childList: true, characterData: true, attributes: true };
+            new MutationObserver((all) => (window.seen.changes += all.length)).observe(held, watched);
+            held.addEventListener("blur", () => (window.seen.lost += 1));
+            const root = document.getElementById("root");
+            const report = () => window.seen.reports.add(root.textContent);
+            new MutationObserver(report).observe(root, { childList: true });
+            """,
+            selector,
+        )
+        board.until(lambda: board.script("return window.seen.reports.size") >= 5)
+        seen = "const { held, changes, lost } = window.seen; return [held === document.activeElement, changes, lost]"
+        assert board.script(seen) == [True, 0, 0], selector
+    board.one("hints").click()  # ends the search
+
+
+def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.script("document.getElementById('hinted').hidden = false")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const table = document.getElementById("candidates");
+        const rows = () => [...table.rows].map((row) => row.dataset.move).join("");
+        const named = (name) => table.querySelector(`[data-move="${name}"] button`);
+        import("/board/candidates.js").then(({ Candidates }) => {
+          const candidates = new Candidates({ onLook: () => {}, picture: async () => "<svg/>" });
+          const show = (names, isNew) => {
+            const move = (name, order) => ({ move: name, order, visits: 90 - order, value: 0, prior: 0, pv: [name] });
+            candidates.show([...names].map(move), (name) => name, isNew);
+          };
+          show("abcdefghijk", true);
+          const held = named("c");
+          held.focus();
+          const lost = [];
+          held.addEventListener("blur", () => lost.push(rows()));
+          const seen = [];
+          for (const names of ["cabdefghijk", "kjihgfedbac", "bakc", "bc", "ebacd"]) {
+            show(names, false);
+            seen.push(rows());
+          }
+          const isHeld = document.activeElement === held && lost.length === 0;
+          show("xyz", true);
+          done([seen, isHeld, rows(), document.activeElement.textContent]);
+        }, (error) => done(String(error)));
+        """
+    )
+    # The row with the focus stays in the table, behind the ten best ones. Where its move goes, another row gets it.
+    assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
+
+
+def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    # A record, whose positions were never shown.
+    assert board.load("a1 a2 b2 b3 c3") == ""
+    board.one("hints").click()
+    board.one("analyse").click()
+    board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
+    assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
+    assert any(re.search(r" \?[!?]? \u2212\d", move) for move in board.moves), board.moves
+    counts = [[cell.text for cell in row.find_elements("tag name", "td")] for row in board.all("#summary_rows tr")]
+    assert sum(int(count) for row in counts for count in row[:3]) == sum("\u2212" in move for move in board.moves)
+    board.choose("scale", "percent")
+    board.until(lambda: re.fullmatch(r"\d+%", board.one("bar_value").text))
+    assert board.one("problem_text").text == ""
+
+
+def is_searched(board: Board, ply: int) -> bool:
+    """Whether the position after so many moves is there, with what a search says of it."""
+    return board.ply == ply and "Searched" in board.one("root").text
+
+
+def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> None:
+    """Values of another network do not count, until it advises; the game goes on."""
+    for weight in (0.5, 0.9):
+        (tmp_path / f"{weight}.onnx").write_bytes(make_model(weight=weight))
+    models = {f"of {weight}": open_model(str(tmp_path / f"{weight}.onnx"), "tic_tac_toe", 9) for weight in (0.5, 0.9)}
+
+    def analyzed_by() -> set[str]:
+        """The networks of all positions, once every move is analyzed."""
+        board.one("analyse").click()
+        board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
+        networks = set()
+        for ply in reversed(range(len(board.moves))):
+            board.one("back").click()
+            board.until(partial(is_searched, board, ply))
+            networks.add(board.one("root").text.rpartition("network ")[2])
+        board.one("last").click()
+        board.settle(4)
+        return networks
+
+    # Where one search has room, a network's move goes before the advice.
+    with site_of(models, Bounds(client=replace(CLIENT_LIMITS, searches=1))) as address:
+        board.open(address, "of 0.5")
+        board.choose("player_1", "of 0.9")
+        board.one("hints").click()
+        for _ in range(2):
+            ply = board.ply
+            next(iter(board.places().values())).click()
+            board.settle(ply + 2)
+        moves = [move.split(" ")[0] for move in board.moves]
+        networks = analyzed_by()
+        assert len(networks) == 1
+        board.choose("adviser", "of 0.9")
+        board.until(lambda: board.one("root").text.startswith("Searched"))
+        assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
+        board.until(lambda: board.one("alone").text.startswith("The network alone: value "))
+        assert not board.all("#analysis_table .beside")[0].is_displayed()
+        board.choose("beside", "of 0.5")
+        board.until(lambda: board.one("root_beside").text.startswith("of 0.5: "))
+        assert all(cell.text for cell in board.all("#candidates .beside"))
+        narrow = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False}
+        board.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
+        board.until(lambda: board.script("return document.documentElement.scrollWidth") <= narrow["width"])
+        board.choose("beside", "")
+        assert not board.one("root_beside").text
+        # It has values only for positions where it moved, and for the last one.
+        assert len(board.all("#graph .value")) < len(moves) + 1
+        other = analyzed_by()
+        assert len(other) == 1
+        assert networks.isdisjoint(other)
+        assert [move.split(" ")[0] for move in board.moves] == moves
+        board.driver.get("about:blank")
+
+
+def test_a_proven_value_says_nothing_of_the_network_alone(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const alone = async ({ Asking }, stops) => {
+          const moveInfos = [{ pvShort: ["a1"], value: 0.25, visits: 1 }];
+          const ask = () => {
+            const rootInfo = { value: 0.5, visits: 1, network: "n", stop: stops.shift() };
+            return { answer: Promise.resolve({ rootInfo, moveInfos }), stop() {} };
+          };
+          const position = { alone: null, moves: () => [] };
+          const options = () => ({ adviser: "n", hintSimulations: 9 });
+          await new Asking({ ask }, { start: null }, options, () => {}).advise(0, position, "n");
+          return position.alone?.value ?? null;
+        };
+        const stops = [["simulations", "simulations"], ["proven", "simulations"], ["simulations", "proven"]];
+        import("/board/asking.js")
+          .then((asking) => Promise.all(stops.map((two) => alone(asking, two))))
+          .then(done, (error) => done(String(error)));
+        """
+    )
+    assert found == [0.75, 0.75, None]
+
+
+def test_an_analysis_says_how_far_it_is_and_can_be_stopped(board: Board, address: str) -> None:
+    board.open(address, "go")
+    assert board.load("C3 C2 B3 D3 B2 D2 B4 D4") == ""
+    board.one("hints").click()
+    board.enter("hint_simulations", "99999999999")
+    assert board.one("hint_simulations").get_attribute("value") == "10000000"  # as many as the server takes
+    board.one("analyse").click()
+    board.until(lambda: " of 9" in board.one("analysed").text and board.one("analysing").is_displayed())
+    board.one("analyse").click()
+    assert board.one("analysed").text == "Stopped."
+    assert board.one("analyse").text == "Analyze every move"
+    board.one("hints").click()
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
+def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int], scheme: str) -> None:
+    """axe-core finds nothing, by day and by night, and no width needs scrolling sideways."""
+    script = pytest.importorskip("axe_playwright_python")
+    axe = (Path(script.__file__).parent / "axe.min.js").read_text()
+    for name in ("chess", "walls"):
+        board.open(address, name, size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        board.one("hints").click()
+        board.until(lambda: "Searched" in board.one("root").text)
+        board.script(axe)
+        for dialog in (None, "open_load", "open_save"):
+            if dialog is not None:
+                board.one(dialog).click()
+            found = board.driver.execute_async_script(
+                "const done = arguments[0]; axe.run().then((found) => done(found.violations.map((one) => "
+                "[one.id, one.nodes.map((node) => node.html.slice(0, 200))])), (error) => done(String(error)))"
+            )
+            assert found == [], (name, dialog, found)
+            board.script("document.querySelector('dialog[open]')?.close()")
+        assert board.script("return document.documentElement.scrollWidth") <= size[0]
+        if size == WIDE:  # the board takes the height of the window, with both players at its edges
+            first, second = (board.one(f"side_{player}").rect for player in (0, 1))
+            assert second["y"] < 50
+            assert 0.9 * size[1] < first["y"] + first["height"] <= size[1]
+        forced = [{"name": "forced-colors", "value": "active"}]
+        board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": forced})
+        color = "return getComputedStyle(arguments[0]).backgroundColor"
+        for part in ("#bar_fill", ".bar .search", ".bar .policy"):
+            (inner, *_) = board.all(part)
+            assert board.script(color, inner) != board.script(color, inner.find_element("xpath", "..")), part
+        (text, *_) = board.all("#overlay .candidate.best text")
+        assert board.script("return getComputedStyle(arguments[0]).fill", text) == "rgb(255, 255, 255)"
+        board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        # What is wrong is said in view, wherever the page was scrolled.
+        wrong = """
+            scrollTo(0, document.documentElement.scrollHeight);
+            document.getElementById("typed").value = "zz";
+            document.getElementById("typed_form").requestSubmit();
+            const { top, bottom } = document.getElementById("problem").getBoundingClientRect();
+            return [scrollY > 0, top, bottom > 0];
+        """
+        assert board.script(wrong) == [True, 0, True]

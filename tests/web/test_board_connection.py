@@ -1,0 +1,211 @@
+"""The board's connection in a browser: tokens, and servers that go and come again."""
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+from selenium.webdriver.common.keys import Keys
+from websockets.sync.client import connect
+
+from azpy.serving.models import open_model
+from browser import TOKEN, Board, needs_browser
+from served import process, site_of
+from talks import PATIENCE
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+
+def test_a_token_is_asked_for_once(board: Board) -> None:
+    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
+        board.driver.get(f"http://{address}/")
+        board.until(lambda: board.one("login").is_displayed())
+        for _ in range(2):  # the second one closes a dialog that did not want to
+            board.keys(Keys.ESCAPE)
+        board.until(lambda: board.one("login").is_displayed())
+        state = "return [document.getElementById('main').inert, getComputedStyle(arguments[0], '::before').content]"
+        assert board.script(state, board.one("connected")) == [True, "none"]
+        board.one("token").send_keys("not the token", Keys.ENTER)
+        board.until(lambda: board.one("login_said").text == "This is not the token.")
+        board.one("token").send_keys(TOKEN, Keys.ENTER)
+        board.until(lambda: board.one("connected").text == "connected")
+        board.until(lambda: not board.one("login").is_displayed())
+        board.settle()
+        assert board.script(state, board.one("connected")) == [False, '"\N{BLACK CIRCLE} "']
+        # The browser tells of each answer 401.
+        assert [error.rpartition("401")[2] for error in board.errors()] == [" (Unauthorized)"] * 2
+        # What is said can be read.
+        colors = [board.one("logout").value_of_css_property(name) for name in ("color", "background-color")]
+        assert colors[0] != colors[1]
+        board.one("logout").click()
+        board.until(lambda: board.one("login").is_displayed())
+        assert [error.rpartition("401")[2] for error in board.errors()] == [" (Unauthorized)"]
+        board.driver.get("about:blank")
+
+
+def test_a_lost_connection_is_said_and_the_game_goes_on(board: Board) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    arguments = ("uniform:5", "--game", "tic_tac_toe")
+    with process(*arguments, "--port", port) as (address, server):
+        board.open(address)
+        board.click("b2")
+        server.kill()
+        board.until(lambda: "lost" in board.one("connected").text)
+        assert "waiting for the connection" in board.one("status").text
+        assert board.ply == 2
+    with process(*arguments, "--port", port):
+        board.until(lambda: board.one("connected").text == "connected")
+        board.settle()
+        moves = board.moves
+        board.click(next(iter(board.places())))
+        assert board.moves[:2] == moves
+        assert board.ply >= 3
+    with process("uniform:5", "--game", "connect_four", "--port", port):
+        board.until(lambda: board.one("connected").text == "connected" and board.moves == [])
+        board.settle()
+        board.click(next(iter(board.places())))  # the player of this name plays another game now
+        assert board.ply >= 2
+        assert all("WebSocket" in error or "/about" in error for error in board.errors())
+        board.driver.get("about:blank")
+
+
+def test_a_server_that_was_started_again_asks_for_the_token_again(board: Board) -> None:
+    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
+        board.driver.get(f"http://{address}/")
+        board.until(lambda: board.one("login").is_displayed())
+        board.one("token").send_keys(TOKEN, Keys.ENTER)
+        board.until(lambda: board.one("connected").text == "connected")
+        # As the end of the process does.
+        board.driver.delete_all_cookies()
+        port = int(address.rpartition(":")[2])
+    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN, port=port):
+        board.until(lambda: board.one("login").is_displayed())
+        board.one("token").send_keys(TOKEN, Keys.ENTER)
+        board.until(lambda: board.one("connected").text == "connected")
+        board.errors()
+        board.driver.get("about:blank")
+
+
+def test_a_server_that_stops_is_said_and_asked_again(board: Board) -> None:
+    with process("uniform:5", "--game", "tic_tac_toe") as (address, server), connect(f"ws://{address}/ws") as other:
+        board.open(address)
+        other.send(json.dumps({"id": "long", "simulations": 10_000_000}))
+        other.send(json.dumps({"id": "1", "action": "query_version"}))
+        other.recv(PATIENCE)
+        server.send_signal(signal.SIGTERM)
+        board.until(lambda: httpx.get(f"http://{address}/ready").status_code == 503)
+        board.places()["b2"].click()
+        board.until(lambda: "Asking again" in board.one("status").text)
+        assert board.moves == ["b2"]  # though its position is not known yet
+        board.one("hints").click()
+        board.one("analyse").click()
+        board.until(lambda: "the server is stopping" in board.one("analysed").text)
+        assert not board.one("problem").is_displayed()
+        board.driver.get("about:blank")
+
+
+@contextmanager
+def page_of(text: str) -> Iterator[str]:
+    """A page of another origin; gives the origin."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://localhost:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_page_of_a_listed_origin_asks_and_shows_the_board_in_a_frame(board: Board) -> None:
+    model = open_model("uniform:5", "tic_tac_toe", 5)
+    with page_of("<iframe></iframe>") as origin, site_of({"main": model}, origins=[origin], frames=[origin]) as address:
+        board.driver.get(origin)
+        script = """
+            const [address, done] = arguments;
+            document.querySelector("iframe").src = address;
+            const query = { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"id": "1"}' };
+            fetch(`${address}query`, query).then((answer) => answer.json()).then(done, (error) => done(`${error}`));
+        """
+        assert board.driver.execute_async_script(script, f"http://{address}/")["rootInfo"]["visits"] == 5
+        board.driver.switch_to.frame(0)
+        board.until(lambda: board.all("#connected") and board.one("connected").text == "connected")
+        board.driver.switch_to.default_content()
+    with page_of("<iframe></iframe>") as origin, site_of({"main": model}) as address:
+        board.driver.get(origin)
+        board.script("document.querySelector('iframe').src = arguments[0]", f"http://{address}/")
+        board.until(lambda: any("frame-ancestors" in error for error in board.errors()))
+        board.driver.get("about:blank")
+        board.errors()
+
+
+def is_open(port: int) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket() as asking:
+        return asking.connect_ex(("127.0.0.1", port)) == 0
+
+
+NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+
+
+@pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
+def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) -> None:
+    """The example of docs/serving.md."""
+    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    (example,) = re.findall("```nginx\n(.*?)```", text, re.DOTALL)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    models = {"main": open_model("uniform:5", "tic_tac_toe", 5)}
+    with site_of(models, token=TOKEN) as address, site_of(models, token=f"{TOKEN} too") as other:
+        example = example.replace("listen 8080", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8000", address)
+        # Another server below the first one.
+        place = example[example.index("    location") : example.rindex("}")]
+        example = example.replace(place, place + place.replace("/az/", "/az/too/").replace(address, other))
+        own = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        paths = "".join(f"{name}_temp_path {tmp_path}/{name};" for name in own)
+        (tmp_path / "nginx.conf").write_text(
+            f"daemon off; master_process off; pid {tmp_path}/pid; error_log stderr; events {{}}\n"
+            f"http {{ access_log off; {paths}\n{example}}}\n"
+        )
+        assert NGINX is not None
+        nginx = subprocess.Popen([NGINX, "-p", str(tmp_path), "-e", "stderr", "-c", str(tmp_path / "nginx.conf")])
+        try:
+            board.until(lambda: is_open(port))
+            for path, token in (("az", TOKEN), ("az/too", f"{TOKEN} too")):
+                board.driver.get(f"http://127.0.0.1:{port}/{path}/")
+                board.until(lambda: board.one("login").is_displayed())
+                board.one("token").send_keys(token, Keys.ENTER)
+                board.until(lambda: board.one("connected").text == "connected")
+                board.one("new").click()
+                board.until(lambda: board.state == "open" and board.ply == 0)
+                board.click("b2")
+                assert board.ply == 2
+            board.driver.get(f"http://127.0.0.1:{port}/az/")  # still let in
+            board.until(lambda: board.one("connected").text == "connected")
+            board.errors()  # of the answer 401
+            board.driver.get("about:blank")
+        finally:
+            nginx.kill()
+            nginx.wait()

@@ -1,0 +1,316 @@
+"""Records on the board in a browser: variations, typed moves, what is loaded and saved, and the games of a run."""
+
+import json
+from pathlib import Path
+
+from selenium.webdriver.common.keys import Keys
+
+import azpy
+from azpy.runs.exports import game_as_dict
+from azpy.serving.models import open_model
+from browser import NARROW, Board, Rude, needs_browser
+from served import site_of
+from training_runs import collect
+
+pytest_plugins = ["browser"]
+pytestmark = needs_browser
+
+
+def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
+    board: Board, address: str, saved: Path
+) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    for place in ("b2", "a1", "c3"):
+        board.click(place)
+    board.one("first").click()
+    board.until(lambda: board.ply == 0)
+    board.click("a3")
+    assert len(board.all("#moves .variation button")) == 1
+    board.one("open_save").click()
+    assert board.one("save_moves").get_attribute("value") == "a3"
+    assert board.one("save_position").get_attribute("value") == "x../.../... o"
+    board.one("save_cancel").click()
+    text = board.save(saved / "tic_tac_toe.json", "save_record")
+    record = json.loads(text)
+    assert record["nodes"] == [[-1, "b2", "b2", 0], [0, "a1", "a1", 1], [1, "c3", "c3", 0], [-1, "a3", "a3", 0]]
+    assert board.load(text) == ""
+    board.until(lambda: board.ply == 3)
+    assert board.moves == ["b2", "a1", "c3"]
+    assert len(board.all("#moves .variation button")) == 1
+    assert board.load("b2 a1 c1") == ""
+    board.until(lambda: board.moves == ["b2", "a1", "c1"])
+    assert "a1" in board.load("b2 a1 a1")
+    assert "cannot be loaded" in board.load("{")
+    assert "plays tic_tac_toe" in board.load('{"game": "chess", "nodes": []}')
+    assert "no record" in board.load('{"game": "chess", "moves": []}')
+    assert 'move 1 is "b2"' in board.load('{"nodes": [[-1, "b2"], [0, "b2"]]}')
+    board.one("typed").send_keys("zz", Keys.ENTER)
+    assert board.one("problem_text").text == "zz is no legal move here."
+    board.one("typed").send_keys(Keys.BACKSPACE)
+    assert board.one("problem").is_displayed() is False
+    board.one("typed").clear()
+    board.one("typed").send_keys("a3", Keys.ENTER)
+    board.until(lambda: board.ply == 4)
+    assert board.one("problem").is_displayed() is False
+    board.driver.refresh()
+    board.until(lambda: board.moves == ["b2", "a1", "c1", "a3"])  # the browser kept it
+
+
+def test_no_game_is_thrown_away(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("clock", "5")
+    board.click("b2")
+    moves = board.moves
+    board.one("new").click()
+    board.until(lambda: board.moves == [])
+    board.choose("game", "fours")
+    board.until(lambda: "column 1" in board.places())
+    board.click("column 4")
+    board.driver.refresh()
+    board.until(lambda: len(board.moves) == 2)
+    board.one("undo").click()
+    board.until(lambda: board.ply == 0)
+    assert board.one("undo").text == "To the game before"
+    board.one("undo").click()
+    board.until(lambda: board.moves == moves)
+    assert "b2" in moves
+    board.one("open_archive").click()
+    (button,) = board.all("#games_before button")
+    assert "connect_four" in button.text
+    button.click()
+    board.until(lambda: len(board.moves) == 2 and board.ply == 0)
+
+
+def test_two_tabs_with_one_game_keep_both_ways_on(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    board.click("b2")
+    first = board.driver.current_window_handle
+    board.script("window.open(location.href)")  # with what the tab keeps, as "Duplicate tab"
+    (second,) = set(board.driver.window_handles) - {first}
+    board.driver.switch_to.window(second)
+    board.until(lambda: board.moves == ["b2"] and board.state == "open")
+    board.click("a1")
+    board.driver.switch_to.window(first)
+    board.click("c3")
+    board.driver.switch_to.window(second)
+    board.click("a2")
+    board.one("open_archive").click()
+    board.all("#games_before button")[0].click()
+    board.until(lambda: board.moves == ["b2", "c3"])
+    board.driver.close()
+    board.driver.switch_to.window(first)
+    assert board.moves == ["b2", "c3"]
+
+
+def test_a_link_shows_a_position(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("player_1", "")
+    for place in ("b2", "a1"):
+        board.click(place)
+    link = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        Promise.all(["link", "kept"].map((name) => import(`/board/${name}.js`))).then(([link, kept]) =>
+          done(link.linkTo("tic_tac_toe", kept.restored(kept.last()))));
+        """
+    )
+    board.one("new").click()
+    board.until(lambda: "c3" in board.places() and board.moves == [])
+    board.click("c3")
+    board.driver.get("about:blank")
+    for _ in range(2):
+        board.driver.get(link)
+        board.until(lambda: board.moves == ["b2", "a1"] and board.ply == 2)
+        assert "#" not in board.driver.current_url
+        board.driver.refresh()
+        board.until(lambda: board.moves == ["b2", "a1"])
+    board.driver.get(link.replace("tic_tac_toe", "checkers"))
+    board.until(lambda: "this server does not play checkers" in board.one("problem_text").text)
+
+
+def test_a_clock_goes_on_where_it_stood(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("clock", "5")
+    # A minute passes.
+    board.script("const now = performance.now.bind(performance); performance.now = () => now() + 60000")
+    board.until(lambda: board.one("clock_0").text.startswith("3:5"))
+    board.driver.refresh()
+    board.until(lambda: board.one("clock_0").text.startswith("3:5"))
+
+
+def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.one("typed").send_keys("b2", Keys.ENTER)
+    board.settle(2)
+    assert board.script("return document.activeElement.id") == "typed"
+
+
+def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
+    board.open(address, "rude", NARROW)
+    board.one("hints").click()
+    board.until(lambda: board.all("#candidates tr"))
+    assert board.script("return document.documentElement.scrollWidth") <= NARROW[0]  # a long name in a table is broken
+    board.all("#choices button")[0].click()
+    board.until(lambda: board.state == "over")
+    assert board.moves == ["<img/src=x/onerror=document.title='rude'>"]
+    assert board.driver.title.startswith(board.one("status").text)
+
+
+def test_the_parts_without_a_page(board: Board, address: str) -> None:
+    """Names within a text, rolls by probability, records with variations, and the clock."""
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        const parts = ["position", "game", "clock"].map((name) => import(`/board/${name}.js`));
+        Promise.all(parts).then(([position, game, { Clock }]) => {
+          const late = [];
+          const clock = new Clock((player) => late.push(player));
+          const now = performance.now.bind(performance);
+          clock.reset({ limit: 60000, more: 0, periods: 0, period: 0 });
+          clock.run(0);
+          for (const [minutes, player] of [[0.5, 1], [2, 1]]) {
+            performance.now = () => now() + 60000 * minutes;
+            if (minutes < 1) clock.run(player);
+            else clock.tick();
+          }
+          performance.now = now;
+          const action = (name, short) => ({ name, short, touches: [] });
+          const names = [["take 1", "1"], ["take 12", "12"], ["e2e4", "e4"], ["d2c3", "Bxc3"], ["b2c3", "bxc3+"]];
+          const shown = { actions: names.map(([name, short]) => action(name, short)), rolls: [] };
+          const texts = ["take 12 x", "E4", "12 e4", "take", "e2e4e5", "bxc3", "Bxc3"];
+          const rolls = [{ name: "a", probability: 0.25 }, { name: "b", probability: 0.75 }];
+          const played = new game.Game();
+          played.play("a");
+          const told = (player, value, network) =>
+            ({ values: [value, -value], visits: 9, answer: { rootInfo: { player, network, stop: "simulations" } } });
+          played.root.learn("x", told(0, 0.5, "one"));
+          const losses = ["other", "one"].map((network) => {
+            played.current.learn("x", told(1, 0.25, network));
+            return played.current.loss("x", 9);
+          });
+          losses.push(played.current.loss("x", 10)); // both searches were short
+          played.know([{ name: "x", network: "new" }]);
+          losses.push(played.root.values("x"));
+          const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
+          const record = { position: null, nodes, notes: {} };
+          done({
+            names: texts.map((text) => position.named(shown, text)?.name),
+            rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
+            same: JSON.stringify(game.Game.fromNodes(record).toNodes()) === JSON.stringify(record),
+            late,
+            losses,
+            used: Math.round(clock.used[0] / 1000),
+            box: position.boxOf('<svg width="30" height="20"><g viewBox="0 0 1 1"/></svg>'),
+          });
+        }, (error) => done(String(error)));
+        """
+    )
+    assert found == {
+        "names": ["take 12", "e2e4", "take 12", None, None, "b2c3", "d2c3"],
+        "rolls": ["a", "a", "b", "b"],
+        "same": True,
+        "late": [1],
+        "losses": [None, 0.25, None, None],
+        "used": 30,
+        "box": [0, 0, 30, 20],
+    }
+
+
+def test_a_text_that_is_read_after_its_dialog_was_closed_is_not_taken(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        import("/board/dialogs.js").then(async ({ bindFiles }) => {
+          const [load, form, text] = ["load", "load_form", "load_text"].map((id) => document.getElementById(id));
+          const started = [];
+          let answer;
+          const connection = { ask: () => ({ answer: new Promise((resolve) => { answer = resolve; }) }) };
+          const model = { name: "noughts", game: "tic_tac_toe" };
+          bindFiles({ play: { connection }, settings: { model }, start: (game) => started.push(game) });
+          for (const cancelled of [true, false]) {
+            load.showModal();
+            text.value = "b2";
+            form.requestSubmit();
+            if (cancelled) {
+              const closed = new Promise((resolve) => { load.addEventListener("close", resolve, { once: true }); });
+              load.close();
+              await closed;
+              load.showModal();
+            }
+            answer({ position: null, nodes: [[null, "b2", "b2"]], leftOut: [] });
+            await new Promise((resolve) => { setTimeout(resolve); });
+            started.push(cancelled);
+            load.close();
+          }
+          done(started.map((one) => typeof one));
+        }).catch((error) => done(String(error)));
+        """
+    )
+    assert found == ["boolean", "object", "boolean"]
+
+
+def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_path: Path) -> None:
+    run = collect(tmp_path / "run", "tic_tac_toe", iterations=2)
+    iteration, record = next(iter(run.games([2])))
+    stored = game_as_dict(run.start, record)
+    with site_of({"main": open_model("uniform:20", "tic_tac_toe", 20)}, run=run, renews=True) as found:
+        board.open(found)
+        board.one("open_archive").click()
+        board.until(lambda: board.all("#archive_games button"))
+        assert board.one("archive_iteration").get_attribute("value") == f"{iteration}"
+        (button,) = [one for one in board.all("#archive_games button") if f"Game {record.game_id}:" in one.text]
+        assert f"{len(record)} plies" in button.text
+        button.click()
+        board.until(lambda: not board.one("archive").is_displayed() and len(board.moves) == len(record))
+        # What a move lost in value may stand behind its name.
+        assert [move.split(" ")[0] for move in board.moves] == [ply["name"] for ply in stored["plies"]]
+        ply = next(number for number, one in enumerate(stored["plies"]) if one["searched"])
+        for _ in range(ply):
+            board.one("on").click()
+        best = max(stored["plies"][ply]["search"], key=lambda one: one["visits"])
+        row = board.until(lambda: board.all("#candidates tr"))[0].text
+        assert f"{best['visits']}" in row.split()
+        assert "When the run played" in board.one("root").text
+        board.one("new").click()
+        board.until(lambda: board.moves == [])
+        assert board.one("problem").is_displayed() is False
+        board.driver.get("about:blank")
+
+
+def test_a_page_with_games_steps_through_each_of_them_without_a_server(board: Board, tmp_path: Path) -> None:
+    games = [azpy.replay("tic_tac_toe", "b2 a1 c3"), azpy.replay("tic_tac_toe", "a1"), azpy.replay(Rude(), [0])]
+    file = tmp_path / "games.html"
+    file.write_text("".join(game.to_html() for game in games), "ascii")
+    board.driver.get(file.as_uri())
+
+    def shown(number: int) -> str:
+        """What is said; the picture is that of the same position."""
+        figure = board.all("figure")[number]
+        said = figure.find_element("css selector", "output").text
+        address = figure.find_element("css selector", "img").get_attribute("src")
+        picture = games[number].pictures[int(said.split()[0])]
+        assert board.script("return decodeURIComponent(arguments[0].split(',').slice(1).join(','))", address) == picture
+        return str(said)
+
+    first, back, forward, last = board.all("figure:first-of-type button")
+    assert shown(0) == "3 of 3: X c3. O to move"
+    assert [button.is_enabled() for button in (first, back, forward, last)] == [True, True, False, False]
+    back.click()
+    assert shown(0) == "2 of 3: O a1. X to move"
+    first.click()
+    assert shown(0) == "0 of 3. X to move"
+    assert [button.is_enabled() for button in (first, back, forward, last)] == [False, False, True, True]
+    forward.click()
+    assert shown(0) == "1 of 3: X b2. O to move"
+    assert shown(1) == "1 of 1: X a1. O to move"  # the other games stay where they are
+    board.all("figure:first-of-type input")[0].send_keys(Keys.END)
+    assert shown(0) == "3 of 3: X c3. O to move"
+    board.all("figure:last-of-type button")[0].click()
+    assert [shown(number)[0] for number in (0, 1, 2)] == ["3", "1", "0"]
+    assert board.driver.title != "rude"
+    loaded = board.script("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert [address for address in loaded if not address.startswith("data:")] == []

@@ -1,0 +1,388 @@
+"""A page without a server (az-export --web): what is written, and that it answers as a server does."""
+
+import gzip
+import json
+import os
+import re
+import runpy
+import sys
+import threading
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from azpy import State, _core
+from azpy.cli.export import main as az_export
+from azpy.errors import RunError, SettingsError
+from azpy.evaluators.net import shape_of
+from azpy.games.names import make_game
+from azpy.learning.network import Network
+from azpy.serving.models import open_model
+from azpy.web import page as web_page
+from azpy.web import program as web_program
+from azpy.web.page import check_page, write_page
+from browser import Board, needs_browser
+from pages import NODE, ask_page, ask_server, compare, files_of, served_by
+
+pytest_plugins = ["browser"]
+
+REPOSITORY = Path(__file__).parents[2]
+needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
+
+
+@needs_node
+@pytest.mark.parametrize("game", ["chess", "backgammon", "connect_four_for_three"])
+def test_the_page_answers_as_the_server_does(game: str, tmp_path: Path) -> None:
+    """The table of `test_answers.py` has each kind of query; here the program is compiled, and the games are whole."""
+    compare(game, 25, 1, tmp_path / "page")
+
+
+@needs_node
+@pytest.mark.slow
+@pytest.mark.parametrize("game", sorted(_core.BUILT_IN))
+def test_the_page_answers_many_queries_as_the_server_does(game: str, tmp_path: Path) -> None:
+    compare(game, 100, 2, tmp_path / "page")
+
+
+@needs_node
+def test_a_stopped_search_answers_before_the_others_go_on(tmp_path: Path) -> None:
+    with served_by("hex(size=5)") as model:
+        write_page(tmp_path / "page", model.served, None, b"")
+    (answers,) = ask_page(
+        tmp_path / "page",
+        [
+            [
+                {"id": "hint", "simulations": 100_000, "priority": "ponder"},
+                {"id": "move", "simulations": 1000, "priority": "play"},
+                {"id": "stop", "action": "terminate", "terminateId": "hint"},
+            ]
+        ],
+    )
+    assert [answer["id"] for answer in answers] == ["stop", "hint", "move"]
+
+
+def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
+    folder = tmp_path / "page"
+    with served_by("hex(size=5)") as model:
+        sizes = write_page(folder, model.served, None, b"")
+        with pytest.raises(RunError, match="exists: give a new folder"):
+            write_page(folder, model.served, None, b"")
+    there = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    assert there == sizes
+    names = {name.removeprefix(f"{files_of(folder).name}/") for name in there}
+    assert {"index.html", "about", "player.json", "board/azpy.wasm.gz", "board/worker.js"} <= names
+    assert (folder / "index.html").read_text().count("""content="default-src 'none'; """) == 1
+    assert "weights.safetensors" not in names
+    for name in there:
+        if name.endswith((".html", ".js", ".css")):
+            text = (folder / name).read_text(encoding="utf-8")
+            assert not (name.endswith(".js") and re.search(r"^\s*//", text, re.MULTILINE)), name
+            assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
+    player = json.loads((files_of(folder) / "player.json").read_text())
+    assert player["about"]["game"] == model.served.start.game
+
+
+def test_a_text_that_looks_like_a_comment_stays() -> None:
+    kept = "const a = `\n// text\n/** too */\n`;\nlet b = `a\\`\n// of b\n`; // behind\n"
+    gone = "  // a `comment`\n/** of\n * ` lines\n */\n"
+    assert web_page.without_comments((gone + kept + gone).encode()) == kept.encode()
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["pool", "pig"])
+def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with zipfile.ZipFile(Path(__file__).parents[1] / f"data/{name}.zip") as archive:
+        archive.extractall()
+    assert az_export([name, "--web", "site"]) == 0
+    queries: list[dict[str, Any]] = [
+        {"id": "1", "simulations": 1, "includePolicy": True},
+        {"id": "2", "game": "a"},
+        {"id": "3", "level": "casual"},
+    ]
+    model = open_model(name, None, 200)
+    try:
+        pages, servers = ask_page(Path("site"), queries), ask_server(model, queries)
+    finally:
+        model.close()
+    for (page,), (server,) in zip(pages, servers, strict=True):
+        assert page["rootInfo"]["network"] == server["rootInfo"]["network"]
+        assert page["rootInfo"]["visits"] == server["rootInfo"]["visits"]
+        for one, other in zip(page["moveInfos"], server["moveInfos"], strict=True):
+            assert one["prior"] == pytest.approx(other["prior"], abs=2e-5)
+            assert one["value"] == pytest.approx(other["value"], abs=2e-5)
+    assert pages[0][0]["policy"] == pytest.approx(servers[0][0]["policy"], abs=2e-5)
+
+
+def test_a_page_that_cannot_be_written_is_refused_in_a_line(
+    tmp_path: Path, one_line: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(Path(__file__).parents[1] / "data/pool.zip") as archive:
+        archive.extractall(tmp_path)
+    run = str(tmp_path / "pool")
+    assert "exists: give a new folder" in one_line(az_export, [run, "--web", str(tmp_path)], "az-export: ")
+    assert "is among the own files of" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
+    monkeypatch.setattr(web_page, "_PROGRAM", "no.wasm.gz")
+    said = one_line(az_export, [run, "--web", str(tmp_path / "new")], "az-export: ")
+    assert "this installation lacks azpy/web/board/no.wasm.gz" in said
+
+
+@pytest.mark.parametrize(
+    ("game", "said"),
+    [
+        ("hexapawn:Hexapawn", "it is written in Python, and the page has none"),
+        ("open_spiel:tic_tac_toe", "the page's program has these games: backgammon, "),
+    ],
+)
+def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        check_page(game)
+
+
+@pytest.fixture
+def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as that of a crate with a game, on a machine whose cargo and rustc say what is in files there."""
+    if sys.platform == "win32":
+        pytest.skip("the tools are shell scripts")
+    for name in ("cargo", "rustc"):
+        (tmp_path / name).write_text(f'#!/bin/sh\nread line < "{tmp_path}/{name}.says" && echo "$line"\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
+    monkeypatch.delenv("RUSTC", raising=False)
+    core = SimpleNamespace(
+        BUILT_IN=_core.BUILT_IN, list_games=lambda: {"pawns": {}}, __version__="1.2.3", __name__="azpy_with_pawns"
+    )
+    monkeypatch.setattr(web_page, "_core", core)
+    (tmp_path / "Cargo.toml").write_text("[package]")
+    (tmp_path / "rustc.says").write_text(f"{tmp_path}\n")
+    tell(tmp_path, "1.2.3", "azpy_with_pawns")
+    return tmp_path
+
+
+def tell(crate: Path, version: str, library: str) -> None:
+    """Has cargo describe a crate with this version of azpy, which makes this library."""
+    own = {"name": "pawns", "version": "0.1.0", "id": "own", "targets": [{"name": library, "crate_types": ["cdylib"]}]}
+    packages = [own, {"name": "azpy-own", "version": version, "id": "azpy-own", "targets": []}]
+    (crate / "cargo.says").write_text(json.dumps({"packages": packages, "resolve": {"root": "own"}}) + "\n")
+
+
+def test_a_crate_with_the_game_of_this_core_makes_a_page(crate: Path) -> None:
+    check_page("pawns(width=4)", crate)
+
+
+def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
+    def refused(said: str, game: str = "pawns", given: Path | None = crate) -> None:
+        with pytest.raises(SettingsError, match=re.escape(said)):
+            check_page(game, given)
+
+    refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", given=None)
+    refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
+    refused("it is written in Python, and the page has none", game="mine:Pawns")
+    tell(crate, "1.2.4", "azpy_with_pawns")
+    refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
+    tell(crate, "1.2.3", "azpy_with_others")
+    refused("it makes azpy_with_others, and pawns is a game of azpy_with_pawns")
+    (crate / "cargo.says").unlink()
+    refused("cargo cannot read it: ")
+    (crate / "rustc.says").write_text(f"{crate}/nothing\n")
+    refused("Rust has no standard library for it here: run `rustup target add wasm32-unknown-unknown`")
+    (crate / "cargo").unlink()
+    refused("cargo is not there: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`")
+    (crate / "Cargo.toml").unlink()
+    refused("it has no Cargo.toml: give the folder of the crate that has pawns")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")
+def test_the_folders_of_a_machine_stay_out_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path.resolve()
+    own, cargo_home, sysroot = root / "games/pawns", root / "mirror/cargo", root / "rust/stable"
+    own.mkdir(parents=True)
+    folders = {"pawns": own, "rules": root / "rules", "azpy-own": root / "azpy/rust/own", "serde": cargo_home / "serde"}
+    packages = [
+        {"name": name, "version": "0.1.0", "manifest_path": str(folder / "Cargo.toml")}
+        for name, folder in folders.items()
+    ]
+    said = json.dumps({"packages": packages, "target_directory": str(root / "built")})
+    tools = root / "tools"
+    tools.mkdir()
+    flags = tools / "flags"
+    build = f'printf %s "$CARGO_ENCODED_RUSTFLAGS" > "{flags}"; exit 1'
+    (tools / "cargo").write_text(f"#!/bin/sh\ncase $1 in metadata) echo '{said}' ;; *) {build} ;; esac\n")
+    (tools / "rustc").write_text(f'#!/bin/sh\necho "{sysroot}"\n')
+    for name in ("cargo", "rustc"):
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setenv("CARGO_HOME", str(cargo_home))
+    monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
+    monkeypatch.delenv("RUSTC", raising=False)
+    assert web_program.compiled(own) == "cargo says why above"
+    remapped = [flag.split("=")[1:] for flag in flags.read_text().split("\x1f") if flag.startswith("--remap")]
+    for path, told in [
+        (own / "src/lib.rs", "/crate/src/lib.rs"),
+        (root / "rules/src/lib.rs", "/rules-0.1.0/src/lib.rs"),
+        (root / "azpy/rust/own/src/lib.rs", "/azpy-own-0.1.0/src/lib.rs"),
+        (cargo_home / "serde/src/de.rs", "/cargo/serde/src/de.rs"),
+        (sysroot / "lib/rustlib/src/core.rs", "/rust/lib/rustlib/src/core.rs"),
+        (root / "built/wasm32/out/made.rs", "/target/wasm32/out/made.rs"),
+        (Path.home() / "games/src/lib.rs", "/home/games/src/lib.rs"),
+    ]:
+        # Of several that fit rustc takes the last one.
+        fits = [name + str(path).removeprefix(before) for before, name in remapped if str(path).startswith(before)]
+        assert fits[-1:] == [told]
+
+
+@pytest.mark.skipif(not (REPOSITORY / "rust/web").exists(), reason="needs the source tree")
+def test_the_program_was_built_of_these_sources() -> None:
+    build = runpy.run_path(str(REPOSITORY / "rust/web/build.py"))
+    program = gzip.decompress(build["PROGRAM"].read_bytes())
+    built_of = build["section"](build["hash_of_sources"]())
+    assert program.endswith(built_of), "the program is of other sources: run `make wasm`, and commit what it writes"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A static host that counts what it was asked for."""
+
+    def __init__(self, asked: Counter[str], *arguments: Any, **options: Any) -> None:
+        self.asked = asked
+        super().__init__(*arguments, **options)
+
+    def log_message(self, *_: object) -> None:
+        self.asked[self.path] += 1
+
+
+@contextmanager
+def hosted(folder: Path, asked: Counter[str], kind: type["Quiet"] | None = None) -> Iterator[ThreadingHTTPServer]:
+    host = ThreadingHTTPServer(("127.0.0.1", 0), partial(kind or Quiet, asked, directory=str(folder)))
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    try:
+        yield host
+    finally:
+        host.shutdown()
+        host.server_close()
+
+
+@needs_browser
+def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> None:
+    with served_by("tic_tac_toe") as model:
+        write_page(tmp_path / "page", model.served, None, b"")
+    program = files_of(tmp_path / "page") / "board/azpy.wasm.gz"
+    program.write_bytes(b"no program")
+    with hosted(tmp_path, asked := Counter[str]()) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
+        board.until(lambda: "Load the page anew" in board.one("connected").text)
+        assert "WebAssembly" in board.one("problem_text").text
+        assert asked[f"/{program.relative_to(tmp_path)}"] <= 3  # fewer where the browser keeps it
+        board.errors()
+        board.driver.get("about:blank")
+
+
+@needs_browser
+def test_a_page_exported_again_is_not_mixed_with_the_one_before(board: Board, tmp_path: Path) -> None:
+    # A host that says nothing of caching but when files changed: browsers then keep old files for a while.
+    class Keeps(Quiet):
+        def end_headers(self) -> None:
+            if not self.path.endswith("/"):
+                self.send_header("Cache-Control", "max-age=3600")
+            super().end_headers()
+
+    start, pages = make_game("tic_tac_toe"), {"old": -1.0, "new": 1.0}
+    shape, observations = shape_of(start, "2x8+pool"), start.observation()[None]
+    for name, bias in pages.items():
+        network = Network.of(start, "2x8+pool").eval()
+        with torch.no_grad():
+            [*network.value.parameters()][-1].fill_(bias)
+        weights = save(network.state_dict())
+        net = _core.Net(json.dumps(shape), weights)
+        pages[name] = float(net.evaluate(observations)[1][0])
+        with served_by("tic_tac_toe") as model:
+            write_page(
+                tmp_path / name, replace(model.served, evaluator=SimpleNamespace(network_id=net.id)), shape, weights
+            )
+    assert pages["new"] - pages["old"] > 0.1
+    # The host looks at whole seconds, and both pages may be of the same one.
+    later = (tmp_path / "old/index.html").stat().st_mtime + 9
+    os.utime(tmp_path / "new/index.html", (later, later))
+    with hosted(tmp_path, Counter(), Keeps) as host:
+        for name, value in pages.items():
+            (tmp_path / name).rename(tmp_path / "page")
+            board.open(f"127.0.0.1:{host.server_port}/page")
+            board.one("hints").click()
+            board.until(lambda: board.one("alone").text.startswith("The network alone: value "))
+            assert f"value {value:.2f}," in board.one("alone").text.replace("+", "").replace("\u2212", "-")
+            (tmp_path / "page").rename(tmp_path / name)
+        board.driver.get("about:blank")
+
+
+QUICK = ["dice_nim", "connect_four_for_three(width=4,height=3,k=3)"]
+VARIANTS = ["blokus(players=4)", "chess(chess960=518)", "chinese_checkers(players=3)", "hex(swap=1)"]
+VARIANTS += ["maedn(players=4)", "peg_solitaire(board=triangle)", "wall_game(variant=freestyle)"]
+
+
+def moves_kept(board: Board) -> list[str]:
+    """The moves of the game on the board, by the long names with which the browser keeps them."""
+    kept = json.loads(board.script("return sessionStorage.getItem('azpy board game')"))
+    return [name for _, name, *_ in kept["record"]["nodes"]]
+
+
+def play_on(state: State, name: str) -> list[str]:
+    """Plays a move or a roll by its name. Returns the places that a person touches for it."""
+    actions = state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()]
+    (action,) = [one for one in actions if state.action_name(one) == name]
+    touched = [place for place, _ in state.touches(action)] or [state.short_name(action)]
+    state.play(action)
+    return touched
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    "game",
+    [
+        *QUICK,
+        *(pytest.param(game, marks=pytest.mark.slow) for game in sorted({*_core.BUILT_IN, *VARIANTS} - {*QUICK})),
+    ],
+)
+def test_people_play_to_the_end_by_clicks_on_a_page_below_the_root_of_a_static_host(
+    game: str, board: Board, tmp_path: Path
+) -> None:
+    with served_by(game) as model:
+        write_page(tmp_path / "a/page", model.served, None, b"")
+    state, known, rng = make_game(game), 0, Random(1)
+    with hosted(tmp_path, Counter()) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/a/page/")
+        board.until(lambda: board.one("connected").text == "plays in this browser")
+        host.shutdown()  # all that the page needs is there
+        board.settle()
+        board.choose("level", "beginner")
+        board.script("const wait = window.setTimeout; window.setTimeout = (act) => wait(act)")  # a network's pace
+        while board.settle() == "open":
+            for name in (names := moves_kept(board))[known:]:
+                play_on(state, name)
+            touches = [[place for place, _ in state.touches(action)] for action in state.legal_actions()]
+            assert board.places().keys() == {places[0] for places in touches if places}
+            assert sum(button.is_displayed() for button in board.all("#choices button")) == touches.count([])
+            clicked, name = board.click_any(rng), moves_kept(board)[len(names)]
+            # The king castles by its rook too.
+            assert play_on(state, name) == clicked or name in {"e1g1", "e1c1", "e8g8", "e8c8"}
+            known = len(names) + 1
+        for name in moves_kept(board)[known:]:
+            play_on(state, name)
+        assert state.is_terminal
+        assert board.one("status").text == f"{state.result_text()}."
+        assert board.places() == {}
+        assert board.all("#choices button") == []
+        assert not board.one("problem").is_displayed()
+        assert board.errors() == []
+        board.driver.get("about:blank")

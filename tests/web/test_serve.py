@@ -1,0 +1,328 @@
+"""az-serve answers queries by HTTP and WebSocket, refuses what it should, and ends in good order."""
+
+import inspect
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from azpy import make_game
+from azpy.cli import engine, play, serve
+from azpy.devices import Device
+from azpy.errors import AzpyError
+from azpy.runs.folder import RunFolder
+from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
+from azpy.serving.models import Model, open_model, open_player
+from azpy.web import app
+from azpy.web.app import Bounds, Site
+from models import make_model
+from served import process, serving, site_of
+from talks import PATIENCE
+
+TOKEN = "a token of the tests"
+SERVING = Path(__file__).parents[2] / "docs" / "serving.md"
+JSON = {"content-type": "application/json"}
+
+
+def post(address: str, query: Any, **headers: str) -> httpx.Response:
+    content = query if isinstance(query, bytes | str) else json.dumps(query)
+    return httpx.post(f"http://{address}/query", content=content, headers={**JSON, **headers}, timeout=PATIENCE)
+
+
+def ask(socket: ClientConnection, **query: Any) -> dict[str, Any]:
+    socket.send(json.dumps({"id": "ask", **query}))
+    found: dict[str, Any] = json.loads(socket.recv(PATIENCE))
+    return found
+
+
+def test_a_file_of_the_page_is_packed_for_who_takes_it() -> None:
+    content = (Path(app.__file__).parent / "board" / "main.js").read_bytes()
+    with serving("pig") as address:
+        for accepted, encoding in (("br, gzip", "gzip"), ("identity", None)):
+            answer = httpx.get(f"http://{address}/board/main.js", headers={"accept-encoding": accepted})
+            assert (answer.headers.get("content-encoding"), answer.content) == (encoding, content)
+            assert "accept-encoding" in answer.headers["vary"].lower()  # a cache between keeps both
+
+
+def test_bounds_have_a_refusal_each() -> None:
+    bounds = Bounds(
+        body_seconds=0.2,
+        idle_seconds=0.3,
+        websockets=1,
+        posts=1,
+        client=Limits(simulations=100, seconds=0.5, moves=3, turns=2, searches=2, games=1),
+    )
+    model = open_model("uniform:30", "connect_four", 30, max_requests=2)
+    with site_of({"main": model}, bounds) as address:
+        assert "at most 3" in post(address, {"id": "1", "moves": "1 2 3 4"}).json()["error"]
+        assert "from 1 to 2" in post(address, {"id": "1", "moves": "1 2 3", "analyzeTurns": [0, 1, 2]}).json()["error"]
+        with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
+            head = ["POST /query HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
+            slow.sendall("\r\n".join([*head, "", "{"]).encode())
+            slow.settimeout(PATIENCE)
+            assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
+        with connect(f"ws://{address}/ws") as web:
+            with pytest.raises(InvalidStatus) as caught, connect(f"ws://{address}/ws"):
+                pass
+            assert caught.value.response.status_code == 503
+            with pytest.raises(ConnectionClosed) as idle:
+                web.recv(PATIENCE)
+            assert idle.value.rcvd is not None
+            assert idle.value.rcvd.code == 1001
+    never = Limits(simulations=10_000_000, seconds=60.0, searches=2)
+    with site_of({"main": open_model("uniform:30", "connect_four", 30)}, Bounds(posts=1, client=never)) as address:
+        with httpx.stream(
+            "POST",
+            f"http://{address}/query",
+            json={"id": "1", "simulations": 10_000_000, "reportDuringSearchEvery": 0.05},
+            timeout=PATIENCE,
+        ) as first:
+            lines = first.iter_lines()
+            assert next(lines)
+            refused = post(address, {"id": "2", "simulations": 2})
+            assert (refused.status_code, refused.json()["error"]) == (429, "1 requests of this address are open")
+            other = post(address, {"id": "2", "simulations": 2}, **{"x-forwarded-for": "10.0.0.9"})
+            assert other.status_code == 200  # of another address
+        while post(address, {"id": "2", "simulations": 2}).status_code == 429:
+            pass  # the server has not yet seen that the first one is gone
+        # Whose body is still on its way counts, also before the token is known.
+        with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
+            head = ["POST /login HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
+            slow.sendall("\r\n".join([*head, "Expect: 100-continue", "", ""]).encode())
+            assert slow.recv(4096).startswith(b"HTTP/1.1 100 ")  # its body is waited for
+            assert post(address, {"id": "2", "simulations": 2}).status_code == 429
+
+
+def test_whoever_leaves_frees_what_it_asked_for() -> None:
+    model = open_model("uniform:30", "connect_four", 30)
+    with site_of({"main": model}) as address:
+        for _ in range(3):
+            with connect(f"ws://{address}/ws") as web:
+                for number in range(20):
+                    web.send(json.dumps({"id": str(number), "game": str(number), "simulations": 10_000_000}))
+                ask(web, action="query_version")
+                web.socket.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"http://{address}/query",
+                json={"id": "1", "simulations": 10_000_000},
+                timeout=httpx.Timeout(5, read=0.2),
+            )
+        until = time.monotonic() + PATIENCE
+        while model.engine.stats["open"] and time.monotonic() < until:
+            time.sleep(0.02)
+        assert model.engine.stats["open"] == 0
+        assert model.engine.stats["finished"] == 0  # by the time limit of a client
+        assert "rootInfo" in post(address, {"id": "1", "simulations": 2}).json()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_to_end_answers_what_was_asked(number: int) -> None:
+    with process("uniform:50", "--game", "hex(size=5)") as (address, server), connect(f"ws://{address}/ws") as web:
+        for index in range(256):
+            web.send(json.dumps({"id": str(index), "game": str(index), "simulations": 300}))
+        found = answers_before(web, "query_version")
+        server.send_signal(number)
+        while len(found) < 256:
+            found.append(json.loads(web.recv(PATIENCE)))
+        assert sorted(one["id"] for one in found) == sorted(str(index) for index in range(256))
+        assert all(one["rootInfo"]["visits"] == 300 for one in found)
+        assert server.wait(PATIENCE) == 0
+
+
+def answers_before(web: ClientConnection, action: str) -> list[dict[str, Any]]:
+    """Asks for an action; returns the answers that come before its own."""
+    web.send(json.dumps({"id": "until", "action": action}))
+    found = list[dict[str, Any]]()
+    while (answer := json.loads(web.recv(PATIENCE)))["id"] != "until":
+        found.append(answer)
+    return found
+
+
+def test_an_endless_search_ends_at_the_time_limit_of_the_drain() -> None:
+    with process("uniform:50", "--game", "hex(size=5)", "--drain-seconds", "0.2") as (address, server):
+        with connect(f"ws://{address}/ws") as web:
+            web.send(json.dumps({"id": "long", "simulations": 10_000_000}))
+            answers_before(web, "query_version")
+            server.send_signal(signal.SIGTERM)
+            assert json.loads(web.recv(PATIENCE))["rootInfo"]["visits"] < 10_000_000
+        assert server.wait(PATIENCE) == 0
+
+
+def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(make_model(weight=0.5))
+    model = open_model(str(path), "tic_tac_toe", 40)
+    networks, wrong = list[str](), list[dict[str, Any]]()
+
+    def client(address: str, until: threading.Event) -> None:
+        with connect(f"ws://{address}/ws") as web:
+            while not until.is_set():
+                answer = ask(web)
+                if "rootInfo" in answer:
+                    networks.append(answer["rootInfo"]["network"])
+                else:
+                    wrong.append(answer)
+
+    with site_of({"main": model}) as address:
+        done = threading.Event()
+        clients = [threading.Thread(target=client, args=(address, done)) for _ in range(4)]
+        for one in clients:
+            one.start()
+        before = post(address, {"id": "1"}).json()["rootInfo"]["network"]
+        assert not model.renew(), "the file is the same"
+        beside = tmp_path / "new.onnx"  # renamed into place, as a run writes its models
+        beside.write_bytes(make_model(weight=0.9))
+        beside.replace(path)
+        assert model.renew()
+        after = post(address, {"id": "1"}).json()["rootInfo"]["network"]
+        done.set()
+        for one in clients:
+            one.join(PATIENCE)
+        assert before != after
+        assert wrong == []
+        assert set(networks) <= {before, after}
+        path.write_bytes(b"nonsense")
+        for _ in range(2):  # tried again each time
+            with pytest.raises(AzpyError):
+                model.renew()
+        assert post(address, {"id": "1"}).json()["rootInfo"]["network"] == after
+
+
+def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text(TOKEN + "\n", "utf-8-sig")  # as Notepad saves it
+    with process("uniform:9", "--game", "pig", "--token-file", str(secret)) as (address, server):
+        post(address, {"id": "1"}, authorization=f"Bearer {TOKEN}")
+        httpx.post(f"http://{address}/login", json={"token": TOKEN})
+        httpx.get(f"http://{address}/health")
+        server.send_signal(signal.SIGTERM)
+        _, log = server.communicate(timeout=PATIENCE)
+    lines = [json.loads(line) for line in log.splitlines()]
+    assert [(line["path"], line["status"]) for line in lines if line["event"] == "request"] == [
+        ("/query", 200),
+        ("/login", 200),
+        ("/health", 200),
+    ]
+    assert TOKEN not in log
+
+
+def test_a_warning_comes_once_before_the_address_and_a_hangup_is_in_the_log(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(make_model())
+    player, log = f"{tmp_path / 'model.onnx'}?level=novice", tmp_path / "log"
+    with (
+        log.open("w") as stderr,
+        process(player, "--game", "tic_tac_toe", "--model", "o=uniform:9", stderr=stderr) as (_, server),
+    ):
+        (plain,) = log.read_text().splitlines()
+        assert "These levels are not calibrated" in plain
+        server.send_signal(signal.SIGHUP)
+        until = time.monotonic() + PATIENCE
+        while log.read_text().count("\n") < 3 and time.monotonic() < until:
+            time.sleep(0.05)
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE) == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]
+    assert [(line["event"], line["model"]) for line in lines] == [("kept", "main"), ("kept", "o")]
+    assert lines[0]["player"].startswith(str(tmp_path / "model.onnx"))
+    assert lines[1]["player"] == "uniform"
+
+
+@pytest.mark.parametrize("command", [play, serve])
+def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Any]()
+
+    def opened(*player: Any, **options: Any) -> None:
+        given = inspect.signature(open_model).bind(*player, **options).arguments
+        names = "text", "game", "simulations", "device", "temperature", "seed"
+        asked.append([*(given[name] for name in names), given["options"]["total_memory_mb"]])
+        raise AzpyError("enough")
+
+    monkeypatch.setattr(command, "open_model", opened)
+    flags = ["--game", "pig", "--simulations", "7", "--device", "azpy", "--temperature", "0.5", "--seed", "3"]
+    one_line(command.main, ["uniform", *flags], f"az-{command.__name__.rpartition('.')[2]}: enough")
+    assert asked == [["uniform", "pig", 7, Device("azpy"), 0.5, 3, 2048]]
+
+
+def test_a_player_without_a_game_plays_that_of_the_run_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start, seen = make_game("connect_four"), dict[str, Model]()
+    for name, game in (("connect_four", "connect_four"), ("evil", "evil:Evil")):
+        with RunFolder(tmp_path / "runs" / name, {"game": game}) as run:
+            model = make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
+            run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+
+    def watched(models: dict[str, Model], **_: Any) -> None:
+        seen.update(models)
+        raise AzpyError("seen")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("azpy.web.app.Site", watched)
+    (example,) = re.findall(r"```toml\n(player.*?)```", SERVING.read_text("utf-8"), re.DOTALL)
+    Path("az-serve.toml").write_text(example)
+    assert serve.main(["--config", "az-serve.toml"]) == 2
+    assert capsys.readouterr().err == "az-serve: seen\n"
+    assert {name: model.served.start.game for name, model in seen.items()} == dict.fromkeys(
+        ("main", "weak"), "connect_four"
+    )
+    given = engine._parser().parse_args(["mcts:9", "--protocol", "ugi", "--model", "run=runs/connect_four"])
+    assert [served.start.game for served in engine._models(given).values()] == ["connect_four"] * 2
+    assert serve.main(["mcts:9", "--model", "run=runs/evil"]) == 2  # does not import what nobody typed
+    assert "give --game evil:Evil if you trust it" in capsys.readouterr().err
+
+
+def test_a_player_has_a_temperature_of_its_own() -> None:
+    player = open_player("uniform?level=9&temperature=0.5", "pig", 100, temperature=2.0)
+    assert (player.simulations, player.temperature) == (9, 0.5)
+    assert open_player("uniform", "pig", 100, temperature=2.0).temperature == 2.0
+
+
+def test_limits_and_help_come_from_one_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert serve.main(["--help"]) == 0
+    shown = dict(re.findall(r"--([a-z-]+) [A-Z_]+\s[^(-]*\(default ([^)]*)\)", capsys.readouterr().out))
+    taken = dict[str, Any]()
+
+    class Watched(Site):
+        def __init__(self, models: Any, **options: Any) -> None:
+            taken.update(options)
+            raise AzpyError("seen")
+
+    monkeypatch.setattr("azpy.web.app.Site", Watched)
+    assert serve.main(["uniform:2", "--game", "tic_tac_toe"]) == 2
+    client = taken["bounds"].client
+    assert client == Bounds().client == CLIENT_LIMITS
+    assert {name: shown[f"max-{name}"] for name in ("simulations", "seconds", "searches", "requests")} == {
+        "simulations": f"{client.simulations}",
+        "seconds": f"{client.seconds:g}",
+        "searches": f"{client.searches}",
+        "requests": f"{MOST_SEARCHES}",
+    }
+
+
+@pytest.mark.skipif(not SERVING.exists(), reason="needs the source tree")
+def test_the_client_of_the_documentation_plays_a_game() -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", SERVING.read_text(), re.DOTALL)
+    with serving("connect_four", token=TOKEN) as address:
+        command = [sys.executable, "-c", program, f"ws://{address}/ws"]
+        environment = os.environ | {"AZPY_TOKEN": TOKEN}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
+        assert re.search(r"^player 0: .*\n(.*\n)+outcome for the first player: ", done.stdout)
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert "401" in refused.stderr
