@@ -1,4 +1,4 @@
-"""Which evaluator plays where, with torch's CUDA made up: a GPU is needed to see it play (tests/evaluators/test_gpu.py)."""
+"""Which evaluator plays where, with torch's CUDA made up; test_gpu.py plays on a GPU."""
 
 import hashlib
 from pathlib import Path

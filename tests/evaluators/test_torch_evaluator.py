@@ -414,7 +414,7 @@ def test_a_module_that_cannot_be_exported_leaves_no_file(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("spec", ["3x16", "4x16+pool"])
 def test_the_fused_trunk_computes_what_the_trunk_computes(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
-    """On the CPU, with what cuDNN's fused convolutions are said to compute; tests/evaluators/test_gpu.py runs theirs."""
+    """On the CPU, with what cuDNN's fused convolutions are said to compute; test_gpu.py runs theirs."""
 
     def convolved(x: Any, weight: Any, bias: Any, *place: Any) -> Any:
         return torch.relu(torch.conv2d(x, weight, bias, *place))

@@ -1,6 +1,6 @@
 """WebGPU without a GPU, on SwiftShader: a device that is none of the CPU's, though its speed means nothing.
 
-The library must be found when a process begins, so the cases (tests/support/webgpu_cases.py) run in a pytest of their own.
+The library must be found when a process begins, so the cases (webgpu_cases.py) run in a pytest of their own.
 Debian's package chromium-common has SwiftShader and a loader of Vulkan.
 """
 
