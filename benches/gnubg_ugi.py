@@ -1,14 +1,14 @@
 """GNU Backgammon as a program of UGI, for az-match.
 
-    az-match runs/backgammon "ugi:python benches/gnubg_ugi.py --plies 0"
+    az-match runs/backgammon "ugi:python benches/gnubg_ugi.py --plies 0" --opening-plies 0
 
 GNU Backgammon runs as a process of its own (Debian: gnubg). It answers through its command `external`: a line is a
 board as FIBS writes it, with dice; the answer is a whole turn. It plays single games for money as azpy does: no cube,
 cubeless equities, gammons and backgammons count (no Jacoby rule), no noise. `go nodes N` changes nothing.
 
 UGI asks for one checker at a time, and azpy has one line of actions for each position at the end of a turn. The program
-takes the line that leads where GNU Backgammon's turn leads. A turn that somebody else began (an opening of a match may
-end in mid-turn) may not lead there. Then the best end of the turn is the one that GNU Backgammon's evaluation prefers.
+takes the line that leads where GNU Backgammon's turn leads. So it needs `--opening-plies 0`: it cannot end a turn
+that an opening began.
 """
 
 import argparse
@@ -73,7 +73,9 @@ class Gnubg:
         """The position after the turn that it plays."""
         own, other = Counter(sides[0]), Counter(sides[1])
         question = _board(sides, dice)
-        answer = self._ask(question)
+        self._pipe.write(question + "\n")
+        self._pipe.flush()
+        answer = self._pipe.readline().strip()
         for move in answer.split():
             match = re.fullmatch(r"(\d+)/(\d+)\*?", move)
             if match is None:
@@ -85,20 +87,6 @@ class Gnubg:
                 other[there] -= 1
                 other["bar"] += 1
         return +own, +other
-
-    def equity(self, sides: Sides, plies: int) -> float:
-        """Points that the first side expects, before it rolls."""
-        question = f"evaluation fibsboard {_board(sides, (0, 0))} plies {plies}"
-        answer = self._ask(question)
-        try:
-            return float(answer.split()[-1])
-        except (IndexError, ValueError):
-            raise SystemExit(f"GNU Backgammon answers {answer!r} to {question}") from None
-
-    def _ask(self, question: str) -> str:
-        self._pipe.write(question + "\n")
-        self._pipe.flush()
-        return self._pipe.readline().strip()
 
 
 def _board(sides: Sides, dice: tuple[int, int]) -> str:
@@ -136,35 +124,23 @@ def _ends(state: azpy.State, player: int) -> Iterator[tuple[list[int], azpy.Stat
 
 
 class Backgammon:
-    def __init__(self, gnubg: Gnubg, start: azpy.State, plies: int) -> None:
-        self._gnubg, self._start, self._plies = gnubg, start, plies
+    def __init__(self, gnubg: Gnubg, start: azpy.State) -> None:
+        self._gnubg, self._start = gnubg, start
 
     def choose(self, actions: Sequence[int], nodes: int | None) -> int:
         state = rolled = self._start.clone()
-        played: list[int] = []  # of this turn
         for action in actions:
             is_roll = state.turn == azpy.CHANCE
             state.play(action)
-            if is_roll:
-                rolled, played = state.clone(), []
-            else:
-                played.append(action)
+            rolled = state.clone() if is_roll else rolled
         player = state.turn
         match = re.search(r"roll=(\d)-(\d)", rolled.to_text())
         assert match is not None, rolled.to_text()
         target = self._gnubg.turn(_sides(rolled, player), (int(match[1]), int(match[2])))
-        ends = list(_ends(state, player))
-        for line, end in ends:
+        for line, end in _ends(state, player):
             if _sides(end, player) == target:
                 return line[0]
-        if not played:
-            raise SystemExit(f"no turn of {rolled.to_text()} leads to {target}")
-        return max(ends, key=lambda one: self._worth(one[1], player))[0][0]
-
-    def _worth(self, end: azpy.State, player: int) -> float:
-        if end.is_terminal:
-            return 3 * end.outcome() * (1 - 2 * player)
-        return -self._gnubg.equity(_sides(end, 1 - player), self._plies)
+        raise SystemExit(f"no turn of {rolled.to_text()} leads to {target}; give az-match --opening-plies 0")
 
 
 def main() -> None:
@@ -178,7 +154,7 @@ def main() -> None:
     gnubg = Gnubg(program, given.plies)
     try:
         start = azpy.make_game("backgammon")
-        serve(f"{gnubg.about}, {given.plies} plies", start, Backgammon(gnubg, start, given.plies).choose)
+        serve(f"{gnubg.about}, {given.plies} plies", start, Backgammon(gnubg, start).choose)
     finally:
         gnubg.close()
 

@@ -1,6 +1,6 @@
 """How often a network and its searches give away the value of a solved position of Connect Four.
 
-    python benches/solved.py PLAYER [PLAYER ...] --positions FILE [--simulations 16 100 800] [--json]
+    python benches/solved.py PLAYER [PLAYER ...] --positions FILE [--simulations 16 100 800]
     python benches/solved.py --positions FILE [--count 10000] [--seed 0]       # makes the file alone
 
 A PLAYER is one of az-match's: a run folder, a model file, `mcts`, each with options of its search after a `?`. An error
@@ -14,9 +14,9 @@ two kinds of positions, as many of each, spread evenly over the plies:
 - `random`: all plies at random.
 - `games`: from games of Monte Carlo tree search with few rollouts, whose actions are drawn by visits.
 
-Every position has an action that keeps the value and one that does not. For each group the table has the share of
-errors, and in brackets the share among the positions in which a single action keeps the value. A share p of n positions
-has the standard error sqrt(p (1 - p) / n). All players meet the same positions, so differences have smaller ones.
+Every position has an action that keeps the value and one that does not. The table has the share of errors for each
+group. A share p of n positions has the standard error sqrt(p (1 - p) / n). All players meet the same positions, so
+differences have smaller ones.
 """
 
 import argparse
@@ -177,30 +177,10 @@ def choices(player: Any, states: Sequence[azpy.State], network: Any = None) -> l
     return chosen
 
 
-@dataclass(frozen=True)
-class Errors:
-    """Counts of one player in one group of positions."""
-
-    positions: int
-    errors: int
-    only: int  # positions in which one action keeps the value
-    only_errors: int
-
-    @property
-    def share(self) -> float:
-        """Errors a position."""
-        return self.errors / self.positions if self.positions else math.nan
-
-    def __str__(self) -> str:
-        return f"{self.share:.2%} ({self.only_errors / self.only:.2%})" if self.only else f"{self.share:.2%}"
-
-
-def count_errors(positions: Sequence[Position], chosen: Sequence[int]) -> Errors:
-    """Compares chosen actions with those that keep the value."""
-    pairs = list(zip(positions, chosen, strict=True))
-    wrong = [position for position, action in pairs if action not in position.keeping]
-    only, only_wrong = (sum(len(one.keeping) == 1 for one in group) for group in (positions, wrong))
-    return Errors(len(positions), len(wrong), only, only_wrong)
+def errors(positions: Sequence[Position], chosen: Sequence[int]) -> float:
+    """The share of the chosen actions that give the value away."""
+    wrong = [action not in position.keeping for position, action in zip(positions, chosen, strict=True)]
+    return sum(wrong) / len(wrong)
 
 
 def groups(positions: Sequence[Position]) -> dict[str, list[int]]:
@@ -221,14 +201,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--simulations", type=int, nargs="*", default=[16, 100, 800])
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON, and nothing else")
     given = parser.parse_args()
     positions = positions_in(given.positions, given.count, given.seed)
     states = [replayed_to(position.actions) for position in positions]
-    by_group, summary = groups(positions), list[dict[str, Any]]()
+    by_group = groups(positions)
 
     def form(*cells: str) -> str:
-        return "  ".join(f"{cell:{'>19' if place else '24'}}" for place, cell in enumerate(cells))
+        return "  ".join(f"{cell:{'>15' if place else '24'}}" for place, cell in enumerate(cells))
 
     for name in given.players:
         spec, columns, begin = parse_player(name), dict[str, list[int]](), time.perf_counter()
@@ -238,23 +217,13 @@ def main() -> None:
             columns["prior"] = choices(None, states, first.network)
         for entrant in entrants:
             columns[f"{entrant.simulations} simulations"] = choices(entrant.player, states)
-        counted = {
-            column: {
-                group: count_errors([positions[i] for i in indices], [chosen[i] for i in indices])
-                for group, indices in by_group.items()
-            }
-            for column, chosen in columns.items()
-        }
-        summary.append({"player": name, "errors": counted})
-        if given.json:
-            continue
         print(f"{name}, {time.perf_counter() - begin:.0f} s")
-        print(form("errors, of one action", "positions", *counted))
+        print(form("errors", "positions", *columns))
         for group, indices in by_group.items():
-            print(form(group, f"{len(indices):,}", *(str(errors[group]) for errors in counted.values())))
+            part = [positions[i] for i in indices]
+            shares = (errors(part, [chosen[i] for i in indices]) for chosen in columns.values())
+            print(form(group, f"{len(indices):,}", *(f"{share:.2%}" for share in shares)))
         print()
-    if given.json:
-        print(json.dumps(summary, default=asdict))
 
 
 if __name__ == "__main__":
