@@ -3,6 +3,7 @@
 //! Lines of play are read by the names of actions, and no game reads more of a text than it can have plies. Whatever an
 //! error repeats of a text is cut ([`shown`]). Knows nothing of any notation.
 
+use crate::Error;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Turn};
 use crate::picture::{Mark, Touch, text_svg};
 use crate::written::{Bounds, Moves, Named, Notes, ReadMove, Unfit, Variations, WrittenGame};
@@ -13,7 +14,6 @@ const MOST_SHOWN: usize = 60;
 const MOST_COUNTED: usize = 1_000;
 const MOST_NAMES: usize = 40;
 const LONGEST_NAME: usize = 30;
-const NO_GAMES: &str = "there is no notation of whole games of this game";
 
 /// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game
 /// with none of these has an empty `impl`.
@@ -96,16 +96,16 @@ pub trait Notation: Game {
     /// where those are clear, with blanks between.
     ///
     /// # Errors
-    /// A sentence that says which word was not understood, and what could have stood there.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+    /// [`Error::Name`] for a word that was not understood, and [`Error::AfterEnd`].
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, Error> {
         read_line(self, text)
     }
 
     /// Writes a line of play that begins here as text that [`Notation::parse_actions`] reads.
     ///
     /// # Errors
-    /// A sentence that names the action that is not legal.
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+    /// [`Error::Play`] for an action that is not legal.
+    fn format_actions(&self, actions: &[Action]) -> Result<String, Error> {
         write_line(self, actions)
     }
 
@@ -115,7 +115,7 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// A sentence that says what came and what was expected.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, Error> {
         play_line(self, text)
     }
 
@@ -123,12 +123,12 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// See [`Notation::parse`].
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, Error> {
         let bounds = Bounds { moves: usize::MAX, depth: usize::MAX };
         let Variations { start: mut state, moves, .. } = self.read_variations(text, bounds)?;
         for told in moves.main_line().take(plies) {
             for action in state.parse_actions(&told.name)? {
-                state.try_play(action).map_err(|error| error.to_string())?;
+                state.try_play(action)?;
             }
         }
         Ok(state)
@@ -142,9 +142,9 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// A sentence, for a game without such a notation.
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, Error> {
         let _ = text;
-        Err(NO_GAMES.to_owned())
+        Err(Error::NoNotation)
     }
 
     /// Reads a game with its variations from a text in the game's notation of whole games; or what
@@ -152,7 +152,7 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// A sentence that says what came, where, and what was expected.
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, Error> {
         read_one_line(self, text, bounds)
     }
 
@@ -173,9 +173,9 @@ pub trait Notation: Game {
         tags: &[(String, String)],
         notes: &[Notes],
         bounds: Bounds,
-    ) -> Result<String, String> {
+    ) -> Result<String, Error> {
         let _ = (moves, tags, notes, bounds);
-        Err(NO_GAMES.to_owned())
+        Err(Error::NoNotation)
     }
 
     /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has
@@ -217,7 +217,7 @@ pub trait Position: Notation {
     ///
     /// # Errors
     /// A sentence, for values that the game refuses.
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String>;
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, Error>;
 }
 
 /// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by
@@ -332,10 +332,10 @@ pub fn unmarked(text: &str) -> &str {
 ///
 /// # Errors
 /// See [`Notation::parse_actions`].
-pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, String> {
+pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, Error> {
     let mut state = start.clone();
     for action in start.parse_actions(text)? {
-        state.try_play(action).map_err(|error| error.to_string())?;
+        state.try_play(action)?;
     }
     Ok(state)
 }
@@ -345,7 +345,7 @@ pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, String> {
 ///
 /// # Errors
 /// See [`Notation::parse`].
-pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Result<Variations<G>, String> {
+pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Result<Variations<G>, Error> {
     let (start, actions) = match start.parse_actions(text) {
         Ok(actions) => (start.clone(), actions),
         Err(_) => (start.parse(text)?, Vec::new()),
@@ -379,11 +379,11 @@ pub fn moves_of<G: Notation, T>(
     bounds: Bounds,
     mut describe: impl FnMut(&mut G, Action, usize) -> T,
     join: impl Fn(&mut T, T),
-) -> Result<Moves<T>, String> {
+) -> Result<Moves<T>, Error> {
     let mut moves = Moves::new(bounds);
     for (index, (before, name)) in named.iter().enumerate() {
         if let Some(before) = before.filter(|&before| before >= index) {
-            return Err(format!("move {index} stands behind move {before}, which does not come before it"));
+            return Err(Error::Order { index, before });
         }
         moves.push(before.map_or(0, |before| before + 1), (index, name))?;
     }
@@ -402,7 +402,7 @@ pub fn moves_of<G: Notation, T>(
         },
         join,
     )?;
-    left_out.into_iter().next().map_or(Ok(moves), Err)
+    left_out.into_iter().next().map_or(Ok(moves), |why| Err(why.into()))
 }
 
 /// Reads a line of play by the names of actions; see [`Notation::parse_actions`].
@@ -412,42 +412,38 @@ pub fn moves_of<G: Notation, T>(
 ///
 /// # Errors
 /// A sentence that names the first action that cannot be played.
-pub fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, String> {
+pub fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, Error> {
     let (mut state, mut actions, mut text) = (start.clone(), Vec::new(), text.trim_start());
     while !text.is_empty() {
         let number = actions.len() + 1;
         let Some(offered) = on_offer(&state) else {
-            return Err(format!("action {number} is {}, but the game is over before it", first_words(text, 1)));
+            return Err(Error::AfterEnd { number, came: first_words(text, 1) });
         };
         // A game that breaks its promise must not read for ever.
         if actions.len() >= start.max_plies() {
-            return Err(GameFault::TooLong(start.max_plies()).to_string());
+            return Err(GameFault::TooLong(start.max_plies()).into());
         }
         let full = read_name(text, &offered, |action| state.action_name(action));
         let found = full.or_else(|| read_name(text, &offered, |action| state.short_name(action)));
-        let problem = match found {
-            Some((Some(action), rest)) => {
-                state.play(action);
-                actions.push(action);
-                text = rest.trim_start();
-                continue;
-            }
-            Some((None, _)) => "names more than one of the legal ones",
-            None => "is not among the legal ones",
-        };
+        if let Some((Some(action), rest)) = found {
+            state.play(action);
+            actions.push(action);
+            text = rest.trim_start();
+            continue;
+        }
         let words = |&action: &Action| state.action_name(action).split_whitespace().count();
         let came = first_words(text, offered.iter().map(words).max().unwrap_or(1));
-        return Err(format!("action {number} is {came}, which {problem}: {}", listed(&state, &offered)));
+        return Err(Error::Name { number, came, is_ambiguous: found.is_some(), offered: listed(&state, &offered) });
     }
     Ok(actions)
 }
 
 /// The names of actions, with blanks between; see [`Notation::format_actions`].
-fn write_line<G: Notation>(start: &G, actions: &[Action]) -> Result<String, String> {
+fn write_line<G: Notation>(start: &G, actions: &[Action]) -> Result<String, Error> {
     let (mut state, mut names) = (start.clone(), Vec::new());
     for &action in actions {
         let name = state.action_name(action);
-        state.try_play(action).map_err(|error| error.to_string())?;
+        state.try_play(action)?;
         names.push(name);
     }
     Ok(names.join(" "))
@@ -575,8 +571,12 @@ mod tests {
         }
     }
 
-    fn read(names: &'static [(&'static str, &'static str)], text: &str) -> Result<Vec<Action>, String> {
+    fn read(names: &'static [(&'static str, &'static str)], text: &str) -> Result<Vec<Action>, Error> {
         Names { plies: 0, names }.parse_actions(text)
+    }
+
+    fn refused(names: &'static [(&'static str, &'static str)], text: &str) -> String {
+        read(names, text).unwrap_err().to_string()
     }
 
     #[test]
@@ -584,11 +584,8 @@ mod tests {
         let names = &[("take", "t"), ("take two", "tt"), ("take  two more", "m"), ("two", "2")];
         assert_eq!(read(names, " take\ttwo take  two"), Ok(vec![1, 1]));
         assert_eq!(read(names, "take two more two take"), Ok(vec![2, 3, 0]));
-        assert!(
-            read(names, "taketwo")
-                .unwrap_err()
-                .ends_with("not among the legal ones: take, take two, take  two more, two")
-        );
+        let error = refused(names, "taketwo");
+        assert!(error.ends_with("not among the legal ones: take, take two, take  two more, two"), "{error}");
         assert_eq!(read(names, "t m"), Ok(vec![0, 2]));
         assert_eq!(read(names, ""), Ok(vec![]));
     }
@@ -597,17 +594,20 @@ mod tests {
     fn a_short_name_of_two_actions_is_no_name() {
         let names = &[("Nb1d2", "Nd2"), ("Nf3d2", "Nd2"), ("", " ")];
         assert_eq!(read(names, "Nf3d2"), Ok(vec![1]));
-        let error = read(names, "Nf3d2 Nd2").unwrap_err();
-        assert_eq!(error, "action 2 is \"Nd2\", which names more than one of the legal ones: Nb1d2, Nf3d2, ");
+        assert_eq!(
+            refused(names, "Nf3d2 Nd2"),
+            "action 2 is \"Nd2\", which names more than one of the legal ones: Nb1d2, Nf3d2, "
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_said_and_cut() {
         let names = &[("a", "a"), ("b", "b")];
-        assert_eq!(read(names, "a b c").unwrap_err(), "action 3 is \"c\", which is not among the legal ones: a, b");
-        assert_eq!(read(names, "a b a b").unwrap_err(), "action 4 is \"b\", but the game is over before it");
-        assert!(read(names, &"z".repeat(1_000_000)).unwrap_err().len() < 200);
+        assert_eq!(refused(names, "a b c"), "action 3 is \"c\", which is not among the legal ones: a, b");
+        assert_eq!(refused(names, "a b a b"), "action 4 is \"b\", but the game is over before it");
+        assert!(refused(names, &"z".repeat(1_000_000)).len() < 200);
         let endless = Names { plies: 100, names };
-        assert!(endless.parse_actions(&"a ".repeat(1_000_000)).unwrap_err().contains("longer than max_plies (3)"));
+        let error = endless.parse_actions(&"a ".repeat(1_000_000)).unwrap_err();
+        assert_eq!(error, GameFault::TooLong(3).into());
     }
 }

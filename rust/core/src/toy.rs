@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use crate::Error;
 use crate::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use crate::rng::{Stream, mix};
 use crate::text::Notation;
@@ -36,11 +37,11 @@ impl Toy {
     ///
     /// # Errors
     /// What was expected where.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let mut positions = Vec::new();
         let mut rest = text.trim();
         parse_position(&mut rest, &mut positions)?;
-        if rest.trim().is_empty() { Ok(Self::over(positions)) } else { Err(format!("left over: {rest:?}")) }
+        if rest.trim().is_empty() { Ok(Self::over(positions)) } else { Err(format!("left over: {rest:?}").into()) }
     }
 
     /// Countdown from `n`: take 1 or 2 in turn, who takes the last one wins. Action a takes a + 1.
@@ -211,7 +212,7 @@ impl<End, Mover> Grow<'_, End, Mover> {
     }
 }
 
-fn parse_position(rest: &mut &str, positions: &mut Vec<Position<Value>>) -> Result<u32, String> {
+fn parse_position(rest: &mut &str, positions: &mut Vec<Position<Value>>) -> Result<u32, Error> {
     let at = positions.len() as u32;
     *rest = rest.trim_start();
     let opens = |turn| Position { turn, children: Vec::new(), outcome: Value(0.0) };
@@ -220,7 +221,7 @@ fn parse_position(rest: &mut &str, positions: &mut Vec<Position<Value>>) -> Resu
         (Some("1("), _) => Some(Turn::Player(Player::One)),
         (Some("?("), _) => Some(Turn::Chance),
         (_, Some('+' | '-' | '=' | '0'..='9' | '.')) => None,
-        _ => return Err(format!("expected a position at {rest:?}")),
+        _ => return Err(format!("expected a position at {rest:?}").into()),
     };
     let Some(turn) = inner else {
         let end = rest.find([' ', ')', '(', ':']).unwrap_or(rest.len());

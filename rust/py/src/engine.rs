@@ -9,7 +9,7 @@ use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
 use azpy_core::text::Position;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::batch::allowed_actions;
 use crate::calls::{Allowed, Asked, Call, Given, Hears, priority_of, reports};
 use crate::engine_stats::Stats;
-use crate::errors::{closed, forked};
+use crate::errors::{closed, core_error, forked};
 use crate::evaluators::AnyEvaluator;
 use crate::hub::{Hub, Place, is_serving};
 use crate::listed::Listed;
@@ -135,7 +135,7 @@ impl Engine {
             None => {}
         }
         // Where the workers cannot start, no pipeline waits for ever.
-        let workers = Workers::new(self.threads).map_err(PyOSError::new_err)?;
+        let workers = Workers::new(self.threads).map_err(core_error)?;
         let fresh = (Hub::start(self.budget)?, workers);
         wait_until_attached(py);
         let mut named = self.named();

@@ -14,7 +14,6 @@ use azpy_core::game::{Game, Turn};
 use azpy_core::search::Search;
 use azpy_core::text::Position;
 use azpy_games::any::Any;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::batch::{same_game, try_play};
@@ -314,7 +313,7 @@ impl<P: Paid> AnyGameTree for OpenGame<P> {
         let mut copy = game_tree.position().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
-        game_tree.play(played.map_err(PyValueError::new_err)?);
+        game_tree.play(played?);
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ pub struct Stepping<G: Game, E> {
     events: VecDeque<Event>,
 }
 
-impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
+impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
     /// Nothing is searched yet.
     ///
     /// # Arguments
@@ -114,7 +115,7 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
         }
         if let Err(error) = self.rounds.run(std::slice::from_mut(search), &mut self.evaluator) {
             let why = match error {
-                SearchError::Evaluator(why) => why,
+                SearchError::Evaluator(error) => error.to_string(),
                 other => other.to_string(),
             };
             self.fail(place, why);
@@ -203,7 +204,7 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
     }
 }
 
-impl<G: Game, E: Evaluator<G, Error = String>> Searcher<G> for Stepping<G, E> {
+impl<G: Game, E: Evaluator<G, Error: Display>> Searcher<G> for Stepping<G, E> {
     type Kept = Kept<G>;
 
     fn players(&mut self) -> Result<Vec<Arc<Player<G>>>, String> {

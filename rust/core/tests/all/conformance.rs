@@ -1,5 +1,6 @@
 //! The rules of `azpy_core::conformance` find the mistakes that a game plants, and nothing in a sound game.
 
+use azpy_core::Error;
 use azpy_core::conformance::{Hooks, Walk, check_symmetries, own_images};
 use azpy_core::game::{Action, Game, PlayError, Player, Turn, Value};
 use azpy_core::text::Notation;
@@ -102,8 +103,8 @@ impl Notation for Bent {
     fn to_text(&self) -> Option<String> {
         self.text.map(str::to_owned)
     }
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        if text == "start" { Ok(Self { cells: Vec::new(), ..self.clone() }) } else { Err("no start".to_owned()) }
+    fn parse(&self, text: &str) -> Result<Self, Error> {
+        if text == "start" { Ok(Self { cells: Vec::new(), ..self.clone() }) } else { Err("no start".into()) }
     }
 }
 

@@ -292,7 +292,7 @@ fn a_game_keeps_the_score_to_beat_that_held_when_it_began_and_is_learned_as_won_
             Some(to_beat) if score == to_beat => assert_eq!(reward.abs(), 1.0),
             Some(to_beat) => assert_eq!(reward, if score > to_beat { 1.0 } else { -1.0 }),
         }
-        let said = GameRecord { score_to_beat: Some(1.5), ..game.clone() }.check(&start).unwrap_err();
+        let said = GameRecord { score_to_beat: Some(1.5), ..game.clone() }.check(&start).unwrap_err().to_string();
         assert!(said.contains("the score 1.5 to beat"));
     }
     // A coin that each game tosses once.
@@ -345,7 +345,7 @@ fn a_record_holds_a_number_for_each_player_and_no_other_ones_pass() {
             let said = |change: fn(&mut GameRecord)| {
                 let mut other = record.clone();
                 change(&mut other);
-                other.check(&start).unwrap_err()
+                other.check(&start).unwrap_err().to_string()
             };
             assert!(said(|record| *record.outcomes.last_mut().unwrap() = 0.125).contains("its outcome is said to be "));
             assert!(said(|record| record.root_values[0] = f32::NAN).contains("ply 0 has a value or prior"));
@@ -401,9 +401,11 @@ fn nobody_resigns_where_one_players_loss_is_no_win() {
         let config = SelfPlayConfig { resign_below, search, ..SelfPlayConfig::default() };
         SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None)
     };
-    assert!(play(-0.9, false).err().unwrap().contains("resign_below -0.9 is for two players with a zero sum"));
-    assert!(play(-1.0, true).err().unwrap().contains("this game has 3 players"));
+    assert!(
+        play(-0.9, false).err().unwrap().to_string().contains("resign_below -0.9 is for two players with a zero sum")
+    );
+    assert!(play(-1.0, true).err().unwrap().to_string().contains("this game has 3 players"));
     let going = play(-1.0, false).unwrap();
-    assert!(going.set_resign_below(-0.5).unwrap_err().contains("give -1, nobody resigns"));
+    assert!(going.set_resign_below(-0.5).unwrap_err().to_string().contains("give -1, nobody resigns"));
     going.set_resign_below(-1.0).unwrap();
 }

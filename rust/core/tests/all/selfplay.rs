@@ -306,7 +306,7 @@ fn a_record_that_lies_about_a_resignation_is_refused() {
     let refused = |change: &dyn Fn(&mut GameRecord), game: &GameRecord| {
         let mut game = game.clone();
         change(&mut game);
-        game.check(&toy).unwrap_err()
+        game.check(&toy).unwrap_err().to_string()
     };
     assert!(refused(&|game| game.outcomes[0] = -game.outcomes[0], &resigned).contains("outcome"));
     assert!(refused(&|game| game.resigned = false, &resigned).contains("stops before the end"));
@@ -427,12 +427,12 @@ fn the_replay_buffer_draws_what_the_records_say() {
     assert!(values.iter().all(|value| value.abs() <= 1.0));
     let mut broken = games[0].clone();
     broken.outcomes[0] += 0.5;
-    assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("outcome"));
+    assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().to_string().contains("outcome"));
     for number in [f32::NAN, f32::INFINITY, 2.0] {
         let mut broken = games.iter().find(|game| game.samples() > 0).unwrap().clone();
         let searched = broken.plies.iter().position(|ply| ply.flags & SEARCHED != 0).unwrap();
         broken.root_values[searched] = number;
-        assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().contains("value"));
+        assert!(buffer.extend([Arc::new(broken)], &Workers::Serial).unwrap_err().to_string().contains("value"));
     }
 }
 

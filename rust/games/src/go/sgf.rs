@@ -206,7 +206,10 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                             line.root.apply(property).map_err(Unfit::Start)?;
                             line.notes.retain(|name, _| name == COMMENT); // of nodes before: of another board
                         } else {
-                            before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
+                            before = line
+                                .moves
+                                .push(before, property.into())
+                                .map_err(|error| Unfit::Action(error.into()))?;
                         }
                     }
                     // Behind moves, the colour of the next move says it too.
@@ -230,7 +233,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                     }
                     (played, mover) = (played + 1, player);
                 }
-                before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
+                before = line.moves.push(before, property.into()).map_err(|error| Unfit::Action(error.into()))?;
             }
             let notes = if before == 0 { &mut line.notes } else { &mut line.moves.said_mut(before).notes };
             for property in node.properties.iter().filter(|property| is_note(property, before == 0)) {
