@@ -171,7 +171,7 @@ mod tests {
     use crate::game::{PovValue, PovValues};
 
     #[test]
-    fn an_answer_comes_back_only_under_its_own_network_position_and_size() {
+    fn an_answer_comes_back_only_under_its_own_key() {
         let cache = Cache::new(1000);
         cache.put(1, 7, &[0.25, 0.75], PovValue(0.5));
         let mut priors = vec![9.0];

@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variation_is_left_out_from_its_wrong_move_on_and_a_wrong_main_line_is_an_error() {
+    fn a_variation_is_left_out_from_its_wrong_move_on() {
         let (played, left_out) = play(&[(0, 1), (0, 5), (2, 0), (3, 7), (1, 2)]).unwrap();
         assert_eq!(played, [(0, 1), (1, 3), (0, 5)]);
         assert_eq!(left_out, ["ply 2 is none"]);

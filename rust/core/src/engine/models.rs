@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn games_beside_others_that_take_their_models_places_are_answered() {
+    fn games_are_answered_though_others_take_their_models_places() {
         in_many_orders(|| {
             let models = Arc::new(Tested::new(2, 1));
             let (accepted, answered) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_games_the_least_recently_used_model_goes_that_nobody_uses() {
+    fn of_many_models_the_least_recently_used_goes() {
         shuttle::check_random(
             || {
                 let models = Tested::new(1, 3);

@@ -4,7 +4,7 @@
 
 use crate::Error;
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, Payoff, PovValue, Turn, check_chance};
+use crate::game::{Action, Game, GameFault, Payoff, Pov, PovValue, Turn, check_chance};
 use crate::options::OptionValue::{self, Whole};
 use crate::options::{MOST, Rule, options};
 use crate::rng::Stream;

@@ -7,7 +7,7 @@
 //! and their policy targets are distributions.
 
 use crate::Error;
-use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, PovValue, Turn, Value, ranked};
+use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Pov, PovValue, Turn, Value, ranked};
 use crate::search::stream_for;
 
 /// The number of the format, first in the bytes of a record. Formats 1 to 6 were never released and are not read. Each

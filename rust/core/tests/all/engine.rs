@@ -217,7 +217,7 @@ fn the_others_go_on_however_many_are_in_a_hurry() {
 }
 
 #[test]
-fn one_in_a_hurry_each_round_does_not_hold_up_whoever_fills_a_batch() {
+fn hurried_newcomers_do_not_hold_up_full_batches() {
     let new = Toy::countdown(16);
     // Where the root is known already, a newcomer has as many rows as any other.
     for (max_batch, each, cached) in [(8, 1, false), (12, 5, false), (32, 8, true)] {
@@ -268,7 +268,7 @@ fn a_pause_after_an_error_is_no_rounds_length() {
 }
 
 #[test]
-fn an_error_of_the_evaluator_ends_the_searches_of_its_batch_and_no_others() {
+fn an_evaluators_error_ends_the_searches_of_its_batch_alone() {
     let mut serving = serving(one_leaf(), 16, None);
     let mut evaluator = Recording { fail_at: 2, ..Recording::new() };
     (0..20).for_each(|who| join(&mut serving, who, 300));

@@ -137,7 +137,7 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
 }
 
 #[test]
-fn trees_that_are_dropped_unsound_or_of_another_network_begin_anew() {
+fn unusable_trees_begin_anew() {
     for why in ["dropped", "unsound", "another network"] {
         let root = Asked::new(0, Toy::random(3, 9, false));
         let mut game_tree: GameTree<Asked, usize> = GameTree::new(root.clone(), one_leaf(), 5);

@@ -76,7 +76,7 @@ fn two_pipelines_alternate_and_change_nothing() {
 }
 
 #[test]
-fn lanes_share_what_does_not_fill_two_batches() {
+fn pipelines_share_what_does_not_fill_two_batches() {
     for (split_from, requests, sizes) in [(0, 40, (20, 20)), (41, 40, (40, 0)), (0, 200, (64, 64)), (0, 1, (1, 0))] {
         let mut scheduler = Scheduler::new(one_leaf(), 64, split_from, broken, signal_of);
         let mut evaluator = Recording::new();
@@ -112,7 +112,7 @@ fn turns(priorities: &[Priority], max_batch: usize, rounds: usize) -> Vec<usize>
 }
 
 #[test]
-fn an_analysis_has_the_free_rows_and_else_a_turn_for_eight_of_the_others() {
+fn an_analysis_has_free_rows_and_else_every_eighth_turn() {
     use Priority::{Analysis, Play};
     // Room for all.
     assert_eq!(turns(&[Play, Analysis, Play], 4, 40), [40, 40, 40]);
@@ -129,7 +129,7 @@ fn an_analysis_has_the_free_rows_and_else_a_turn_for_eight_of_the_others() {
 }
 
 #[test]
-fn a_search_that_ponders_goes_on_only_while_there_is_nothing_else() {
+fn a_search_that_ponders_waits_for_all_others() {
     use Priority::{Analysis, Play, Ponder};
     assert_eq!(turns(&[Ponder, Play], 4, 40), [0, 40]);
     assert_eq!(turns(&[Ponder, Analysis], 4, 40), [0, 40]);
@@ -153,7 +153,7 @@ fn a_search_that_ponders_goes_on_only_while_there_is_nothing_else() {
 }
 
 #[test]
-fn requests_count_before_they_reach_the_desk() {
+fn requests_count_before_they_reach_the_scheduler() {
     let scheduler = serving(one_leaf(), 4, None).scheduler;
     let (ponder, play) = ([0, 1].map(|who| scheduler.search(Asked::new(who, Toy::chain(9))))).into();
     let queue = Queue::new(scheduler);
@@ -367,7 +367,7 @@ fn reports_that_take_long_come_less_often() {
 }
 
 #[test]
-fn a_panic_of_the_evaluator_ends_its_round_and_the_pipeline_goes_on() {
+fn a_panic_ends_its_round_and_the_pipeline_goes_on() {
     let mut serving = serving(one_leaf(), 8, None);
     (0..3).for_each(|who| join(&mut serving, who, 5));
     while serving.scheduler.give(&mut serving.pipeline, Instant::now(), true) && serving.pipeline.gather(None) {}
