@@ -11,6 +11,7 @@ use azpy_core::engine::{GameTree, KEPT_TREES, Request};
 use azpy_core::game::{Action, Game, Turn};
 use azpy_core::search::{Search, stream_for};
 use azpy_core::toy::Toy;
+
 #[test]
 fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
     let plain = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
@@ -34,18 +35,17 @@ fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
         }
         let allowed: Vec<Action> = legal.iter().copied().skip(seed as usize % 2).step_by(2).collect();
         let cache = Arc::new(Cache::new(512));
-        let mut serving = serving(config, 16, Some(cache));
-        let mut evaluator = Recording { cached: true, ..Recording::new() };
+        let mut serving = Serving::new(config, 16, Some(cache));
         // The cache knows the root with all its actions.
         serving.join(root.clone(), request(0, 30));
-        finish(&mut serving, &mut evaluator);
+        serving.finish();
         let mut search = serving.scheduler.search(root.clone());
         search.allow(allowed.clone());
-        serving.scheduler.join(search, request(1, 100), evaluator.now);
+        serving.scheduler.join(search, request(1, 100), serving.evaluator.now);
         // And does not learn what it is without them.
-        let ended = finish(&mut serving, &mut evaluator);
+        let ended = serving.finish();
         serving.join(root.clone(), Request { seed: 1, ..request(2, 100) });
-        let all = finish(&mut serving, &mut evaluator);
+        let all = serving.finish();
         assert_eq!(all[0].search.result(), alone(&root, config, 100, 1).result());
 
         let twin = alone(&Asked { only: Some(allowed.clone()), ..root }, config, 100, 1);
@@ -81,8 +81,7 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
         let root = Asked::new(0, Toy::random(seed, 15, false));
         let mut game_tree: GameTree<Asked, usize> = GameTree::new(root.clone(), config, 5);
         let mut twin = Twin { searches: vec![Search::new(root, config)], runs: 0 };
-        let mut serving = serving(config, 16, None);
-        let mut evaluator = Recording::new();
+        let mut serving = Serving::new(config, 16, None);
         let mut stream = azpy_core::rng::Stream::keyed(&[seed]);
         for step in 0..40 {
             let mut legal = Vec::new();
@@ -111,8 +110,8 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
                     // A look at one action alone leaves the tree as it is.
                     game_tree.search(request(step, 10), vec![legal[0]]);
                     let (search, asked) = game_tree.next(1).unwrap();
-                    serving.scheduler.join(search, asked, evaluator.now);
-                    let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
+                    serving.scheduler.join(search, asked, serving.evaluator.now);
+                    let ended = serving.finish().pop().unwrap();
                     assert_eq!(ended.search.result().actions, [legal[0]]);
                     game_tree.give_back(ended.search, true);
                 }
@@ -122,8 +121,8 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
                     for simulations in [20, 7] {
                         let (search, asked) = game_tree.next(1).unwrap();
                         assert!(game_tree.next(1).is_none(), "one at a time");
-                        serving.scheduler.join(search, asked, evaluator.now);
-                        let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
+                        serving.scheduler.join(search, asked, serving.evaluator.now);
+                        let ended = serving.finish().pop().unwrap();
                         assert_eq!(ended.search.result(), twin.search(simulations), "seed {seed}, step {step}");
                         check_tree(&ended.search);
                         game_tree.give_back(ended.search, true);
@@ -141,8 +140,7 @@ fn unusable_trees_begin_anew() {
     for why in ["dropped", "unsound", "another network"] {
         let root = Asked::new(0, Toy::random(3, 9, false));
         let mut game_tree: GameTree<Asked, usize> = GameTree::new(root.clone(), one_leaf(), 5);
-        let mut serving = serving(one_leaf(), 16, None);
-        let mut evaluator = Recording::new();
+        let mut serving = Serving::new(one_leaf(), 16, None);
         let mut visits = Vec::new();
         for run in 0..3 {
             if run == 2 && why == "dropped" {
@@ -154,8 +152,8 @@ fn unusable_trees_begin_anew() {
             let network = 1 + u64::from(run == 2 && why == "another network");
             let (search, asked) = game_tree.next(network).unwrap();
             assert_eq!((asked.seed, asked.run), (5, run), "each search has draws of its own");
-            serving.scheduler.join(search, asked, evaluator.now);
-            let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
+            serving.scheduler.join(search, asked, serving.evaluator.now);
+            let ended = serving.finish().pop().unwrap();
             visits.push(ended.search.result().visits.iter().sum::<u32>());
             game_tree.give_back(ended.search, run == 0 || why != "unsound");
         }
