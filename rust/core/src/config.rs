@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::game::{Game, GameFault, Payoff, Player, Value, can_prove, ranked};
-use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
+use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, check_all, options, why_unused};
 use Fpu::Zero;
 use OptionValue::Whole;
 
@@ -133,10 +133,7 @@ impl SearchConfig {
     /// # Errors
     /// [`Error::Option`] and [`Error::UnusedOption`].
     pub fn check(&self) -> Result<(), Error> {
-        Self::OPTIONS.iter().try_for_each(|row| {
-            let value = self.get(row.name).unwrap_or(OptionValue::None);
-            row.check(value, value)
-        })?;
+        check_all(Self::OPTIONS, |name| self.get(name))?;
         self.check_rule(Self::OPTIONS, |name| (self.get(name), Self::default().get(name)))
     }
 

@@ -248,6 +248,14 @@ fn refused(name: &str, expected: &str, got: impl fmt::Display) -> Error {
     Error::Option { name: name.to_owned(), expected: expected.to_owned(), got: got.to_string() }
 }
 
+/// Refuses the first value of a table that is out of range; `value` gives that of an option.
+pub(crate) fn check_all(
+    table: &[OptionRow<'_>],
+    value: impl Fn(&str) -> Option<OptionValue<'static>>,
+) -> Result<(), Error> {
+    table.iter().try_for_each(|row| value(row.name).map_or(Ok(()), |value| row.check(value, value)))
+}
+
 /// Why a search does not look at an option, as the end of a sentence that the option's name begins; `None` if it does.
 /// Everything that is said about options that do not go together is said here.
 ///

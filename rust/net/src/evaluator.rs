@@ -24,11 +24,6 @@ impl<N: Borrow<Net>> NetEvaluator<N> {
     pub fn new(net: N) -> Self {
         Self { net, scratch: Scratch::default(), observations: Vec::new(), logits: Vec::new(), values: Vec::new() }
     }
-
-    /// The network that answers.
-    pub fn net(&self) -> &Net {
-        self.net.borrow()
-    }
 }
 
 impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
@@ -62,7 +57,7 @@ impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
     }
 
     fn network(&self) -> Option<u64> {
-        Some(self.net().id())
+        Some(self.net.borrow().id())
     }
 }
 

@@ -128,12 +128,6 @@ impl Net {
         self.shape.num_values
     }
 
-    /// Such as `4x48+pool`.
-    #[must_use]
-    pub fn spec(&self) -> &str {
-        &self.shape.network
-    }
-
     /// A hash of the shape and the weights, never 0: equal networks have equal ids.
     #[must_use]
     pub fn id(&self) -> u64 {

@@ -16,6 +16,8 @@ mod game_tree;
 mod models;
 mod pipeline;
 mod queue;
+#[cfg(test)]
+mod races;
 mod scheduler;
 
 use std::time::{Duration, Instant};

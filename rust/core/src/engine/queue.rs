@@ -1,7 +1,7 @@
 //! A network's queue of requests: they arrive here while its scheduler is busy, and the next pipeline that asks the
 //! scheduler meets them.
 //!
-//! Threads meet here as well as at [`super::Models`], whose tests have queues.
+//! Threads meet here as well as at [`super::Models`]: the tests in `races.rs` have queues.
 
 use std::sync::PoisonError;
 use std::time::Instant;

@@ -5,8 +5,8 @@
 use crate::Error;
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Payoff, Pov, PovValue, Turn, check_chance};
-use crate::options::OptionValue::{self, Whole};
-use crate::options::{MOST, Rule, options};
+use crate::options::OptionValue::Whole;
+use crate::options::{MOST, Rule, check_all, options};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
 use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
@@ -78,10 +78,7 @@ impl SelfPlayConfig {
     /// See [`SearchConfig::check`].
     pub fn check(&self) -> Result<(), Error> {
         let (rows, default) = (Self::OPTIONS, Self::default());
-        rows.iter().try_for_each(|row| {
-            let value = self.get(row.name).unwrap_or(OptionValue::None);
-            row.check(value, value)
-        })?;
+        check_all(rows, |name| self.get(name))?;
         self.search.check()?;
         self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
     }
