@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use crate::Error;
 use crate::cache::Cache;
 use crate::evaluator::{Batch, Evaluator};
 use crate::game::{Action, Game, GameFault, Pov, PovOf};
@@ -47,7 +48,7 @@ impl Workers {
     ///
     /// # Errors
     /// When the system gives no more threads.
-    pub fn new(threads: usize) -> Result<Self, String> {
+    pub fn new(threads: usize) -> Result<Self, Error> {
         if threads <= 1 {
             return Ok(Self::Serial);
         }
@@ -55,7 +56,7 @@ impl Workers {
             .num_threads(threads)
             .thread_name(|index| format!("azpy-{index}"))
             .build()
-            .map_err(|error| format!("cannot start {threads} threads: {error}"))?;
+            .map_err(|error| Error::Threads { threads: format!("{threads} threads"), why: error.to_string() })?;
         Ok(Self::Pool(Arc::new(Pool { threads: Some(pool), process: Process::current() })))
     }
 

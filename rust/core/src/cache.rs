@@ -8,7 +8,7 @@
 //! other players take 4 bytes each too.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::game::Pov;
 use crate::rng::mix;
@@ -44,8 +44,6 @@ pub struct Cache {
     shards: Vec<Mutex<Shard>>,
     /// Buckets in a shard.
     buckets: usize,
-    /// How often a thread met another one at a lock.
-    waits: AtomicU64,
     /// Answers kept.
     len: AtomicUsize,
     /// Bits of the position that choose the place. Fewer than 64 only in tests that provoke collisions.
@@ -65,7 +63,7 @@ impl Cache {
     pub fn with_index_mask(positions: usize, index_mask: u64) -> Self {
         let buckets = positions.div_ceil(WAYS * SHARDS).max(1);
         let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { shards, buckets, waits: AtomicU64::new(0), len: AtomicUsize::new(0), index_mask }
+        Self { shards, buckets, len: AtomicUsize::new(0), index_mask }
     }
 
     fn place(&self, network: u64, position: u128) -> (usize, usize) {
@@ -73,12 +71,6 @@ impl Cache {
         let shard = hash as usize % self.shards.len();
         let bucket = (hash >> 6) as usize % self.buckets;
         (shard, bucket * WAYS)
-    }
-
-    /// How often a thread has had to wait for another one: for measurements.
-    #[must_use]
-    pub fn waits(&self) -> u64 {
-        self.waits.load(Ordering::Relaxed)
     }
 
     /// How many answers it keeps.
@@ -100,10 +92,6 @@ impl Cache {
     }
 
     fn lock(&self, shard: usize) -> std::sync::MutexGuard<'_, Shard> {
-        if let Ok(free) = self.shards[shard].try_lock() {
-            return free;
-        }
-        self.waits.fetch_add(1, Ordering::Relaxed);
         // A panic cannot leave a shard half written: entries are replaced whole.
         self.shards[shard].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
@@ -171,7 +159,7 @@ mod tests {
     use crate::game::{PovValue, PovValues};
 
     #[test]
-    fn an_answer_comes_back_only_under_its_own_network_position_and_size() {
+    fn an_answer_comes_back_only_under_its_own_key() {
         let cache = Cache::new(1000);
         cache.put(1, 7, &[0.25, 0.75], PovValue(0.5));
         let mut priors = vec![9.0];

@@ -1,7 +1,8 @@
 //! How to search: the options of one search, and which of them can be searched with.
 
+use crate::Error;
 use crate::game::{Game, GameFault, Payoff, Player, Value, can_prove, ranked};
-use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, options, why_unused};
+use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, check_all, options, why_unused};
 use Fpu::Zero;
 use OptionValue::Whole;
 
@@ -130,12 +131,9 @@ impl SearchConfig {
     /// Refuses a value out of range, and options that the search would not look at.
     ///
     /// # Errors
-    /// A sentence that names the option, its value and the range, or both options that do not go together.
-    pub fn check(&self) -> Result<(), String> {
-        Self::OPTIONS.iter().try_for_each(|row| {
-            let value = self.get(row.name).unwrap_or(OptionValue::None);
-            row.check(value, value)
-        })?;
+    /// [`Error::Option`] and [`Error::UnusedOption`].
+    pub fn check(&self) -> Result<(), Error> {
+        check_all(Self::OPTIONS, |name| self.get(name))?;
         self.check_rule(Self::OPTIONS, |name| (self.get(name), Self::default().get(name)))
     }
 
@@ -175,7 +173,7 @@ impl SearchConfig {
         &self,
         table: &[OptionRow<'_>],
         value: impl Fn(&str) -> (Option<OptionValue<'static>>, Option<OptionValue<'static>>),
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         let (plain, actions) = (Self::default(), self.gumbel().map(|gumbel| gumbel.gumbel_actions.to_string()));
         for row in table {
             let (given, default) = value(row.name);
@@ -183,7 +181,7 @@ impl SearchConfig {
             let off = row.needs.filter(|needs| self.get(needs) != Some(OptionValue::Switch(true)));
             let why = why_unused(row.name, row.rule, actions.as_deref(), other, off);
             if let Some(why) = why.filter(|_| given != default) {
-                return Err(format!("{} {why}", row.name));
+                return Err(Error::UnusedOption { name: row.name.to_owned(), why });
             }
         }
         Ok(())

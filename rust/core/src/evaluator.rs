@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use crate::game::{Action, Game, Payoff, Pov, PovOf, PovValue, RandomGames, Turn, Value};
+use crate::game::{Action, Game, Payoff, Pov, PovOf, RandomGames, Turn};
 use crate::rng::Stream;
 
 /// Positions to evaluate, and where the answers go.
@@ -73,47 +73,6 @@ pub trait Evaluator<G: Game>: Send {
     /// and shared under it. `None`: every leaf is asked anew.
     fn network(&self) -> Option<u64> {
         None
-    }
-}
-
-/// Evaluates one observation at a time, of two players and zero sum: the simplest thing to write.
-pub trait RowEvaluator: Send {
-    /// See [`Evaluator::Error`].
-    type Error: Send;
-
-    /// Answers one observation `[C, H, W]`: raw logits of the `legal` actions (same order) and the value for the
-    /// player to move.
-    ///
-    /// # Errors
-    /// As for [`Evaluator::evaluate_batch`].
-    fn evaluate(&mut self, observation: &[f32], legal: &[Action], logits: &mut [f32]) -> Result<PovValue, Self::Error>;
-}
-
-/// Makes a [`RowEvaluator`] answer batches.
-pub struct RowByRow<E> {
-    inner: E,
-    observation: Vec<f32>,
-}
-
-impl<E> RowByRow<E> {
-    /// Wraps `inner`.
-    pub fn new(inner: E) -> Self {
-        Self { inner, observation: Vec::new() }
-    }
-}
-
-impl<G: Game<Payoff = Value>, E: RowEvaluator> Evaluator<G> for RowByRow<E> {
-    type Error = E::Error;
-
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
-        self.observation.resize(batch.states[0].obs_shape().iter().product(), 0.0);
-        for row in 0..batch.rows() {
-            batch.fill(row..row + 1, &mut self.observation);
-            let range = batch.range(row);
-            batch.values[row] =
-                self.inner.evaluate(&self.observation, &batch.actions[range.clone()], &mut batch.logits[range])?;
-        }
-        Ok(())
     }
 }
 

@@ -20,6 +20,7 @@ pub mod cache;
 pub mod config;
 pub mod conformance;
 pub mod engine;
+mod error;
 pub mod evaluator;
 pub mod game;
 pub mod options;
@@ -35,5 +36,6 @@ pub mod text;
 pub mod toy;
 pub mod written;
 
+pub use error::Error;
 pub use search::{look, tree};
 pub use selfplay::{record, replay, resign, timing};

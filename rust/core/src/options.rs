@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::num::IntErrorKind;
 
+use crate::Error;
+
 /// The largest factor or weight: far above any useful one, and far below where products are no longer finite.
 pub const MOST: OptionValue<'_> = OptionValue::Whole(1_000_000);
 
@@ -178,7 +180,7 @@ impl<'a> OptionRow<'a> {
     ///
     /// # Errors
     /// A sentence that names the option, what it may be, and what came.
-    pub fn read(&self, given: OptionValue<'a>, shown: impl fmt::Display) -> Result<OptionValue<'a>, String> {
+    pub fn read(&self, given: OptionValue<'a>, shown: impl fmt::Display) -> Result<OptionValue<'a>, Error> {
         let value = self.typed(given, &shown)?;
         self.check(value, shown).map(|()| value)
     }
@@ -187,7 +189,7 @@ impl<'a> OptionRow<'a> {
     ///
     /// # Errors
     /// A value of another type.
-    pub fn typed(&self, given: OptionValue<'a>, shown: impl fmt::Display) -> Result<OptionValue<'a>, String> {
+    pub fn typed(&self, given: OptionValue<'a>, shown: impl fmt::Display) -> Result<OptionValue<'a>, Error> {
         use OptionValue::{Noise, None, Number, Switch, Whole, Word};
         let expected = match self.kind {
             Kind::Switch => Some("true or false"),
@@ -213,7 +215,7 @@ impl<'a> OptionRow<'a> {
             (Whole(_), Kind::Number | Kind::Noise) => Ok(given.number().map_or(given, Number)),
             _ => {
                 let all = self.words.iter().copied().chain(expected).chain(auto).chain(none).collect::<Vec<&str>>();
-                Err(format!("{} must be {}, got {shown}", self.name, all.join(" or ")))
+                Err(refused(self.name, &all.join(" or "), shown))
             }
         }
     }
@@ -222,12 +224,12 @@ impl<'a> OptionRow<'a> {
     ///
     /// # Errors
     /// A sentence that names the option, its range and the value.
-    pub fn check(&self, value: OptionValue<'_>, shown: impl fmt::Display) -> Result<(), String> {
+    pub fn check(&self, value: OptionValue<'_>, shown: impl fmt::Display) -> Result<(), Error> {
         let Self { name, low, high, .. } = self;
         if let OptionValue::Noise(Some(alpha), _) = value
             && !(alpha > 0.0 && alpha.is_finite())
         {
-            return Err(format!("the alpha of {name} must be a number > 0, got {alpha}"));
+            return Err(refused(&format!("the alpha of {name}"), "a number > 0", alpha));
         }
         let Some(number) = value.number() else { return Ok(()) };
         let bound = match (value.compared(*low), value.compared(*high)) {
@@ -238,8 +240,20 @@ impl<'a> OptionRow<'a> {
             _ if self.even && matches!(value, OptionValue::Whole(odd) if odd % 2 != 0) => "an even number".to_owned(),
             _ => return Ok(()),
         };
-        Err(format!("{name} must be {bound}, got {shown}"))
+        Err(refused(name, &bound, shown))
     }
+}
+
+fn refused(name: &str, expected: &str, got: impl fmt::Display) -> Error {
+    Error::Option { name: name.to_owned(), expected: expected.to_owned(), got: got.to_string() }
+}
+
+/// Refuses the first value of a table that is out of range; `value` gives that of an option.
+pub(crate) fn check_all(
+    table: &[OptionRow<'_>],
+    value: impl Fn(&str) -> Option<OptionValue<'static>>,
+) -> Result<(), Error> {
+    table.iter().try_for_each(|row| value(row.name).map_or(Ok(()), |value| row.check(value, value)))
 }
 
 /// Why a search does not look at an option, as the end of a sentence that the option's name begins; `None` if it does.
@@ -361,16 +375,17 @@ macro_rules! options {
             /// Sets an option to what its row reads of a value.
             ///
             /// # Errors
-            /// A sentence about a name or a value that does not fit.
-            pub fn set(&mut self, name: &str, value: $crate::options::OptionValue<'_>) -> Result<(), String> {
+            /// A name that is none, or a value that its row refuses.
+            pub fn set(&mut self, name: &str, value: $crate::options::OptionValue<'_>) -> Result<(), $crate::Error> {
                 let row = Self::OPTIONS.iter().find(|row| row.name == name);
-                let value = row.ok_or_else(|| format!("{name}: no such option"))?.read(value, value)?;
-                let wrong = || format!("{name} cannot be {value}");
+                let unknown = || $crate::Error::UnknownOption(name.to_owned());
+                let value = row.ok_or_else(unknown)?.read(value, value)?;
                 match name {
                     $(stringify!($name) => {
-                        self.$name = $crate::options::OptionType::from_value(value).ok_or_else(wrong)?;
+                        let set = $crate::options::OptionType::from_value(value);
+                        self.$name = set.expect("a row reads values that its field can have");
                     })*
-                    _ => return Err(wrong()),
+                    _ => return Err(unknown()),
                 }
                 Ok(())
             }

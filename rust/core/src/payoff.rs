@@ -133,30 +133,6 @@ pub struct Value(pub f32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct PovValue(pub f32);
 
-impl Value {
-    /// The same value seen by `player`.
-    #[must_use]
-    #[inline]
-    pub fn pov(self, player: Player) -> PovValue {
-        match player {
-            Player::Zero => PovValue(self.0),
-            _ => PovValue(-self.0),
-        }
-    }
-}
-
-impl PovValue {
-    /// The same value for player 0, where this one was seen by `player`.
-    #[must_use]
-    #[inline]
-    pub fn absolute(self, player: Player) -> Value {
-        match player {
-            Player::Zero => Value(self.0),
-            _ => Value(-self.0),
-        }
-    }
-}
-
 impl Payoff for Value {
     type Pov = PovValue;
     const ZERO_SUM: bool = true;
@@ -172,12 +148,15 @@ impl Payoff for Value {
 
     #[inline]
     fn of(self, player: Player) -> f32 {
-        Value::pov(self, player).0
+        self.pov(player).0
     }
 
     #[inline]
     fn pov(self, player: Player) -> PovValue {
-        Value::pov(self, player)
+        match player {
+            Player::Zero => PovValue(self.0),
+            _ => PovValue(-self.0),
+        }
     }
 
     fn each(self) -> Values {
@@ -214,14 +193,17 @@ impl Pov for PovValue {
 
     #[inline]
     fn absolute(self, player: Player) -> Value {
-        PovValue::absolute(self, player)
+        match player {
+            Player::Zero => Value(self.0),
+            _ => Value(-self.0),
+        }
     }
 }
 
 /// One number a player, player 0 first, each in `[-1, 1]`.
 ///
 /// ```
-/// use azpy_core::game::{Player, Values};
+/// use azpy_core::game::{Payoff, Player, Pov, Values};
 /// let values = Values::new(&[1.0, -0.5, 0.25]);
 /// assert_eq!(values.numbers(), [1.0, -0.5, 0.25]);
 /// assert_eq!(values.pov(Player::One).absolute(Player::One), values);
@@ -258,12 +240,6 @@ impl Values {
         &self.numbers[..usize::from(self.players)]
     }
 
-    /// The same as `player` sees them.
-    #[must_use]
-    pub fn pov(self, player: Player) -> PovValues {
-        PovValues(self.rotated(player.index()))
-    }
-
     /// The numbers from this place on, and then those before it.
     fn rotated(self, first: usize) -> Self {
         let mut turned = self;
@@ -280,12 +256,6 @@ impl PovValues {
     #[must_use]
     pub fn new(each: &[f32]) -> Self {
         Self(Values::new(each))
-    }
-
-    /// The same with player 0 first, where these were seen by `player`.
-    #[must_use]
-    pub fn absolute(self, player: Player) -> Values {
-        self.0.rotated(usize::from(self.0.players) - player.index())
     }
 }
 
@@ -310,7 +280,7 @@ impl Payoff for Values {
     }
 
     fn pov(self, player: Player) -> PovValues {
-        Values::pov(self, player)
+        PovValues(self.rotated(player.index()))
     }
 
     fn each(self) -> Values {
@@ -343,7 +313,7 @@ impl Pov for PovValues {
     }
 
     fn absolute(self, player: Player) -> Values {
-        PovValues::absolute(self, player)
+        self.0.rotated(usize::from(self.0.players) - player.index())
     }
 }
 
@@ -374,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_wins_above_the_score_to_beat_and_the_best_score_always_does() {
+    fn a_score_above_the_score_to_beat_wins() {
         let against = |to_beat| [-1.0, 0.25, 0.5, 1.0].map(|score| ranked(score, to_beat));
         assert_eq!(against(0.25), [-1.0, 0.0, 1.0, 1.0]);
         assert_eq!(against(-1.0), [0.0, 1.0, 1.0, 1.0]);

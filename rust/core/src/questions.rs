@@ -51,15 +51,15 @@ macro_rules! of_notation {
             fn to_svg(&self) -> String;
             fn touches(&self, action: $crate::game::Action) -> Vec<$crate::picture::Touch>;
             fn marks(&self, notes: &$crate::written::Notes) -> Vec<$crate::picture::Mark>;
-            fn parse_actions(&self, text: &str) -> Result<Vec<$crate::game::Action>, String>;
-            fn format_actions(&self, actions: &[$crate::game::Action]) -> Result<String, String>;
+            fn parse_actions(&self, text: &str) -> Result<Vec<$crate::game::Action>, $crate::Error>;
+            fn format_actions(&self, actions: &[$crate::game::Action]) -> Result<String, $crate::Error>;
             fn write_variations(
                 &self,
                 moves: &[$crate::written::Named],
                 tags: &[(String, String)],
                 notes: &[$crate::written::Notes],
                 bounds: $crate::written::Bounds
-            ) -> Result<String, String>;
+            ) -> Result<String, $crate::Error>;
             fn to_text(&self) -> Option<String>;
             fn fen(&self) -> Option<String>;
             fn komi(&self) -> Option<f32>;

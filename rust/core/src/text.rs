@@ -3,17 +3,20 @@
 //! Lines of play are read by the names of actions, and no game reads more of a text than it can have plies. Whatever an
 //! error repeats of a text is cut ([`shown`]). Knows nothing of any notation.
 
-use crate::game::{Action, Game, GameFault, Payoff, Player, Turn};
-use crate::picture::{Mark, Touch, text_svg};
-use crate::written::{Bounds, Moves, Named, Notes, Told, Unfit, Variations, WrittenGame};
+mod line;
 
-/// How much of a text an error repeats, how many names it lists, and how much of each, in characters.
+use crate::Error;
+use crate::game::{Action, Game, Payoff, Player, Turn};
+use crate::picture::{Mark, Touch, text_svg};
+use crate::written::{Bounds, Moves, Named, Notes, ReadMove, Unfit, Variations, WrittenGame};
+
+pub use line::read_line;
+use line::{listed, on_offer, write_line};
+
+/// How much of a text an error repeats, in characters.
 const MOST_SHOWN: usize = 60;
 /// How many of the characters behind are counted: a file with many faults must not be counted to its end for each.
 const MOST_COUNTED: usize = 1_000;
-const MOST_NAMES: usize = 40;
-const LONGEST_NAME: usize = 30;
-const NO_GAMES: &str = "there is no notation of whole games of this game";
 
 /// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game
 /// with none of these has an empty `impl`.
@@ -96,16 +99,16 @@ pub trait Notation: Game {
     /// where those are clear, with blanks between.
     ///
     /// # Errors
-    /// A sentence that says which word was not understood, and what could have stood there.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+    /// [`Error::Name`] for a word that was not understood, and [`Error::AfterEnd`].
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, Error> {
         read_line(self, text)
     }
 
     /// Writes a line of play that begins here as text that [`Notation::parse_actions`] reads.
     ///
     /// # Errors
-    /// A sentence that names the action that is not legal.
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+    /// [`Error::Play`] for an action that is not legal.
+    fn format_actions(&self, actions: &[Action]) -> Result<String, Error> {
         write_line(self, actions)
     }
 
@@ -115,7 +118,7 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// A sentence that says what came and what was expected.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, Error> {
         play_line(self, text)
     }
 
@@ -123,12 +126,12 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// See [`Notation::parse`].
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, Error> {
         let bounds = Bounds { moves: usize::MAX, depth: usize::MAX };
         let Variations { start: mut state, moves, .. } = self.read_variations(text, bounds)?;
         for told in moves.main_line().take(plies) {
             for action in state.parse_actions(&told.name)? {
-                state.try_play(action).map_err(|error| error.to_string())?;
+                state.try_play(action)?;
             }
         }
         Ok(state)
@@ -142,9 +145,9 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// A sentence, for a game without such a notation.
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, Error> {
         let _ = text;
-        Err(NO_GAMES.to_owned())
+        Err(Error::NoNotation)
     }
 
     /// Reads a game with its variations from a text in the game's notation of whole games; or what
@@ -152,7 +155,7 @@ pub trait Notation: Game {
     ///
     /// # Errors
     /// A sentence that says what came, where, and what was expected.
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, Error> {
         read_one_line(self, text, bounds)
     }
 
@@ -173,9 +176,9 @@ pub trait Notation: Game {
         tags: &[(String, String)],
         notes: &[Notes],
         bounds: Bounds,
-    ) -> Result<String, String> {
+    ) -> Result<String, Error> {
         let _ = (moves, tags, notes, bounds);
-        Err(NO_GAMES.to_owned())
+        Err(Error::NoNotation)
     }
 
     /// The position in the notation that `parse` reads, if it has one that says everything: what comes of it then has
@@ -217,7 +220,7 @@ pub trait Position: Notation {
     ///
     /// # Errors
     /// A sentence, for values that the game refuses.
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String>;
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, Error>;
 }
 
 /// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by
@@ -332,10 +335,10 @@ pub fn unmarked(text: &str) -> &str {
 ///
 /// # Errors
 /// See [`Notation::parse_actions`].
-pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, String> {
+pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, Error> {
     let mut state = start.clone();
     for action in start.parse_actions(text)? {
-        state.try_play(action).map_err(|error| error.to_string())?;
+        state.try_play(action)?;
     }
     Ok(state)
 }
@@ -345,7 +348,7 @@ pub fn play_line<G: Notation>(start: &G, text: &str) -> Result<G, String> {
 ///
 /// # Errors
 /// See [`Notation::parse`].
-pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Result<Variations<G>, String> {
+pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Result<Variations<G>, Error> {
     let (start, actions) = match start.parse_actions(text) {
         Ok(actions) => (start.clone(), actions),
         Err(_) => (start.parse(text)?, Vec::new()),
@@ -358,11 +361,11 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
 }
 
 /// Plays a legal action, and gives the move without notes.
-pub fn play_named<G: Notation>(state: &mut G, action: Action) -> Told {
+pub fn play_named<G: Notation>(state: &mut G, action: Action) -> ReadMove {
     let player = if let Turn::Player(player) = state.turn() { Some(player) } else { None };
     let (name, short) = (state.action_name(action), state.short_name(action));
     state.play(action);
-    Told { name, short, player, notes: Notes::new() }
+    ReadMove { name, short, player, notes: Notes::new() }
 }
 
 /// The tree of moves that names of actions mean from `start` on; see [`Notation::write_variations`].
@@ -379,11 +382,11 @@ pub fn moves_of<G: Notation, T>(
     bounds: Bounds,
     mut describe: impl FnMut(&mut G, Action, usize) -> T,
     join: impl Fn(&mut T, T),
-) -> Result<Moves<T>, String> {
+) -> Result<Moves<T>, Error> {
     let mut moves = Moves::new(bounds);
     for (index, (before, name)) in named.iter().enumerate() {
         if let Some(before) = before.filter(|&before| before >= index) {
-            return Err(format!("move {index} stands behind move {before}, which does not come before it"));
+            return Err(Error::Order { index, before });
         }
         moves.push(before.map_or(0, |before| before + 1), (index, name))?;
     }
@@ -402,212 +405,5 @@ pub fn moves_of<G: Notation, T>(
         },
         join,
     )?;
-    left_out.into_iter().next().map_or(Ok(moves), Err)
-}
-
-/// Reads a line of play by the names of actions; see [`Notation::parse_actions`].
-///
-/// A name of several words is as good as one of one; where one name is the beginning of another, the longer one counts.
-/// A short name will do where it is that of one action alone.
-///
-/// # Errors
-/// A sentence that names the first action that cannot be played.
-pub fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, String> {
-    let (mut state, mut actions, mut text) = (start.clone(), Vec::new(), text.trim_start());
-    while !text.is_empty() {
-        let number = actions.len() + 1;
-        let Some(offered) = on_offer(&state) else {
-            return Err(format!("action {number} is {}, but the game is over before it", first_words(text, 1)));
-        };
-        // A game that breaks its promise must not read for ever.
-        if actions.len() >= start.max_plies() {
-            return Err(GameFault::TooLong(start.max_plies()).to_string());
-        }
-        let full = read_name(text, &offered, |action| state.action_name(action));
-        let found = full.or_else(|| read_name(text, &offered, |action| state.short_name(action)));
-        let problem = match found {
-            Some((Some(action), rest)) => {
-                state.play(action);
-                actions.push(action);
-                text = rest.trim_start();
-                continue;
-            }
-            Some((None, _)) => "names more than one of the legal ones",
-            None => "is not among the legal ones",
-        };
-        let words = |&action: &Action| state.action_name(action).split_whitespace().count();
-        let came = first_words(text, offered.iter().map(words).max().unwrap_or(1));
-        return Err(format!("action {number} is {came}, which {problem}: {}", listed(&state, &offered)));
-    }
-    Ok(actions)
-}
-
-/// The names of actions, with blanks between; see [`Notation::format_actions`].
-fn write_line<G: Notation>(start: &G, actions: &[Action]) -> Result<String, String> {
-    let (mut state, mut names) = (start.clone(), Vec::new());
-    for &action in actions {
-        let name = state.action_name(action);
-        state.try_play(action).map_err(|error| error.to_string())?;
-        names.push(name);
-    }
-    Ok(names.join(" "))
-}
-
-/// The first words of a text, as an error repeats them.
-fn first_words(text: &str, count: usize) -> String {
-    shown(&text.split_whitespace().take(count.max(1)).collect::<Vec<_>>().join(" "))
-}
-
-/// What can be played here, or rolled; `None` where the game is over.
-fn on_offer<G: Game>(state: &G) -> Option<Vec<Action>> {
-    let mut offered = Vec::new();
-    match state.turn() {
-        Turn::Player(_) => state.legal_actions(&mut offered),
-        Turn::Chance => {
-            let mut outcomes = Vec::new();
-            state.chance_outcomes(&mut outcomes);
-            offered.extend(outcomes.into_iter().map(|(outcome, _)| outcome));
-        }
-        Turn::Terminal => return None,
-    }
-    Some(offered)
-}
-
-/// The action of `offered` with the longest name that `text` begins with (none if two have that name), and what
-/// follows.
-fn read_name<'a>(
-    text: &'a str,
-    offered: &[Action],
-    name: impl Fn(Action) -> String,
-) -> Option<(Option<Action>, &'a str)> {
-    let mut found: Option<(Option<Action>, &str)> = None;
-    for &action in offered {
-        let Some(rest) = after_words(text, &name(action)) else { continue };
-        found = match found {
-            Some((_, shorter)) if shorter.len() < rest.len() => found,
-            Some((_, same)) if same.len() == rest.len() => Some((None, rest)),
-            _ => Some((Some(action), rest)),
-        };
-    }
-    found
-}
-
-/// What follows the words of `name` in `text`, if it begins with them.
-fn after_words<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let mut rest = None;
-    for word in name.split_whitespace() {
-        let after = rest.unwrap_or(text).trim_start().strip_prefix(word)?;
-        rest = Some(after).filter(|after| after.is_empty() || after.starts_with(char::is_whitespace));
-        rest?;
-    }
-    rest
-}
-
-/// The first names of `actions`.
-fn listed<G: Notation>(state: &G, actions: &[Action]) -> String {
-    let name = |&action: &Action| {
-        let name = state.action_name(action);
-        let start: String = name.chars().take(LONGEST_NAME).collect();
-        if start.len() < name.len() { start + "..." } else { start }
-    };
-    let mut names: Vec<_> = actions.iter().take(MOST_NAMES).map(name).collect();
-    if actions.len() > names.len() {
-        names.push(format!("and {} more", actions.len() - names.len()));
-    }
-    names.join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::game::Value;
-
-    /// Three plies; at each the same actions are on offer, by these names and short names.
-    #[derive(Clone)]
-    struct Names {
-        plies: usize,
-        names: &'static [(&'static str, &'static str)],
-    }
-
-    impl Game for Names {
-        type Payoff = Value;
-
-        fn num_actions(&self) -> usize {
-            self.names.len()
-        }
-        fn obs_shape(&self) -> [usize; 3] {
-            [1, 1, 1]
-        }
-        fn max_plies(&self) -> usize {
-            3
-        }
-        fn turn(&self) -> Turn {
-            // A game of no plies never ends: it breaks its promise.
-            if self.plies == 3 { Turn::Terminal } else { Turn::Player(Player::Zero) }
-        }
-        fn legal_actions(&self, out: &mut Vec<Action>) {
-            out.clear();
-            out.extend(0..self.names.len() as Action);
-        }
-        fn play(&mut self, _: Action) {
-            self.plies += 1;
-        }
-        fn outcome(&self) -> Value {
-            Value(0.0)
-        }
-        fn encode(&self, row: &mut [f32]) {
-            row.fill(0.0);
-        }
-        fn key(&self) -> u128 {
-            self.plies as u128
-        }
-        fn render(&self) -> String {
-            "<&>\u{1b}[1m".to_owned()
-        }
-    }
-
-    impl Notation for Names {
-        fn action_name(&self, action: Action) -> String {
-            self.names[action as usize].0.to_owned()
-        }
-        fn short_name(&self, action: Action) -> String {
-            self.names[action as usize].1.to_owned()
-        }
-    }
-
-    fn read(names: &'static [(&'static str, &'static str)], text: &str) -> Result<Vec<Action>, String> {
-        Names { plies: 0, names }.parse_actions(text)
-    }
-
-    #[test]
-    fn names_may_have_several_words_and_the_longest_counts() {
-        let names = &[("take", "t"), ("take two", "tt"), ("take  two more", "m"), ("two", "2")];
-        assert_eq!(read(names, " take\ttwo take  two"), Ok(vec![1, 1]));
-        assert_eq!(read(names, "take two more two take"), Ok(vec![2, 3, 0]));
-        assert!(
-            read(names, "taketwo")
-                .unwrap_err()
-                .ends_with("not among the legal ones: take, take two, take  two more, two")
-        );
-        assert_eq!(read(names, "t m"), Ok(vec![0, 2]));
-        assert_eq!(read(names, ""), Ok(vec![]));
-    }
-
-    #[test]
-    fn a_short_name_of_two_actions_is_no_name() {
-        let names = &[("Nb1d2", "Nd2"), ("Nf3d2", "Nd2"), ("", " ")];
-        assert_eq!(read(names, "Nf3d2"), Ok(vec![1]));
-        let error = read(names, "Nf3d2 Nd2").unwrap_err();
-        assert_eq!(error, "action 2 is \"Nd2\", which names more than one of the legal ones: Nb1d2, Nf3d2, ");
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_said_and_cut() {
-        let names = &[("a", "a"), ("b", "b")];
-        assert_eq!(read(names, "a b c").unwrap_err(), "action 3 is \"c\", which is not among the legal ones: a, b");
-        assert_eq!(read(names, "a b a b").unwrap_err(), "action 4 is \"b\", but the game is over before it");
-        assert!(read(names, &"z".repeat(1_000_000)).unwrap_err().len() < 200);
-        let endless = Names { plies: 100, names };
-        assert!(endless.parse_actions(&"a ".repeat(1_000_000)).unwrap_err().contains("longer than max_plies (3)"));
-    }
+    left_out.into_iter().next().map_or(Ok(moves), |why| Err(why.into()))
 }

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use crate::Error;
 use crate::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use crate::rng::{Stream, mix};
 use crate::text::Notation;
@@ -36,11 +37,11 @@ impl Toy {
     ///
     /// # Errors
     /// What was expected where.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Error> {
         let mut positions = Vec::new();
         let mut rest = text.trim();
         parse_position(&mut rest, &mut positions)?;
-        if rest.trim().is_empty() { Ok(Self::over(positions)) } else { Err(format!("left over: {rest:?}")) }
+        if rest.trim().is_empty() { Ok(Self::over(positions)) } else { Err(format!("left over: {rest:?}").into()) }
     }
 
     /// Countdown from `n`: take 1 or 2 in turn, who takes the last one wins. Action a takes a + 1.
@@ -78,7 +79,7 @@ impl Toy {
     pub fn random(seed: u64, depth: u32, rolls: bool) -> Self {
         let end = |stream: &mut Stream| Value((stream.unit() * 2.0 - 1.0) as f32);
         let mover = |_: &mut Stream, drawn| if (3..=5).contains(&drawn) { Player::Zero } else { Player::One };
-        Self::grown(seed, depth, rolls, &end, &mover)
+        Self::grown(seed, depth, rolls, end, mover)
     }
 
     /// The same tree with one number a player.
@@ -137,7 +138,7 @@ impl Toy<Values> {
             Values::new(&each)
         };
         let mover = |stream: &mut Stream, _| Player::ALL[stream.below(players)];
-        Self { num_players: players, ..Self::grown(seed, depth, rolls, &end, &mover) }
+        Self { num_players: players, ..Self::grown(seed, depth, rolls, end, mover) }
     }
 }
 
@@ -147,13 +148,42 @@ impl<P: Payoff> Toy<P> {
         seed: u64,
         depth: u32,
         rolls: bool,
-        end: &impl Fn(&mut Stream) -> P,
-        mover: &impl Fn(&mut Stream, usize) -> Player,
+        end: impl Fn(&mut Stream) -> P,
+        mover: impl Fn(&mut Stream, usize) -> Player,
     ) -> Self {
-        let mut positions = Vec::new();
-        let add = Grow { rolls, end, mover };
-        add.add(&mut Stream::keyed(&[seed]), depth, true, &mut positions);
+        let (mut stream, mut positions) = (Stream::keyed(&[seed]), Vec::new());
+        Self::grow(&mut positions, depth, &mut |depth, is_root| {
+            let outcome = end(&mut stream);
+            let turn = match stream.below(8) {
+                0 if !is_root => Turn::Terminal,
+                1 | 2 if !is_root && rolls && depth > 0 => Turn::Chance,
+                drawn => Turn::Player(mover(&mut stream, drawn)),
+            };
+            if depth == 0 || turn == Turn::Terminal {
+                return (Turn::Terminal, outcome, Vec::new());
+            }
+            let width = 1 + stream.below(4);
+            (turn, outcome, (0..width).map(|_| 0.1 + stream.unit()).collect())
+        });
         Self::over(positions)
+    }
+
+    /// Adds a tree of a depth. `draw` says whose turn it is at its root, what the game pays there, and the weights of the
+    /// children, given the depth below and whether it is the root of all.
+    fn grow(
+        positions: &mut Vec<Position<P>>,
+        depth: u32,
+        draw: &mut impl FnMut(u32, bool) -> (Turn, P, Vec<f64>),
+    ) -> u32 {
+        let at = positions.len() as u32;
+        let (turn, outcome, weights) = draw(depth, at == 0);
+        positions.push(Position { turn, children: Vec::new(), outcome });
+        let total: f64 = weights.iter().sum();
+        for weight in weights {
+            let child = Self::grow(positions, depth - 1, draw);
+            positions[at as usize].children.push((child, (weight / total) as f32));
+        }
+        at
     }
 
     fn over(positions: Vec<Position<P>>) -> Self {
@@ -176,42 +206,7 @@ impl<P: Payoff> Toy<P> {
     }
 }
 
-/// How a random tree grows.
-struct Grow<'a, End, Mover> {
-    rolls: bool,
-    end: &'a End,
-    mover: &'a Mover,
-}
-
-impl<End, Mover> Grow<'_, End, Mover> {
-    fn add<P>(&self, stream: &mut Stream, depth: u32, root: bool, positions: &mut Vec<Position<P>>) -> u32
-    where
-        End: Fn(&mut Stream) -> P,
-        Mover: Fn(&mut Stream, usize) -> Player,
-    {
-        let at = positions.len() as u32;
-        let outcome = (self.end)(stream);
-        let turn = match stream.below(8) {
-            0 if !root => Turn::Terminal,
-            1 | 2 if !root && self.rolls && depth > 0 => Turn::Chance,
-            drawn => Turn::Player((self.mover)(stream, drawn)),
-        };
-        let turn = if depth == 0 { Turn::Terminal } else { turn };
-        positions.push(Position { turn, children: Vec::new(), outcome });
-        if turn != Turn::Terminal {
-            let width = 1 + stream.below(4);
-            let weights: Vec<f64> = (0..width).map(|_| 0.1 + stream.unit()).collect();
-            let total: f64 = weights.iter().sum();
-            for weight in weights {
-                let child = self.add(stream, depth - 1, false, positions);
-                positions[at as usize].children.push((child, (weight / total) as f32));
-            }
-        }
-        at
-    }
-}
-
-fn parse_position(rest: &mut &str, positions: &mut Vec<Position<Value>>) -> Result<u32, String> {
+fn parse_position(rest: &mut &str, positions: &mut Vec<Position<Value>>) -> Result<u32, Error> {
     let at = positions.len() as u32;
     *rest = rest.trim_start();
     let opens = |turn| Position { turn, children: Vec::new(), outcome: Value(0.0) };
@@ -220,7 +215,7 @@ fn parse_position(rest: &mut &str, positions: &mut Vec<Position<Value>>) -> Resu
         (Some("1("), _) => Some(Turn::Player(Player::One)),
         (Some("?("), _) => Some(Turn::Chance),
         (_, Some('+' | '-' | '=' | '0'..='9' | '.')) => None,
-        _ => return Err(format!("expected a position at {rest:?}")),
+        _ => return Err(format!("expected a position at {rest:?}").into()),
     };
     let Some(turn) = inner else {
         let end = rest.find([' ', ')', '(', ':']).unwrap_or(rest.len());

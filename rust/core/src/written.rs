@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::Error;
 use crate::game::{Action, Player};
 
 /// A game as a text has it, read by [`Notation::read_game`](crate::text::Notation::read_game).
@@ -28,7 +29,8 @@ impl WrittenGame {
 }
 
 /// Why a written game is none of the rules that read it, and a sentence on what came.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{0}")]
 pub enum Unfit {
     /// It is not in the notation, or cut.
     Text(String),
@@ -128,9 +130,9 @@ pub fn join(notes: &mut Notes, others: Notes) {
     }
 }
 
-/// A move that was read.
+/// A move as a text has it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct ReadMove {
     /// The action's name.
     pub name: String,
     /// Its short name.
@@ -147,7 +149,7 @@ pub struct Variations<G> {
     /// Where the moves begin.
     pub start: G,
     /// The moves.
-    pub moves: Moves<Told>,
+    pub moves: Moves<ReadMove>,
     /// What the text says of the game as a whole, as
     /// [`Notation::write_variations`](crate::text::Notation::write_variations) takes it.
     pub tags: Vec<(String, String)>,
@@ -226,16 +228,16 @@ impl<M> Moves<M> {
     /// Adds a move behind the move of number `before`, and gives its number.
     ///
     /// # Errors
-    /// A sentence that names the bound.
-    pub fn push(&mut self, before: usize, said: M) -> Result<usize, String> {
+    /// [`Error::TooManyMoves`] and [`Error::TooDeep`].
+    pub fn push(&mut self, before: usize, said: M) -> Result<usize, Error> {
         let Bounds { moves, depth: deepest } = self.bounds;
         if self.forgotten + self.moves.len() == moves {
-            return Err(format!("the game has more than {moves} moves with its variations"));
+            return Err(Error::TooManyMoves(moves));
         }
         let place = &mut self.places[before];
         let depth = place.depth + usize::from(place.behind > 0);
         if depth > deepest {
-            return Err(format!("variations stand in each other more than {deepest} deep"));
+            return Err(Error::TooDeep(deepest));
         }
         place.behind += 1;
         self.places.push(Place { behind: 0, depth });
@@ -317,13 +319,13 @@ impl<M> Moves<M> {
     /// The tree of what is kept, each line before the variations of its moves, and why moves were left out.
     ///
     /// # Errors
-    /// A sentence: a move of the main line that cannot be played, or too many variations that cannot.
+    /// [`Error::Written`] for a move of the main line that cannot be played, and [`Error::TooManyUnfit`].
     pub fn play<G: Clone, T>(
         &self,
         start: G,
         mut play: impl FnMut(&mut G, usize, &M) -> Result<(Action, T), Unfit>,
         join: impl Fn(&mut T, T),
-    ) -> Result<(Moves<T>, Vec<String>), String> {
+    ) -> Result<(Moves<T>, Vec<String>), Error> {
         let (mut played, mut left_out, mut numbers) = (Moves::new(self.bounds), Vec::new(), HashMap::new());
         let mut behind: Vec<_> = self.places.iter().map(|place| place.behind).collect();
         // The positions that are still needed, each with its number of plies and its number in `played`.
@@ -340,16 +342,12 @@ impl<M> Moves<M> {
                 Ok(found) => found,
                 Err(unfit) => {
                     let is_needed = self.places[at].depth == 0 && !matches!(unfit, Unfit::AfterEnd(_));
-                    let why = unfit.into_text();
                     if is_needed {
-                        return Err(why);
+                        return Err(unfit.into());
                     }
-                    left_out.push(why);
+                    left_out.push(unfit.into_text());
                     if left_out.len() > MOST_LEFT_OUT {
-                        let first = &left_out[0];
-                        return Err(format!(
-                            "more than {MOST_LEFT_OUT} variations cannot be played; the first: {first}"
-                        ));
+                        return Err(Error::TooManyUnfit { most: MOST_LEFT_OUT, first: left_out.swap_remove(0) });
                     }
                     continue;
                 }
@@ -378,7 +376,7 @@ mod tests {
 
     const WIDE: Bounds = Bounds { moves: 100, depth: 10 };
 
-    fn moves<M: Clone>(all: &[(usize, M)], bounds: Bounds) -> Result<Moves<M>, String> {
+    fn moves<M: Clone>(all: &[(usize, M)], bounds: Bounds) -> Result<Moves<M>, Error> {
         let mut moves = Moves::new(bounds);
         for (before, said) in all {
             moves.push(*before, said.clone())?;
@@ -390,7 +388,7 @@ mod tests {
     type Played = (Vec<(usize, u32)>, Vec<String>);
 
     /// Numbers are played by adding: 0 is no move, and the game is over at 100. What is kept is the sum.
-    fn play(all: &[(usize, u32)]) -> Result<Played, String> {
+    fn play(all: &[(usize, u32)]) -> Result<Played, Error> {
         let (played, left_out) = moves(all, Bounds { moves: 1000, depth: 10 })?.play(
             0,
             |state, ply, &said| {
@@ -447,27 +445,28 @@ mod tests {
     }
 
     #[test]
-    fn a_variation_is_left_out_from_its_wrong_move_on_and_a_wrong_main_line_is_an_error() {
+    fn a_variation_is_left_out_from_its_wrong_move_on() {
         let (played, left_out) = play(&[(0, 1), (0, 5), (2, 0), (3, 7), (1, 2)]).unwrap();
         assert_eq!(played, [(0, 1), (1, 3), (0, 5)]);
         assert_eq!(left_out, ["ply 2 is none"]);
-        assert_eq!(play(&[(0, 1), (1, 0)]).unwrap_err(), "ply 2 is none");
+        assert_eq!(play(&[(0, 1), (1, 0)]), Err(Unfit::Action("ply 2 is none".into()).into()));
         let (played, left_out) = play(&[(0, 100), (1, 2), (2, 3), (0, 4)]).unwrap();
         assert_eq!((played, left_out), (vec![(0, 100), (0, 4)], vec!["ply 2 is late".to_owned()]));
         let wrong: Vec<_> = [(0, 1)].into_iter().chain((0..101).map(|_| (0, 0))).collect();
         assert!(play(&wrong[..101]).is_ok());
-        assert_eq!(play(&wrong).unwrap_err(), "more than 100 variations cannot be played; the first: ply 1 is none");
+        let error = play(&wrong).unwrap_err().to_string();
+        assert_eq!(error, "more than 100 variations cannot be played; the first: ply 1 is none");
     }
 
     #[test]
     fn too_many_moves_and_too_deep_variations_are_refused() {
         let line: Vec<_> = (0..101).map(|before| (before, ())).collect();
         assert_eq!(moves(&line[..100], WIDE).unwrap().main_line().count(), 100);
-        assert_eq!(moves(&line, WIDE).err().unwrap(), "the game has more than 100 moves with its variations");
+        assert_eq!(moves(&line, WIDE).err(), Some(Error::TooManyMoves(100)));
         // Behind each first move a second one, behind which the next two stand.
         let deep = |count: usize| -> Vec<_> { (0..count).flat_map(|at| [(2 * at, ()), (2 * at, ())]).collect() };
         assert!(moves(&deep(10), WIDE).is_ok());
-        assert_eq!(moves(&deep(11), WIDE).err().unwrap(), "variations stand in each other more than 10 deep");
+        assert_eq!(moves(&deep(11), WIDE).err(), Some(Error::TooDeep(10)));
     }
 
     #[test]
@@ -477,7 +476,7 @@ mod tests {
         assert_eq!((tree.forgotten(), tree.is_empty()), (2, true));
         assert_eq!((tree.push(0, 7), tree.push(1, 8)), (Ok(1), Ok(2)));
         assert_eq!(tree.main_line().copied().collect::<Vec<_>>(), [7, 8]);
-        assert_eq!(tree.push(2, 9).unwrap_err(), "the game has more than 4 moves with its variations");
+        assert_eq!(tree.push(2, 9), Err(Error::TooManyMoves(4)));
     }
 
     #[test]

@@ -25,10 +25,10 @@ trait Behind<P: Payoff>: any::Any + Send + Sync {
     fn arrive(&mut self, start: &dyn Behind<P>, line: &[Action], legal: Option<&mut Vec<Action>>) -> Option<Turn>;
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize>;
     fn outcome(&self) -> P;
-    fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, String>;
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<P>>, String>;
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String>;
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<P>>>, String>;
+    fn parse(&self, text: &str) -> Result<Box<dyn Behind<P>>, azpy_core::Error>;
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<P>>, azpy_core::Error>;
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error>;
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<P>>>, azpy_core::Error>;
     fn without_dead(&self, places: &[String]) -> Option<Box<dyn Behind<P>>>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn Behind<P>>>;
 }
@@ -66,16 +66,20 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
     fn outcome(&self) -> G::Payoff {
         self.inner.outcome()
     }
-    fn parse(&self, text: &str) -> Result<Box<dyn Behind<G::Payoff>>, String> {
+    fn parse(&self, text: &str) -> Result<Box<dyn Behind<G::Payoff>>, azpy_core::Error> {
         Ok(boxed(self.inner.parse(unmarked(text))?))
     }
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<G::Payoff>>, String> {
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn Behind<G::Payoff>>, azpy_core::Error> {
         Ok(boxed(self.inner.parse_plies(unmarked(text), plies)?))
     }
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
         self.inner.read_game(text)
     }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn Behind<G::Payoff>>>, String> {
+    fn read_variations(
+        &self,
+        text: &str,
+        bounds: Bounds,
+    ) -> Result<Variations<Box<dyn Behind<G::Payoff>>>, azpy_core::Error> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(unmarked(text), bounds)?;
         Ok(Variations { start: boxed(start), moves, tags, notes, left_out })
     }
@@ -180,16 +184,16 @@ impl<P: Payoff> Game for Any<P> {
 
 impl<P: Payoff> Notation for Any<P> {
     of_notation!(handed_on, inner);
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         Ok(self.with_read(self.inner.parse(text)?))
     }
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, azpy_core::Error> {
         Ok(self.with_read(self.inner.parse_plies(text, plies)?))
     }
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
         self.inner.read_game(text)
     }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, azpy_core::Error> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(text, bounds)?;
         Ok(Variations { start: self.with_read(start), moves, tags, notes, left_out })
     }
@@ -206,9 +210,9 @@ impl<P: Payoff> Position for Any<P> {
         &self.game.spec
     }
 
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, azpy_core::Error> {
         let Named { spec, start } = &*self.game;
-        start(split(spec).0, with_params(spec, params))
+        Ok(start(split(spec).0, with_params(spec, params))?)
     }
 }
 

@@ -515,8 +515,8 @@ impl Notation for Backgammon {
         }
     }
 
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        ids::read(self, text).unwrap_or_else(|| notation::parse(self, text))
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
+        Ok(ids::read(self, text).unwrap_or_else(|| notation::parse(self, text))?)
     }
 
     fn to_text(&self) -> Option<String> {

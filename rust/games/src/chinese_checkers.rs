@@ -433,7 +433,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
     }
 
     /// The rows from the top and the number of turns, as `to_text` writes them, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if !is_board(text) {
             return play_line(self, text);
         }
@@ -446,7 +446,8 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
                     "after the rows stands the number of turns, as in \"turn 7\", and in a turn of hops as in \"turn 7 \
                      hop e5 not c5\", got {}",
                     shown(&words[1..].join(" "))
-                ));
+                )
+                .into());
             }
         };
         let mut game = Self { pieces: [Cells::NONE; POINTS], ..Self::start(self.num_players(), 1) };
@@ -455,19 +456,19 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         let widths: Vec<_> = rows.split('/').map(|row| row.chars().count()).collect();
         if widths != ROWS.map(|(count, _)| count) {
             let expected = "the star has 17 rows, of 1, 2, 3, 4, 13, 12, 11, 10, 9, 10, 11, 12, 13, 4, 3, 2, 1 cells";
-            return Err(format!("{expected}, with \"/\" between them, got {}", shown(rows)));
+            return Err(format!("{expected}, with \"/\" between them, got {}", shown(rows)).into());
         }
         for (cell, glyph) in rows.chars().filter(|&glyph| glyph != '/').enumerate() {
             match marked(glyph).filter(|player| player.index() < self.num_players()) {
                 Some(player) => game.pieces[player.index()].insert(cell),
                 None if glyph == '.' => {}
-                None => return Err(format!("a row is made of dots and letters of players, got {glyph:?}")),
+                None => return Err(format!("a row is made of dots and letters of players, got {glyph:?}").into()),
             }
         }
         for player in self.everybody() {
             let count = game.pieces[player.index()].len();
             if count as usize != PIECES {
-                return Err(format!("{} has {PIECES} pieces, got {count}", mark(player)));
+                return Err(format!("{} has {PIECES} pieces, got {count}", mark(player)).into());
             }
         }
         if let Some((cell, cells)) = hop {
@@ -476,7 +477,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         let last = usize::from(game.turns) + if hop.is_some() { 0 } else { game.num_players() - 1 };
         let last = Player::ALL[last % game.num_players()];
         match self.everybody().find(|&player| player != last && game.has_won(player)) {
-            Some(player) => Err(format!("the game was over when {} had filled the point", mark(player))),
+            Some(player) => Err(format!("the game was over when {} had filled the point", mark(player)).into()),
             None => Ok(game),
         }
     }

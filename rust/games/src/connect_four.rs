@@ -419,7 +419,7 @@ where
 
     /// A board as in `......./......./......./......./...o.../...x... x`, or a line of play. That no order of play can
     /// have filled the columns so is not found out; stones without one below, and lines that no last stone made, are.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if !is_board(text) {
             return play_line(self, text);
         }
@@ -431,7 +431,9 @@ where
             let (Some(player), row, column) = (stone, cell / width, cell % width) else { continue };
             if row + 1 < height && board.cells[cell + width].is_none() {
                 let (row, column) = (row + 1, column + 1);
-                return Err(format!("there is nothing below the stone in column {column}, row {row} from the top"));
+                return Err(
+                    format!("there is nothing below the stone in column {column}, row {row} from the top").into()
+                );
             }
             state.stones[player.index()] |= state.bit(column, row);
             state.left -= 1;

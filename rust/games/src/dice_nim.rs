@@ -201,14 +201,14 @@ impl Notation for DiceNim {
     }
 
     /// A position as in `heap 9 roll 2 player 1`, before the roll `heap 9 player 1`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         let words: Vec<_> = text.split_whitespace().take(7).collect();
         let (heap, roll, mover) = match words[..] {
             ["heap", heap, "player", mover] => (heap, None, mover),
             ["heap", heap, "roll", roll, "player", mover] => (heap, Some(roll), mover),
             ["heap", ..] => {
                 let form = "a position is written as in \"heap 9 roll 2 player 1\", before the roll without it";
-                return Err(format!("{form}, got {}", shown(text)));
+                return Err(format!("{form}, got {}", shown(text)).into());
             }
             _ => return play_line(self, text),
         };
@@ -219,10 +219,10 @@ impl Notation for DiceNim {
         // Each player's turn takes one counter at least, so player 0 has none or two.
         if (mover == Player::One && taken == 0) || (mover == Player::Zero && taken == 1) {
             let player = mover.index();
-            return Err(format!("with {heap} of {} counters left player {player} cannot be to move", self.start));
+            return Err(format!("with {heap} of {} counters left player {player} cannot be to move", self.start).into());
         }
         if heap == 0 && roll.is_some() {
-            return Err("the game is over with the heap, so that there is no roll".to_owned());
+            return Err("the game is over with the heap, so that there is no roll".into());
         }
         Ok(Self { heap, roll: roll.map(|roll| roll as u8), mover, ..*self })
     }

@@ -376,7 +376,7 @@ impl Notation for Game2048 {
 
     /// A position as in `2,.,./4,2,./.,.,. score 4`, with `to come 1` behind it where a tile comes first, or a line of
     /// play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if !is_board(text) {
             return play_line(self, text);
         }
@@ -387,18 +387,20 @@ impl Notation for Game2048 {
             _ => {
                 let form =
                     "a position is written as in \"2,./4,2 score 4\", with \"to come 1\" behind it where a tile comes";
-                return Err(format!("{form}, got {}", shown(text)));
+                return Err(format!("{form}, got {}", shown(text)).into());
             }
         };
         let (size, count) = (self.size(), rows.split('/').count());
         if count != size || rows.split('/').any(|row| row.split(',').count() != size) {
-            return Err(format!("the board must have {size} rows of {size} cells, as in a,b/c,d, got {}", shown(rows)));
+            return Err(
+                format!("the board must have {size} rows of {size} cells, as in a,b/c,d, got {}", shown(rows)).into()
+            );
         }
         let mut state = Self::empty(self.size, self.target);
         for (cell, word) in rows.split(['/', ',']).enumerate() {
             let tile = if word == "." { 1 } else { read_number("a tile", word, 2, u16::MAX)? };
             if !tile.is_power_of_two() || usize::from(tile) > self.target() {
-                return Err(format!("a tile must be a power of two up to {}, got {tile}", self.target()));
+                return Err(format!("a tile must be a power of two up to {}, got {tile}", self.target()).into());
             }
             state.board |= u64::from(tile.ilog2()) << (4 * cell);
         }

@@ -275,9 +275,9 @@ impl Notation for Gomoku {
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if is_board(text) {
-            return self.drawn(text);
+            return Ok(self.drawn(text)?);
         }
         play_line(self, text)
     }

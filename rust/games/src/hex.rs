@@ -479,7 +479,7 @@ impl Notation for Hex {
 
     /// A board as in `.../.x./o.. x`, or a line of play. The numbers of stones say whether there was a swap, and whether
     /// it may come next.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if !is_board(text) {
             return play_line(self, text);
         }

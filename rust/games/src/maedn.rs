@@ -469,7 +469,7 @@ impl<P: Payoff> Notation for Maedn<P> {
     }
 
     /// A position as in `x=1,13,b o=40 turn=x die=6 plies=33`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         const KEYS: [&str; 7] = ["x", "o", "y", "z", "turn", "die", "plies"];
         if !text.contains('=') {
             return play_line(self, text);
@@ -479,23 +479,23 @@ impl<P: Payoff> Notation for Maedn<P> {
         for (seat, key) in KEYS[..SEATS].iter().enumerate() {
             let Some(fields) = words.get(key) else { continue };
             if seat >= self.num_players() {
-                return Err(format!("{key} is none of {} players", self.players));
+                return Err(format!("{key} is none of {} players", self.players).into());
             }
             for word in fields.split(',') {
                 let field = read_field(word)?;
                 if game.pieces[seat] >> field & 1 == 1 {
-                    return Err(format!("{key} has two pieces on field {word}"));
+                    return Err(format!("{key} has two pieces on field {word}").into());
                 }
                 game.pieces[seat] |= 1 << field;
             }
             let count = game.pieces[seat].count_ones();
             if count > PIECES {
-                return Err(format!("{key} has {PIECES} pieces, got {count} fields"));
+                return Err(format!("{key} has {PIECES} pieces, got {count} fields").into());
             }
         }
         let on_board: u32 = game.pieces.iter().map(|pieces| (pieces & !GOAL).count_ones()).sum();
         if (0..RING).filter(|&ring| game.on_ring(ring).is_some()).count() != on_board as usize {
-            return Err("a ring field has pieces of two players; fields count from each player's start".to_owned());
+            return Err("a ring field has pieces of two players; fields count from each player's start".into());
         }
         let turn = words.needed("turn")?;
         let mover = self.everybody().find(|&player| turn == mark(player).to_string());
@@ -504,7 +504,7 @@ impl<P: Payoff> Notation for Maedn<P> {
         game.plies = words.get("plies").map_or(Ok(0), |word| read_number("plies", word, 0, self.max_plies))?;
         let winners = self.everybody().filter(|player| game.pieces[player.index()] == GOAL).count();
         if winners > 1 || (winners == 1 && game.die > 0) {
-            return Err("the game is over once a player's pieces are all in the goal, before a roll".to_owned());
+            return Err("the game is over once a player's pieces are all in the goal, before a roll".into());
         }
         Ok(game)
     }

@@ -383,7 +383,7 @@ impl Notation for Othello {
 
     /// A board as in `..../.ox./.xo./.... x`, or a line of play. Every disc must hang together with the centre, where
     /// games begin; whether a line of play leads there is not found out.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if !is_board(text) {
             return play_line(self, text);
         }
@@ -391,18 +391,18 @@ impl Notation for Othello {
         let discs: [u64; 2] = PLAYERS.map(|player| board.stones(player).map(|cell| 1_u64 << cell).sum());
         let (taken, centre) = (discs[0] | discs[1], centre(self.width()));
         if centre & !taken != 0 {
-            return Err("a cell in the centre is empty, but a game begins with discs on those four".to_owned());
+            return Err("a cell in the centre is empty, but a game begins with discs on those four".into());
         }
         if taken == centre {
             let start = Self::start(self.size).discs;
             if (discs != start && discs != [start[1], start[0]]) || board.mover == Player::One {
-                return Err("with four discs a game begins: two of each player in a diagonal, x to move".to_owned());
+                return Err("with four discs a game begins: two of each player in a diagonal, x to move".into());
             }
         }
         let apart = taken & !self.joined_to(centre, taken);
         if apart != 0 {
             let disc = self.action_name(apart.trailing_zeros());
-            return Err(format!("the disc on {disc} does not hang together with the centre"));
+            return Err(format!("the disc on {disc} does not hang together with the centre").into());
         }
         Ok(Self::position(self.size, discs, board.mover))
     }

@@ -387,21 +387,21 @@ impl Notation for PegSolitaire {
 
     /// A board as in `x/.x/x../xxxx/xxxxx`, the holes of each row from the top, or a line of play. One empty hole,
     /// wherever it is, is the start of another puzzle; on any other board a jump must have been the last one.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if !is_board(text) {
             return play_line(self, text);
         }
         let (layout, peg) = (self.layout(), mark(Player::Zero));
         let form = Self { pegs: 0, ..*self }.board_text();
         if text.trim().replace(peg, ".") != form {
-            return Err(format!("the board must be {form} with {peg} where pegs are, got {}", shown(text)));
+            return Err(format!("the board must be {form} with {peg} where pegs are, got {}", shown(text)).into());
         }
         let holes = text.trim().chars().filter(|&cell| cell != '/').enumerate();
         let pegs = holes.filter(|&(_, cell)| cell == peg).fold(0, |pegs, (hole, _)| pegs | 1 << hole);
         let state = Self { pegs, ..*self };
         let is_start = state.pegs() as usize + 1 == layout.holes.len();
         if !is_start && !state.jumps().any(|(_, jump)| pegs & jump.to != 0 && pegs & jump.pegs == 0) {
-            return Err(format!("no jump ends in such a board, and it is no start: {}", shown(text)));
+            return Err(format!("no jump ends in such a board, and it is no start: {}", shown(text)).into());
         }
         Ok(state)
     }

@@ -331,7 +331,7 @@ impl Notation for Pig {
 
     /// A position as in `6/0 table 4 player 1 ply 9`, with `rolling` behind it where the die is in the air, or a line of
     /// play. A position must be one that so many plies can bring about, as far as points and turns tell.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         let words: Vec<_> = text.split_whitespace().take(9).collect();
         let (banks, table, mover, ply, rolling) = match words[..] {
             [first, ..] if !first.contains('/') => return play_line(self, text),
@@ -343,11 +343,12 @@ impl Notation for Pig {
                     "a position is written as in \"6/0 table 4 player 1 ply 9\", with \"rolling\" behind it where the \
                      die is in the air, got {}",
                     shown(text)
-                ));
+                )
+                .into());
             }
         };
         let Some((zero, one)) = banks.split_once('/') else {
-            return Err(format!("the banks of both players stand with \"/\" between them, got {}", shown(banks)));
+            return Err(format!("the banks of both players stand with \"/\" between them, got {}", shown(banks)).into());
         };
         let bank = |player, word| read_number(&format!("the bank of player {player}"), word, 0, self.target);
         let mover = PLAYERS[usize::from(read_number("the player", mover, 0, 1)?)];

@@ -204,7 +204,7 @@ impl Notation for TicTacToe {
     }
 
     /// A board as in `..x/.o./... x`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if !is_board(text) {
             return play_line(self, text);
         }

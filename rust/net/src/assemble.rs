@@ -4,6 +4,7 @@
 
 use fearless_simd::Level;
 
+use crate::Error;
 use crate::layer::Layer;
 use crate::read::{Matrix, Shape, Spec, Weights};
 
@@ -91,7 +92,7 @@ pub(crate) struct Value {
 pub(crate) type Parts = (Board, Trunk, Policy, Value);
 
 /// Makes the layers of a network.
-pub(crate) fn assemble(shape: &Shape, spec: Spec, weights: &Weights<'_>) -> Result<Parts, String> {
+pub(crate) fn assemble(shape: &Shape, spec: Spec, weights: &Weights<'_>) -> Result<Parts, Error> {
     let [planes, height, columns] = shape.obs_shape;
     let planes = planes + if spec.has_any_size { OWN_PLANES } else { 0 };
     let mut board = Board { height, columns, planes, width: 0, group: MOST_IN_GROUP };
@@ -118,7 +119,7 @@ impl Board {
         shape: &Shape,
         spec: Spec,
         weights: &Weights<'_>,
-    ) -> Result<(Trunk, Policy, Value), String> {
+    ) -> Result<(Trunk, Policy, Value), Error> {
         let (width, area) = (spec.width, shape.area());
         let stem = self.layer(&weights.conv("trunk.0", [width, self.planes], 3)?);
         self.width = stem.width;
@@ -150,7 +151,7 @@ impl Board {
         Ok((Trunk::Tower { factors, stem, blocks }, policy, value))
     }
 
-    fn read_mlp(&mut self, shape: &Shape, spec: Spec, weights: &Weights<'_>) -> Result<(Trunk, Policy, Value), String> {
+    fn read_mlp(&mut self, shape: &Shape, spec: Spec, weights: &Weights<'_>) -> Result<(Trunk, Policy, Value), Error> {
         let (mut features, mut layers) = (shape.obs_shape[0], Vec::new());
         for layer in 0..spec.depth {
             layers.push(plain(&weights.matrix(&format!("trunk.{}", 2 * layer + 1), [spec.width, features])?));
@@ -164,7 +165,7 @@ impl Board {
     }
 
     /// A block's pooling: what it gives goes into what the block's first convolution begins with.
-    fn read_pool(&self, name: &str, weights: &Weights<'_>, first: &Matrix) -> Result<(Layer, Layer), String> {
+    fn read_pool(&self, name: &str, weights: &Weights<'_>, first: &Matrix) -> Result<(Layer, Layer), Error> {
         let (channels, pooled) = (first.outputs(), HEAD * (first.outputs() / 48).max(1));
         let taken = self.layer(&weights.conv(&format!("{name}.taken"), [pooled, channels], 3)?);
         let mean = weights.matrix(&format!("{name}.mean"), [channels, pooled])?;
@@ -180,7 +181,7 @@ impl Board {
         Ok((taken, spread))
     }
 
-    fn read_policy(&self, shape: &Shape, spec: Spec, weights: &Weights<'_>) -> Result<Policy, String> {
+    fn read_policy(&self, shape: &Shape, spec: Spec, weights: &Weights<'_>) -> Result<Policy, Error> {
         let (width, area, actions) = (spec.width, shape.area(), shape.num_actions);
         if spec.has_any_size {
             let order = shape.policy_planes.as_deref().unwrap_or_default();
@@ -223,7 +224,7 @@ impl Value {
         name: &str,
         head: Option<(Layer, bool)>,
         hidden: Layer,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Error> {
         let outputs = if spec.three_classes { 3 } else { shape.num_values };
         let last = plain(&weights.matrix(name, [outputs, VALUE_HIDDEN])?);
         let win = spec.three_classes.then(|| (1.0 / (1.0 - 4.0 / 3.0 * shape.value_smoothing)) as f32);

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, Payoff, Pov};
 
+use crate::Error;
 use crate::net::{Net, Scratch};
 
 /// Answers for leaves by a network: an owned one, or one that several evaluators share, as `Arc<Net>`.
@@ -23,31 +24,20 @@ impl<N: Borrow<Net>> NetEvaluator<N> {
     pub fn new(net: N) -> Self {
         Self { net, scratch: Scratch::default(), observations: Vec::new(), logits: Vec::new(), values: Vec::new() }
     }
-
-    /// The network that answers.
-    pub fn net(&self) -> &Net {
-        self.net.borrow()
-    }
 }
 
 impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
-    type Error = String;
+    type Error = Error;
 
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), String> {
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Error> {
         let (net, rows) = (self.net.borrow(), batch.rows());
         let (actions, width) = (net.num_actions(), net.num_values());
         let state = &batch.states[0];
         let numbers = G::Payoff::width(state.num_players());
-        let expected = (state.obs_shape(), state.num_actions(), numbers);
-        if expected != (net.obs_shape(), actions, width) {
-            return Err(format!(
-                "the network does not fit the game: it takes observations {:?} and gives {actions} logits and {width} \
-                 numbers as the value, expected {:?}, {} and {}",
-                net.obs_shape(),
-                expected.0,
-                expected.1,
-                expected.2,
-            ));
+        let game = (state.obs_shape(), state.num_actions(), numbers);
+        let network = (net.obs_shape(), actions, width);
+        if game != network {
+            return Err(Error::OtherGame { network, game });
         }
         self.observations.resize(rows * net.obs_shape().iter().product::<usize>(), 0.0);
         self.logits.resize(rows * actions, 0.0);
@@ -67,7 +57,7 @@ impl<G: Game, N: Borrow<Net> + Send> Evaluator<G> for NetEvaluator<N> {
     }
 
     fn network(&self) -> Option<u64> {
-        Some(self.net().id())
+        Some(self.net.borrow().id())
     }
 }
 
@@ -81,9 +71,9 @@ pub enum Answers<E> {
 }
 
 impl<G: Game, E: Evaluator<G, Error = Infallible>> Evaluator<G> for Answers<E> {
-    type Error = String;
+    type Error = Error;
 
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), String> {
+    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Error> {
         match self {
             Self::Plain(plain) => plain.evaluate_batch(batch).map_err(|never| match never {}),
             Self::Net(network) => network.evaluate_batch(batch),

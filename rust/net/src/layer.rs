@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_has_the_sums_of_plain_loops_for_any_number_of_positions_inputs_and_outputs() {
+    fn a_layer_has_the_sums_of_plain_loops() {
         for level in levels() {
             for (positions, inputs, outputs) in
                 [(1, 1, 1), (2, 3, 5), (7, 2, 33), (13, 5, 48), (29, 4, 130), (12, 16, 64)]

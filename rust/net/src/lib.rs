@@ -5,10 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod error;
 mod evaluator;
 mod layer;
 mod net;
 mod read;
 
+pub use crate::error::Error;
 pub use crate::evaluator::{Answers, NetEvaluator};
 pub use crate::net::{Net, Scratch};

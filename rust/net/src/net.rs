@@ -5,6 +5,7 @@ use std::mem;
 use azpy_core::game::{Game, Payoff};
 use serde_json::json;
 
+use crate::Error;
 use crate::assemble::{Board, ConvPolicy, Policy, Trunk, Value, assemble};
 use crate::layer::Job;
 use crate::read::{Shape, Weights};
@@ -14,7 +15,7 @@ use crate::read::{Shape, Weights};
 /// ```
 /// let shape = r#"{"network": "my_nets:make", "obs_shape": [3, 6, 7], "num_actions": 7}"#;
 /// let refused = azpy_net::Net::read(shape, &[]).unwrap_err();
-/// assert!(refused.contains("a torch module of one's own"));
+/// assert!(refused.to_string().contains("a torch module of one's own"));
 /// ```
 #[derive(Debug)]
 pub struct Net {
@@ -54,8 +55,8 @@ impl Net {
     /// `weights` are the bytes of a safetensors file, with the names of torch's `state_dict`.
     ///
     /// # Errors
-    /// A sentence that says which weights are missing or of another shape, or why azpy knows no such network.
-    pub fn read(shape: &str, weights: &[u8]) -> Result<Self, String> {
+    /// Which weights are missing or of another shape, or why azpy knows no such network.
+    pub fn read(shape: &str, weights: &[u8]) -> Result<Self, Error> {
         let id = fingerprint(&[shape.as_bytes(), weights]);
         let (shape, spec) = Shape::parse(shape)?;
         let weights = Weights::read(weights)?;
@@ -68,7 +69,7 @@ impl Net {
     ///
     /// # Errors
     /// See [`Net::read`].
-    pub fn for_game<G: Game>(game: &G, network: &str, value_smoothing: f64, weights: &[u8]) -> Result<Self, String> {
+    pub fn for_game<G: Game>(game: &G, network: &str, value_smoothing: f64, weights: &[u8]) -> Result<Self, Error> {
         let shape = json!({
             "network": network,
             "obs_shape": game.obs_shape(),
@@ -125,12 +126,6 @@ impl Net {
     #[must_use]
     pub fn num_values(&self) -> usize {
         self.shape.num_values
-    }
-
-    /// Such as `4x48+pool`.
-    #[must_use]
-    pub fn spec(&self) -> &str {
-        &self.shape.network
     }
 
     /// A hash of the shape and the weights, never 0: equal networks have equal ids.

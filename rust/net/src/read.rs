@@ -4,6 +4,8 @@ use azpy_core::game::MAX_PLAYERS;
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 
+use crate::Error;
+
 /// The most floats of an observation, and the most actions: far more than any game has.
 const MOST: usize = 1 << 24;
 /// Of batch norm, torch's default.
@@ -52,42 +54,40 @@ pub(crate) struct Spec {
 
 impl Shape {
     /// Reads the JSON, and checks that its numbers can be of one network.
-    pub(crate) fn parse(text: &str) -> Result<(Self, Spec), String> {
-        let shape: Self =
-            serde_json::from_str(text).map_err(|error| format!("the network's shape cannot be read: {error}"))?;
+    pub(crate) fn parse(text: &str) -> Result<(Self, Spec), Error> {
+        let shape: Self = serde_json::from_str(text).map_err(|error| Error::Json(error.to_string()))?;
         let spec = Spec::parse(&shape.network)?;
         let (area, actions, name) = (shape.area(), shape.num_actions, &shape.network);
+        let refused = |why| Err(Error::Shape(why));
         let floats = shape.obs_shape.iter().try_fold(1_usize, |all, &size| all.checked_mul(size));
         if !floats.is_some_and(|floats| (1..=MOST).contains(&floats)) || !(1..=MOST).contains(&actions) {
-            return Err(format!("no network takes observations {:?} and gives {actions} logits", shape.obs_shape));
+            return refused(format!("no network takes observations {:?} and gives {actions} logits", shape.obs_shape));
         }
         if (spec.three_classes && shape.num_values != 1) || !(1..=MAX_PLAYERS).contains(&shape.num_values) {
-            return Err(format!(
-                "network {name:?} cannot give {} numbers as the value of a position",
-                shape.num_values
-            ));
+            let values = shape.num_values;
+            return refused(format!("network {name:?} cannot give {values} numbers as the value of a position"));
         }
         if !(0.0..0.75).contains(&shape.value_smoothing) {
-            return Err(format!("value_smoothing must be from 0 to below 0.75, got {}", shape.value_smoothing));
+            return refused(format!("value_smoothing must be from 0 to below 0.75, got {}", shape.value_smoothing));
         }
         if (spec.has_any_size || spec.pools) && area == 1 {
-            return Err(format!("network {name:?} needs a board, and the game has flat features"));
+            return refused(format!("network {name:?} needs a board, and the game has flat features"));
         }
         if spec.pools && spec.depth < 2 {
-            return Err(format!("network {name:?} has no second block that could pool: give two blocks at least"));
+            return refused(format!("network {name:?} has no second block that could pool: give two blocks at least"));
         }
         let cells = shape.action_cells.as_deref().unwrap_or_default();
         if shape.action_cells.is_some() && (cells.is_empty() || !actions.is_multiple_of(cells.len())) {
-            return Err(format!("action_cells must be equal groups of the {actions} actions, got {}", cells.len()));
+            return refused(format!("action_cells must be equal groups of the {actions} actions, got {}", cells.len()));
         }
         if let Some(cell) = cells.iter().find(|&&cell| cell >= area) {
-            return Err(format!("action_cells has the cell {cell}, expected 0 to {}", area - 1));
+            return refused(format!("action_cells has the cell {cell}, expected 0 to {}", area - 1));
         }
         if spec.has_any_size {
             let places = shape.policy_planes.as_deref().unwrap_or_default();
             let most = places.iter().flatten().max();
             if places.len() != actions || most.is_none_or(|&most| most >= MOST) {
-                return Err(format!(
+                return refused(format!(
                     "network {name:?} needs policy_planes, a place for each of the {actions} actions, got {}",
                     places.len()
                 ));
@@ -103,12 +103,9 @@ impl Shape {
 }
 
 impl Spec {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, Error> {
         if text.contains(':') {
-            return Err(format!(
-                "the network {text} is a torch module of one's own, and azpy-net computes azpy's own networks alone: use \
-                 its ONNX model with ONNX Runtime"
-            ));
+            return Err(Error::Module(text.to_owned()));
         }
         let (size, mut rest) = text.split_at(text.find('+').unwrap_or(text.len()));
         let number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok()).flatten();
@@ -122,27 +119,28 @@ impl Spec {
             Some((depth, width @ 1..10_000)) if depth < 1000 && rest.is_empty() => {
                 Ok(Self { depth, width, pools, has_any_size, three_classes })
             }
-            _ => {
-                Err(format!("network {text:?} is not of the form BLOCKSxCHANNELS, such as 5x64 or 5x64+pool+conv+wdl"))
-            }
+            _ => Err(Error::Shape(format!(
+                "network {text:?} is not of the form BLOCKSxCHANNELS, such as 5x64 or 5x64+pool+conv+wdl"
+            ))),
         }
     }
+}
+
+fn damaged(name: &str, problem: &'static str) -> Error {
+    Error::Damaged { name: name.to_owned(), problem }
 }
 
 /// Weights by name, as torch's `state_dict` names them.
 pub(crate) struct Weights<'a>(SafeTensors<'a>);
 
 impl<'a> Weights<'a> {
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, String> {
-        let tensors = SafeTensors::deserialize(bytes);
-        tensors.map(Self).map_err(|error| format!("the weights cannot be read as safetensors: {error}"))
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
+        SafeTensors::deserialize(bytes).map(Self).map_err(|error| Error::Safetensors(error.to_string()))
     }
 
     /// The numbers of one tensor, which must have this shape.
-    pub(crate) fn get(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
-        let wrong = |found: String| {
-            format!("the weights are of another network: {name} is {found}, expected float32 {shape:?}")
-        };
+    pub(crate) fn get(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, Error> {
+        let wrong = |found| Error::OtherNetwork { name: name.to_owned(), found, expected: shape.to_vec() };
         let tensor = self.0.tensor(name).map_err(|_| wrong("missing".to_owned()))?;
         if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
             return Err(wrong(format!("{:?} {:?}", tensor.dtype(), tensor.shape())));
@@ -152,23 +150,23 @@ impl<'a> Weights<'a> {
         if numbers.iter().all(|number| number.is_finite()) {
             return Ok(numbers);
         }
-        Err(format!("the weights are damaged: {name} holds NaN or infinity"))
+        Err(damaged(name, "holds NaN or infinity"))
     }
 
     /// A matrix [outputs, inputs] and its bias.
-    pub(crate) fn matrix(&self, name: &str, [outputs, inputs]: [usize; 2]) -> Result<Matrix, String> {
+    pub(crate) fn matrix(&self, name: &str, [outputs, inputs]: [usize; 2]) -> Result<Matrix, Error> {
         let weights = self.get(&format!("{name}.weight"), &[outputs, inputs])?;
         Ok(Matrix { weights, bias: self.get(&format!("{name}.bias"), &[outputs])?, inputs, size: 1 })
     }
 
     /// A convolution of `size` by `size` cells without batch norm.
-    pub(crate) fn bare(&self, name: &str, [outputs, inputs]: [usize; 2], size: usize) -> Result<Matrix, String> {
+    pub(crate) fn bare(&self, name: &str, [outputs, inputs]: [usize; 2], size: usize) -> Result<Matrix, Error> {
         let weights = self.get(&format!("{name}.weight"), &[outputs, inputs, size, size])?;
         Ok(Matrix { weights, bias: self.get(&format!("{name}.bias"), &[outputs])?, inputs, size })
     }
 
     /// A convolution with the batch norm behind it folded into it.
-    pub(crate) fn conv(&self, name: &str, sizes: [usize; 2], size: usize) -> Result<Matrix, String> {
+    pub(crate) fn conv(&self, name: &str, sizes: [usize; 2], size: usize) -> Result<Matrix, Error> {
         let mut matrix = self.bare(&format!("{name}.0"), sizes, size)?;
         let norm = self.norm(&format!("{name}.1"), sizes[0])?;
         let each = sizes[1] * size * size;
@@ -179,16 +177,16 @@ impl<'a> Weights<'a> {
         if matrix.weights.iter().chain(&matrix.bias).all(|number| number.is_finite()) {
             return Ok(matrix);
         }
-        Err(format!("the weights are damaged: {name} and its batch norm make NaN or infinity"))
+        Err(damaged(name, "and its batch norm make NaN or infinity"))
     }
 
     /// What batch norm multiplies each channel by, and adds then.
-    pub(crate) fn norm(&self, name: &str, channels: usize) -> Result<Vec<(f64, f64)>, String> {
+    pub(crate) fn norm(&self, name: &str, channels: usize) -> Result<Vec<(f64, f64)>, Error> {
         let [weight, bias, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
             .map(|part| self.get(&format!("{name}.{part}"), &[channels]));
         let (weight, bias, mean, variance) = (weight?, bias?, mean?, variance?);
         if variance.iter().any(|&variance| variance < 0.0) {
-            return Err(format!("the weights are damaged: {name}.running_var is below 0"));
+            return Err(damaged(&format!("{name}.running_var"), "is below 0"));
         }
         let norms = (0..channels).map(|channel| {
             let scale = f64::from(weight[channel]) / (f64::from(variance[channel]) + EPSILON).sqrt();

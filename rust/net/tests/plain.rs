@@ -318,7 +318,7 @@ fn what_is_no_network_of_azpy_is_refused_with_the_reason() {
     let (case, mut weights) = (Case::new("1x16", [2, 3, 3], 9), Weights::new(1));
     case.answer(&mut weights, &[0.0; 18]);
     let (shape, bytes) = (case.shape(), weights.bytes());
-    let refused = |shape: &str, bytes: &[u8]| Net::read(shape, bytes).unwrap_err();
+    let refused = |shape: &str, bytes: &[u8]| Net::read(shape, bytes).unwrap_err().to_string();
     assert!(Net::read(&shape, &bytes).is_ok());
     for (from, to, said) in [
         ("1x16", "1x32", "trunk.0.0.weight is F32 [16, 2, 3, 3], expected float32 [32, 2, 3, 3]"),

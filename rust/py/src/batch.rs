@@ -12,10 +12,10 @@ use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::text::{Notation, Position};
 use azpy_core::tree::Tree;
 use azpy_games::any::Any;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::errors::{CoreError, GameError, caught, no_stop_iteration, search_error};
+use crate::errors::{CoreError, GameError, caught, core_error, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::listed::Listed;
 use crate::position::{AnyState, Either, Hosted, Paid, each, map, renewed};
@@ -71,7 +71,7 @@ impl<P: Paid> Batch<P> {
         roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(refused))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
+        let workers = Workers::new(threads).map_err(core_error)?;
         let search = |&root: &&Any<P>| Search::new(root.clone(), settings.config);
         Ok(Self {
             searches: roots.iter().map(search).collect(),
@@ -112,12 +112,14 @@ impl<P: Paid> Batch<P> {
 }
 
 /// Plays an action of any size. The number that was played, or why it was refused.
-pub(crate) fn try_play(action: Whole, play: impl FnOnce(Action) -> Result<(), PlayError>) -> Result<Action, String> {
+pub(crate) fn try_play(action: Whole, play: impl FnOnce(Action) -> Result<(), PlayError>) -> PyResult<Action> {
     let number = u32::try_from(action.0).unwrap_or(u32::MAX);
     play(number).map(|()| number).map_err(|error| {
         let text = error.to_string();
         // An error names the action that was given, and not the one that stands in for it.
-        if number == u32::MAX { text.replacen(&number.to_string(), &action.to_string(), 1) } else { text }
+        let is_beyond = number == u32::MAX;
+        let text = if is_beyond { text.replacen(&number.to_string(), &action.to_string(), 1) } else { text };
+        PyValueError::new_err(text)
     })
 }
 
@@ -274,7 +276,7 @@ impl<P: Paid> Batch<P> {
         let mut copy = search.root().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
-        let action = played.map_err(PyValueError::new_err)?;
+        let action = played?;
         self.changes[index] += 1;
         search.advance(action);
         search.root().check()

@@ -3,10 +3,11 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use azpy_core::Error;
 use azpy_core::batched::SearchError;
 use azpy_core::selfplay::SelfPlayError;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBaseException, PyOSError, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
@@ -100,6 +101,22 @@ pub(crate) fn keep_here(module: &Bound<'_, PyModule>) -> PyResult<()> {
         }
     }
     Ok(())
+}
+
+/// What the core refuses, as an exception.
+pub(crate) fn core_error(error: Error) -> PyErr {
+    match error {
+        Error::Threads { .. } => PyOSError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// Why a network cannot be read or asked, as an exception.
+pub(crate) fn net_error(error: azpy_net::Error) -> PyErr {
+    match error {
+        azpy_net::Error::OtherGame { .. } => EvaluatorError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
 }
 
 /// A failed round as an exception: the evaluator's own error as it is.

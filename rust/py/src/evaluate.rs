@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
 
-use crate::errors::EvaluatorError;
+use crate::errors::{EvaluatorError, net_error};
 use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
 use crate::listed::{entries, is_bool};
 use crate::position::{Hosted, Paid};
@@ -199,7 +199,7 @@ impl<P: Paid> Evaluator<Any<P>> for AnyEvaluator {
             Self::Rollout(seed) => Rollout { seed: *seed }.evaluate_batch(batch).map_err(never),
             Self::Net(evaluator, _) => {
                 let states = batch.states;
-                evaluator.evaluate_batch(batch).map_err(EvaluatorError::new_err)?;
+                evaluator.evaluate_batch(batch).map_err(net_error)?;
                 check_faults(states)
             }
             Self::Python(evaluator) => evaluator.evaluate(batch),

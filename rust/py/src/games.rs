@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::SIGNALS_EVERY;
-use crate::errors::caught;
+use crate::errors::{caught, core_error};
 use crate::position::{AnyState, Hosted};
 use crate::registry::make;
 use crate::settings::{SIZE, U64, Whole, whole, within};
@@ -80,7 +80,7 @@ pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Who
     let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
-    Ok(State::of(read?.map_err(PyValueError::new_err)?))
+    Ok(State::of(read?.map_err(core_error)?))
 }
 
 /// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.

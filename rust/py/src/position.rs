@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use azpy_core::Error;
 use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Value, Values};
 use azpy_core::record::GameRecord;
 use azpy_core::rng::Stream;
@@ -150,17 +151,17 @@ impl Game for AnyState {
 
 impl Notation for AnyState {
     of_notation!(asked);
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, Error> {
         Ok(map!(self, state => state.parse(text)?))
     }
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, Error> {
         Ok(map!(self, state => state.parse_plies(text, plies)?))
     }
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, Error> {
         each!(self, state => state.read_game(text))
     }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        fn read<P: Paid>(state: &Any<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, String> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, Error> {
+        fn read<P: Paid>(state: &Any<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, Error> {
             let Variations { start, moves, tags, notes, left_out } = state.read_variations(text, bounds)?;
             Ok(Variations { start: P::held(start), moves, tags, notes, left_out })
         }
@@ -178,7 +179,7 @@ impl Position for AnyState {
     fn game(&self) -> &str {
         each!(self, state => state.game())
     }
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, Error> {
         Ok(map!(self, state => state.start_with(params)?))
     }
 }
@@ -212,7 +213,7 @@ impl AnyState {
     }
 
     /// See `GameRecord::of_actions` of the core.
-    pub(crate) fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<GameRecord, String> {
+    pub(crate) fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<GameRecord, Error> {
         each!(self, state => GameRecord::of_actions(state, actions, outcome))
     }
 

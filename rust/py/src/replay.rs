@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors::caught;
+use crate::errors::{caught, core_error};
 use crate::games::any_game;
 use crate::position::{AnyState, Either, Hosted, Paid, each, map};
 use crate::record::GameRecord;
@@ -45,7 +45,7 @@ impl AnyReplay {
         each!(self, buffer => {
             let outcome = buffer.extend(records, workers_for(buffer, workers));
             buffer.start().check()?;
-            outcome.map_err(PyValueError::new_err)
+            outcome.map_err(core_error)
         })
     }
 
@@ -134,7 +134,7 @@ impl ReplayBuffer {
     fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
         let start = any_game(game)?;
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
-        let workers = Workers::new(settings::threads(None)?).map_err(PyRuntimeError::new_err)?;
+        let workers = Workers::new(settings::threads(None)?).map_err(core_error)?;
         let inner = Mutex::new(map!(start.clone(), start => Buffer::new(start, max_positions)));
         Ok(Self { workers, inner, start, process: Mutex::new(Process::current()) })
     }

@@ -11,11 +11,11 @@ use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, Self
 use azpy_core::text::Position;
 use azpy_core::timing::PipelineStats;
 use azpy_games::any::Any;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{forked, no_stop_iteration, selfplay_error};
+use crate::errors::{core_error, forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::fault::Fault;
 use crate::games::any_game;
@@ -51,11 +51,10 @@ struct Playing {
 impl Playing {
     fn start<P: Paid>(start: &Any<P>, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(PyOSError::new_err)?;
+        let workers = Workers::new(threads).map_err(core_error)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
-        config.check_for(start).map_err(PyValueError::new_err)?;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
-        Ok(Self { core: core.map_err(PyOSError::new_err)?, fault: start.fault().cloned() })
+        Ok(Self { core: core.map_err(core_error)?, fault: start.fault().cloned() })
     }
 
     /// `Ok(None)`: nothing yet, or over.
@@ -316,7 +315,7 @@ impl SelfPlay {
     fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
         check_resign_below(below)?;
         let playing = self.open()?;
-        py.detach(|| playing.core.set_resign_below(below)).map_err(PyValueError::new_err)
+        py.detach(|| playing.core.set_resign_below(below)).map_err(core_error)
     }
 
     /// Has the games that begin from now on count their scores against this one in place of the option `score_to_beat`.

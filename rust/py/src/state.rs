@@ -14,7 +14,7 @@ use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
 use crate::batch::try_play;
 use crate::colors::{colored, terminal_shows_colors};
-use crate::errors::caught;
+use crate::errors::{caught, core_error};
 use crate::fault::{outcome_object, turn_number};
 use crate::listed::Listed;
 use crate::position::{AnyState, Hosted, Paid};
@@ -294,15 +294,12 @@ impl State {
     }
 
     /// Plays an action, or takes a chance outcome. Raises ValueError, and changes nothing, if it is not legal here.
-    fn play(&mut self, action: Whole) -> PyResult<()> {
+    fn play(&mut self, py: Python<'_>, action: Whole) -> PyResult<()> {
         let played = try_play(action, |action| self.inner.try_play(action));
         self.inner.take_error()?;
-        played.map(drop).map_err(|text| {
-            PyValueError::new_err(format!(
-                "{text}, in this position of {}:\n{}",
-                self.inner.game(),
-                self.inner.render()
-            ))
+        played.map(drop).map_err(|error| {
+            let (text, game, board) = (error.value(py), self.inner.game(), self.inner.render());
+            PyValueError::new_err(format!("{text}, in this position of {game}:\n{board}"))
         })
     }
 
@@ -471,7 +468,7 @@ impl State {
     fn parse_actions(&self, text: &str) -> PyResult<Vec<u32>> {
         let read = caught(|| Ok(self.inner.parse_actions(unmarked(text))));
         self.inner.take_error()?;
-        read?.map_err(PyValueError::new_err)
+        read?.map_err(core_error)
     }
 
     /// Writes a line of play that begins here as text that `parse_actions` reads: names with blanks between; of the Wall
@@ -483,7 +480,7 @@ impl State {
     ///     'Cb7 Mg1.>e4'
     fn format_actions(&self, actions: Listed<Whole>) -> PyResult<String> {
         let actions = actions.0.iter().map(|action| u32::try_from(action.0).unwrap_or(u32::MAX)).collect::<Vec<_>>();
-        self.ask(|state| state.format_actions(&actions))?.map_err(PyValueError::new_err)
+        self.ask(|state| state.format_actions(&actions))?.map_err(core_error)
     }
 
     /// The men that each player took on a line of play that begins here, as `board` shows them; of chess the dearest
@@ -502,7 +499,7 @@ impl State {
                 state.try_play(action)
             });
             state.take_error()?;
-            played.map_err(PyValueError::new_err)?;
+            played?;
         }
         self.ask(|state| state.captured(&legal))
     }
@@ -535,7 +532,7 @@ impl State {
         let bounds = bounds(max_moves, max_depth)?;
         let read = caught(|| Ok(py.detach(|| self.inner.read_variations(text, bounds))));
         self.inner.take_error()?;
-        let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(PyValueError::new_err)?;
+        let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(core_error)?;
         let start = Py::new(py, Self::of(start))?;
         let notes = notes_by_index(&notes, &moves);
         let named =
@@ -583,7 +580,7 @@ impl State {
         let noted = notes_in_order(notes, named.len())?;
         let text = caught(|| Ok(py.detach(|| self.inner.write_variations(&named, &told, &noted, bounds))));
         self.inner.take_error()?;
-        text?.map_err(PyValueError::new_err)
+        text?.map_err(core_error)
     }
 
     /// The action that corresponds to `action` after a symmetry.

@@ -171,7 +171,7 @@ fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Resu
     }
     // Stones of a handicap.
     let usual = if stones[0].len() > 1 && stones[1].is_empty() { Player::One } else { Player::Zero };
-    let board = start.start_with(&params).and_then(|empty| go_board(&empty, &stones, first.unwrap_or(usual)));
+    let board = start.start_with(&params).and_then(|empty| Ok(go_board(&empty, &stones, first.unwrap_or(usual))?));
     board.map_err(|error| Refused(format!("boardXSize, komi, initialStones: {error}")))
 }
 

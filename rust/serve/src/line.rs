@@ -137,5 +137,5 @@ pub(crate) fn go_board<P: Position>(empty: &P, stones: &[Vec<String>; 2], player
         points => format!("{tag}[{}]", points.join("][")),
     };
     let (black, white) = (points("AB", &stones[0]), points("AW", &stones[1]));
-    empty.parse(&format!("(;GM[1]FF[4]SZ[{size}]{black}{white}PL[{}])", ["B", "W"][player.index()]))
+    Ok(empty.parse(&format!("(;GM[1]FF[4]SZ[{size}]{black}{white}PL[{}])", ["B", "W"][player.index()]))?)
 }

@@ -33,6 +33,12 @@ impl Refused {
     }
 }
 
+impl From<azpy_core::Error> for Refused {
+    fn from(error: azpy_core::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl From<String> for Refused {
     fn from(said: String) -> Self {
         Self(said)

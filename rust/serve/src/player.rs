@@ -151,7 +151,7 @@ impl Run {
         if start.num_players() == 1 {
             config.score_to_beat = self.score_to_beat()?;
         }
-        config.check().map_err(wrong)?;
+        config.check().map_err(|error| wrong(error.to_string()))?;
         let smoothing = self.settings.get("value_smoothing").and_then(Value::as_f64).unwrap_or_default();
         let net = Net::for_game(&start, self.text("network")?, smoothing, &self.weights);
         let net = net.map_err(|error| format!("{}: {error}", self.folder))?;

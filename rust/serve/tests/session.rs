@@ -112,15 +112,15 @@ fn session_of_zeros() -> Stepped<Game> {
         let mut weights = (header.len() as u64).to_le_bytes().to_vec();
         weights.extend(header.bytes());
         weights.resize(weights.len() + length, 0);
-        let Err(error) = Net::read(&shape.to_string(), &weights) else {
-            return session_of(json!({"network": shape}), &weights);
+        // Each weight that is missing is added.
+        let (name, shape) = match Net::read(&shape.to_string(), &weights) {
+            Ok(_) => return session_of(json!({"network": shape}), &weights),
+            Err(azpy_net::Error::OtherNetwork { name, expected, .. }) => (name, expected),
+            Err(error) => panic!("{error}"),
         };
-        // Such as "...: trunk.0.0.weight is missing, expected float32 [1, 17, 3, 3]".
-        let (name, shape) = error.split_once(" is missing, expected float32 ").expect(&error);
-        let shape: Vec<usize> = serde_json::from_str(shape).unwrap();
         let end = length + 4 * shape.iter().product::<usize>();
         let tensor = json!({"dtype": "F32", "shape": shape, "data_offsets": [length, end]});
-        tensors.insert(name.rsplit(' ').next().unwrap().to_owned(), tensor);
+        tensors.insert(name, tensor);
         length = end;
     }
 }

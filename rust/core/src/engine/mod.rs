@@ -1,22 +1,24 @@
 //! Requests that come and go: searches that share batches, join and leave between rounds, and end in time.
 //!
-//! A [`Desk`] has the open searches of one network. A [`Lane`] takes some of them for a round: they gather their leaves,
-//! one batch is evaluated, and they come back. Two lanes alternate: while the batch of one is evaluated, the trees of
-//! the other grow. A round takes the searches that wait, up to a cap of rows, and never waits for more: 3 searches with
-//! a leaf each are a batch of 3, and 300 under a cap of 256 are 256 and 44.
+//! A [`Scheduler`] has the open searches of one network. A [`Pipeline`] takes some of them for a round: they gather
+//! their leaves, one batch is evaluated, and they come back. Two pipelines alternate, as in self-play: while the batch
+//! of one is evaluated, the trees of the other grow. A round takes the searches that wait, up to a cap of rows, and
+//! never waits for more: 3 searches with a leaf each are a batch of 3, and 300 under a cap of 256 are 256 and 44.
 //!
 //! A search sees only its own leaves and their answers, in its own order. So a search finds the same whoever shares its
 //! rounds, as long as the evaluator's answer to a row does not depend on the rest of the batch. Only a deadline, a call
 //! to stop and a lack of memory make a result depend on time.
 //!
-//! [`Models`] has the desks of an engine, each behind its [`Queue`]: lanes, which are threads, take turns at them. The
-//! rest of the room knows no threads, and time only as it is told.
+//! [`Models`] has the schedulers of an engine, each behind its [`Queue`]; the pipelines' threads take turns at them. The
+//! rest of the module knows no threads, and time only as it is told.
 
-mod desk;
-mod lane;
+mod game_tree;
 mod models;
+mod pipeline;
 mod queue;
-mod seat;
+#[cfg(test)]
+mod races;
+mod scheduler;
 
 use std::time::{Duration, Instant};
 
@@ -24,11 +26,11 @@ use crate::game::Game;
 use crate::rng::Stream;
 use crate::search::{Search, stream_for};
 
-pub use desk::Desk;
-pub use lane::{Lane, Took};
-pub use models::{Entry, Key, Models, Served};
+pub use game_tree::{GameTree, KEPT_TREES};
+pub use models::{EngineModel, Entry, Key, Models};
+pub use pipeline::{Pipeline, Took};
 pub use queue::{Queue, Waiting};
-pub use seat::{KEPT_TREES, Seat};
+pub use scheduler::Scheduler;
 
 /// How urgent a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,18 +47,18 @@ pub enum Priority {
 /// Turns of a played move for one turn of an analysis.
 pub const STRIDE: u64 = 8;
 
-/// What the owner of a request wants by now.
+/// What the owner of a request wants of its search by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// The search goes on.
-    GoOn,
-    /// The search ends with what is known.
+pub enum Signal {
+    /// Go on.
+    Continue,
+    /// End with what is known.
     Stop,
-    /// Nobody waits for the answer any more.
-    Leave,
+    /// End without an answer: nobody waits for it any more.
+    Cancel,
 }
 
-/// What somebody wants to know of a position.
+/// A request to search a position.
 #[derive(Clone, Debug)]
 pub struct Request<T> {
     /// Whatever the owner tells requests apart by.
@@ -83,7 +85,7 @@ impl<T> Request<T> {
 }
 
 /// A search and the request that it answers.
-pub struct Open<G: Game, T> {
+pub struct OpenSearch<G: Game, T> {
     /// The search, with its tree.
     pub search: Search<G>,
     /// The request.
@@ -100,7 +102,7 @@ pub struct Open<G: Game, T> {
     report: Option<Instant>,
 }
 
-impl<G: Game, T> Open<G, T> {
+impl<G: Game, T> OpenSearch<G, T> {
     /// Rows that it probably needs in the next batch.
     fn rows(&self) -> usize {
         match self.search.rows() {
@@ -129,7 +131,7 @@ impl<G: Game, T> Open<G, T> {
     }
 }
 
-impl<G: Game, T> AsMut<Search<G>> for Open<G, T> {
+impl<G: Game, T> AsMut<Search<G>> for OpenSearch<G, T> {
     fn as_mut(&mut self) -> &mut Search<G> {
         &mut self.search
     }

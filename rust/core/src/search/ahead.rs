@@ -13,7 +13,7 @@
 //! `memory` has room for each ply of a line, with any content.
 
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, Payoff, Player, PovValue, Turn, Value};
+use crate::game::{Action, Game, Payoff, Player, Pov, PovValue, Turn, Value};
 
 /// A ply of a line: what can be played, and the position after one of that.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The way down: from the root to a leaf, a finished game, or a leaf already in flight.
 
 use super::Search;
-use crate::game::{Game, GameFault, Payoff, Player, PovValue, Turn, check_chance};
+use crate::game::{Game, GameFault, Payoff, Player, Pov, PovValue, Turn, check_chance};
 use crate::search::ahead::{forced_end, winning_action};
 use crate::search::gumbel;
 use crate::search::puct::select;

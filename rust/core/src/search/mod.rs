@@ -188,9 +188,7 @@ impl<G: Game> Search<G> {
 
     /// Ends the search where it is, between rounds. A root that was never evaluated still will be.
     pub fn interrupt(&mut self) {
-        if !self.is_done() {
-            self.end(Stop::Interrupted);
-        }
+        self.cut_short(Stop::Interrupted);
     }
 
     /// As [`Search::interrupt`], but in the middle of a round, and for any reason: what is in flight is taken back.

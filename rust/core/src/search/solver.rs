@@ -6,7 +6,7 @@
 //! node had are taken to have found its value, so that `value_sum / visits` says it exactly, and the sums above it are
 //! corrected by as much (as lc0 does).
 
-use crate::game::{Player, PovValue, Value};
+use crate::game::{Player, Pov, PovValue, Value};
 use crate::search::tree::{Kind, LONGEST_PROOF, Node, NodeId, Tree};
 
 /// A whole win for whoever it belongs to; nothing is better.

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 #[cfg(test)]
 use shuttle::thread::{Builder, JoinHandle};
 
+use crate::Error;
 use crate::batched::{Rounds, Workers};
 use crate::cache::Cache;
 use crate::evaluator::Evaluator;
@@ -44,16 +45,16 @@ use play::check_resignation;
 pub use play::{SelfPlayConfig, choose, sharpen, soften};
 pub use shared::{Inside, Layout, SelfPlayError, SelfPlayStats};
 
-/// Self-play going on in its own threads, by evaluators that fail with an `Error`. Its threads alone know the game.
-pub struct SelfPlay<E, Error> {
-    shared: Arc<Shared<E, Error>>,
+/// Self-play going on in its own threads, by evaluators that fail with an `F`. Its threads alone know the game.
+pub struct SelfPlay<E, F> {
+    shared: Arc<Shared<E, F>>,
     threads: Vec<JoinHandle<()>>,
     process: Process,
     /// Refuses a bound of resignation in a game in which nobody resigns.
-    check_resignation: fn(f64) -> Result<(), String>,
+    check_resignation: fn(f64) -> Result<(), Error>,
 }
 
-impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
+impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
     /// Starts playing from `start`, with a pipeline for each of the evaluators, which are of one network.
     ///
     /// # Errors
@@ -65,9 +66,9 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
         evaluators: Vec<E>,
         workers: &Workers,
         cache: Option<Arc<Cache>>,
-    ) -> Result<Self, String>
+    ) -> Result<Self, Error>
     where
-        E: Evaluator<G, Error = Error>,
+        E: Evaluator<G, Error = F>,
     {
         config.check_for(start)?;
         let pipelines = evaluators.len();
@@ -88,7 +89,7 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
                     let mut pipeline = Some(pipeline);
                     inside(&mut || pipeline.take().into_iter().for_each(|pipeline| pipeline.run(&shared)));
                 })
-                .map_err(|error| format!("cannot start a pipeline thread: {error}"))?;
+                .map_err(|error| Error::Threads { threads: "a pipeline thread".into(), why: error.to_string() })?;
             selfplay.threads.push(thread);
         }
         Ok(selfplay)
@@ -99,7 +100,7 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
     ///
     /// # Errors
     /// What stopped the pipelines, once.
-    pub fn next(&self, patience: Duration) -> Result<Option<GameRecord>, SelfPlayError<Error>> {
+    pub fn next(&self, patience: Duration) -> Result<Option<GameRecord>, SelfPlayError<F>> {
         let until = Instant::now() + patience;
         let mut state = self.shared.lock();
         loop {
@@ -186,7 +187,7 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
     ///
     /// # Errors
     /// When their number is not that of the pipelines.
-    pub fn swap(&self, evaluators: Vec<E>) -> Result<(), SelfPlayError<Error>> {
+    pub fn swap(&self, evaluators: Vec<E>) -> Result<(), SelfPlayError<F>> {
         let mut state = self.shared.lock();
         if evaluators.len() != state.next.len() {
             let (given, pipelines) = (evaluators.len(), state.next.len());
@@ -210,7 +211,7 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
     ///
     /// # Errors
     /// In a game in which nobody resigns.
-    pub fn set_resign_below(&self, below: f64) -> Result<(), String> {
+    pub fn set_resign_below(&self, below: f64) -> Result<(), Error> {
         (self.check_resignation)(below)?;
         self.shared.lock().resign_below = below;
         Ok(())
@@ -223,7 +224,7 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
     }
 
     /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
-    fn wait_until(&self, patience: Duration, done: impl Fn(&State<E, Error>) -> bool) -> bool {
+    fn wait_until(&self, patience: Duration, done: impl Fn(&State<E, F>) -> bool) -> bool {
         let until = Instant::now() + patience;
         let mut state = self.shared.lock();
         loop {
@@ -269,7 +270,7 @@ impl<E: Send + 'static, Error: Send + 'static> SelfPlay<E, Error> {
     }
 }
 
-impl<E, Error> Drop for SelfPlay<E, Error> {
+impl<E, F> Drop for SelfPlay<E, F> {
     /// Tells the pipelines to stop and does not wait: this may be one of their own threads, or hold what they need.
     fn drop(&mut self) {
         if self.process.is_current() {

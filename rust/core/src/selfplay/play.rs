@@ -2,10 +2,11 @@
 //!
 //! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
 
+use crate::Error;
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, Payoff, PovValue, Turn, check_chance};
-use crate::options::OptionValue::{self, Whole};
-use crate::options::{MOST, Rule, options};
+use crate::game::{Action, Game, GameFault, Payoff, Pov, PovValue, Turn, check_chance};
+use crate::options::OptionValue::Whole;
+use crate::options::{MOST, Rule, check_all, options};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
 use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
@@ -71,16 +72,13 @@ impl SelfPlayConfig {
         if fast { self.fast_simulations.unwrap_or((self.simulations / 4).max(1)) } else { self.simulations }
     }
 
-    /// Refuses what games cannot be played with; see [`SearchConfig::check`].
+    /// Refuses what games cannot be played with.
     ///
     /// # Errors
-    /// A sentence that names the option.
-    pub fn check(&self) -> Result<(), String> {
+    /// See [`SearchConfig::check`].
+    pub fn check(&self) -> Result<(), Error> {
         let (rows, default) = (Self::OPTIONS, Self::default());
-        rows.iter().try_for_each(|row| {
-            let value = self.get(row.name).unwrap_or(OptionValue::None);
-            row.check(value, value)
-        })?;
+        check_all(rows, |name| self.get(name))?;
         self.search.check()?;
         self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
     }
@@ -88,10 +86,10 @@ impl SelfPlayConfig {
     /// Refuses what games of `start`'s kind cannot be played with.
     ///
     /// # Errors
-    /// A sentence that names the option.
-    pub fn check_for<G: Game>(&self, start: &G) -> Result<(), String> {
+    /// [`Error::Resignation`], or see [`SearchConfig::check_for`].
+    pub fn check_for<G: Game>(&self, start: &G) -> Result<(), Error> {
         check_resignation::<G>(self.resign_below)?;
-        self.search.check_for(start).map_err(|fault| fault.to_string())
+        Ok(self.search.check_for(start)?)
     }
 
     /// The temperature at which a ply's action is drawn.
@@ -106,11 +104,11 @@ impl SelfPlayConfig {
 }
 
 /// Refuses resignation in a game in which nobody wins where one player gives up.
-pub(crate) fn check_resignation<G: Game>(below: f64) -> Result<(), String> {
+pub(crate) fn check_resignation<G: Game>(below: f64) -> Result<(), Error> {
     if G::Payoff::ZERO_SUM || below <= -1.0 {
         return Ok(());
     }
-    Err(format!("resign_below {below} is for two players with a zero sum; this game has none: give -1, nobody resigns"))
+    Err(Error::Resignation(below))
 }
 
 /// A game in a slot.

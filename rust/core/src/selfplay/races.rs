@@ -41,7 +41,7 @@ fn networks(left: u32) -> Vec<Network> {
 
 fn start(game: &str, slots: usize, games: u64, left: u32) -> Arc<Play> {
     let config = SelfPlayConfig { simulations: 2, ..SelfPlayConfig::default() };
-    let layout = Layout { slots, first_game: 0, games: Some(games), stagger: 0, inside: || Box::new(|body| body()) };
+    let layout = Layout { slots, games: Some(games), ..Layout::default() };
     let start = Toy::parse(game).unwrap();
     Arc::new(SelfPlay::start(&start, config, &layout, networks(left), &Workers::Serial, None).unwrap())
 }
@@ -79,7 +79,7 @@ fn in_many_orders(test: impl Fn() + Send + Sync + Clone + 'static) {
 }
 
 #[test]
-fn every_game_is_handed_over_once_beside_swaps_pauses_and_admissions() {
+fn swaps_pauses_and_admissions_lose_no_game() {
     in_many_orders(|| {
         let play = start("0(+ 1(- =))", 3, 2, u32::MAX);
         let (taken, takers) = takers(&play, 7);
@@ -120,7 +120,7 @@ fn games_that_wait_for_room_are_handed_over_once() {
 }
 
 #[test]
-fn a_stop_at_any_moment_loses_no_game_that_ended_and_what_was_begun_goes_on() {
+fn a_stop_loses_no_game_and_begun_games_go_on() {
     in_many_orders(|| {
         let stopped = start("0(+ 1(- 0(+ -)))", 3, 5, u32::MAX);
         let stopping = stopped.clone();

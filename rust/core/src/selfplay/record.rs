@@ -6,24 +6,12 @@
 //! imported game that the rules do not end, what its file says), the searched samples name exactly the legal actions,
 //! and their policy targets are distributions.
 
-use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, PovValue, Turn, Value, ranked};
+mod bytes;
+
+use crate::Error;
+use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Pov, PovValue, Turn, Value, ranked};
 use crate::search::stream_for;
 
-/// The number of the format, first in the bytes of a record. Formats 1 to 6 were never released and are not read. Each
-/// later format is.
-const FORMAT: u32 = 7;
-/// Bits of the byte of flags of a game.
-const CAPPED: u8 = 1;
-const RESIGNED: u8 = 2;
-const CONTROL: u8 = 4;
-const TARGETS: u8 = 8;
-const IMPORTED: u8 = 16;
-/// It has a number of simulations of its own, which no game has any more.
-const SIMULATIONS: u8 = 32;
-const RANKED: u8 = 64;
-const GAME_FLAGS: u8 = CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | RANKED;
-/// `resign_ply` of a game in which nobody resigned.
-const NO_PLY: u32 = u32::MAX;
 /// Tells the stream of a tied game's coin from those of its plies.
 const COIN: u64 = u64::MAX - 2;
 /// What the entries of a policy target may miss 1 by, together: they come as rounded numbers.
@@ -230,20 +218,23 @@ impl GameRecord {
     ///
     /// # Errors
     /// What is wrong, see [`GameRecord::check`].
-    pub fn of_actions<G: Game>(start: &G, actions: &[Action], outcomes: &[f32]) -> Result<Self, String> {
+    pub fn of_actions<G: Game>(start: &G, actions: &[Action], outcomes: &[f32]) -> Result<Self, Error> {
         let (mut state, mut record) = (start.clone(), Self { imported: true, ..Self::begun(start) });
         let (got, players, numbers) = (outcomes.len(), record.num_players, record.outcomes.len());
         if got != numbers {
-            return Err(format!("{got} numbers as the outcome of a game of {players} players, expected {numbers}"));
+            return Err(wrong(format!(
+                "{got} numbers as the outcome of a game of {players} players, expected {numbers}"
+            )));
         }
         record.outcomes = outcomes.to_vec();
         for (index, &action) in actions.iter().enumerate() {
+            let refused = |why| Err(Error::at_ply(index, why));
             let (player, flags) = match state.turn() {
                 Turn::Player(player) => (player.index() as i8, PLAYED),
                 Turn::Chance => (-1, 0),
-                Turn::Terminal => return Err(format!("ply {index} comes after the end of the game")),
+                Turn::Terminal => return refused(format!("ply {index} comes after the end of the game")),
             };
-            state.try_play(action).map_err(|error| format!("ply {index}: {error}"))?;
+            state.try_play(action).map_err(|error| Error::at_ply(index, format!("ply {index}: {error}")))?;
             record.push(Ply { action, player, flags, network: 0 }, &[]);
         }
         record.check(start).map(|()| record)
@@ -284,66 +275,70 @@ impl GameRecord {
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
     ///
     /// # Errors
-    /// What is wrong, and at which ply.
-    pub fn check<G: Game>(&self, start: &G) -> Result<(), String> {
+    /// [`Error::Record`]: what is wrong, and at which ply.
+    pub fn check<G: Game>(&self, start: &G) -> Result<(), Error> {
         if !self.shape_fits() {
-            return Err("its arrays do not fit together".into());
+            return Err(wrong("its arrays do not fit together"));
         }
         let players = start.num_players();
         if (self.num_players, self.outcomes.len()) != (players, G::Payoff::width(players)) {
             let sum = if self.is_zero_sum() { " and zero sum" } else { "" };
-            return Err(format!("it is a record of {} players{sum}, the game has {players}", self.num_players));
+            return Err(wrong(format!("it is a record of {} players{sum}, the game has {players}", self.num_players)));
         }
         let mut state = start.clone();
         let mut legal = Vec::new();
         for (index, ply) in self.plies.iter().enumerate() {
+            let refused = |why| Err(Error::at_ply(index, why));
             let player = match state.turn() {
                 Turn::Player(player) => player.index() as i8,
                 Turn::Chance => -1,
-                Turn::Terminal => {
-                    return Err(format!("ply {index} comes after the end of the game"));
-                }
+                Turn::Terminal => return refused(format!("ply {index} comes after the end of the game")),
             };
             if player != ply.player {
-                return Err(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
+                return refused(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
             }
             self.check_search(index)?;
             if ply.flags & PLAYED != 0 && !self.imported {
-                return Err(format!("ply {index} is said to be played elsewhere, but the game is not imported"));
+                return refused(format!("ply {index} is said to be played elsewhere, but the game is not imported"));
             }
             if ply.flags & SEARCHED != 0 {
                 state.legal_actions(&mut legal);
                 if self.legal[self.range(index)] != legal {
-                    return Err(format!("the legal actions stored for ply {index} are not those of the rules"));
+                    return refused(format!("the legal actions stored for ply {index} are not those of the rules"));
                 }
             }
-            state.try_play(ply.action).map_err(|error| format!("ply {index}: {error}"))?;
+            state.try_play(ply.action).or_else(|error| refused(format!("ply {index}: {error}")))?;
         }
         let rules = match state.turn() {
             _ if self.imported && (self.capped || self.resigned || self.control) => {
-                return Err("it is said to be imported, and to have ended in self-play".into());
+                return Err(wrong("it is said to be imported, and to have ended in self-play"));
             }
             Turn::Player(_) | Turn::Chance if self.imported => {
-                let wrong = self.outcomes.iter().find(|number| !(-1.0..=1.0).contains(*number));
-                wrong.map_or(Ok(None), |number| Err(format!("an outcome is from -1 to 1, got {number}")))?
+                let beyond = self.outcomes.iter().find(|number| !(-1.0..=1.0).contains(*number));
+                if let Some(number) = beyond {
+                    return Err(wrong(format!("an outcome is from -1 to 1, got {number}")));
+                }
+                None
             }
-            Turn::Terminal if self.resigned => return Err("it is said to be resigned, but it ended".into()),
+            Turn::Terminal if self.resigned => return Err(wrong("it is said to be resigned, but it ended")),
             Turn::Terminal if !self.capped => Some(state.outcome()),
-            Turn::Terminal => return Err("it is said to be cut short, but it ended".into()),
+            Turn::Terminal => return Err(wrong("it is said to be cut short, but it ended")),
             Turn::Player(_) if self.resigned && !G::Payoff::ZERO_SUM => {
-                return Err("it is said to be resigned, which only one of two players with a zero sum can do".into());
+                return Err(wrong("it is said to be resigned, which only one of two players with a zero sum can do"));
             }
             Turn::Player(player) if self.resigned && !self.capped => {
                 Some(G::Payoff::of_proven(PovValue(-1.0).absolute(player)))
             }
-            _ if self.resigned => return Err("it is said to be resigned, but not at a player's turn".into()),
+            _ if self.resigned => return Err(wrong("it is said to be resigned, but not at a player's turn")),
             _ if self.capped => Some(G::Payoff::draw(players)),
-            _ => return Err("it stops before the end of the game".into()),
+            _ => return Err(wrong("it stops before the end of the game")),
         };
         self.check_resignation()?;
         let fits = |score: &f32| self.num_players == 1 && (-1.0..=1.0).contains(score);
         if let Some(score) = self.score_to_beat.filter(|score| !fits(score)) {
-            return Err(format!("it is said to have the score {score} to beat, expected one player and -1 to 1"));
+            return Err(wrong(format!(
+                "it is said to have the score {score} to beat, expected one player and -1 to 1"
+            )));
         }
         let Some(rules) = rules.map(Payoff::each) else { return Ok(()) };
         let (told, rules) = (self.outcomes.as_slice(), &rules.numbers()[..self.outcomes.len()]);
@@ -351,13 +346,16 @@ impl GameRecord {
             [one] => one.to_string(),
             _ => format!("{numbers:?}"),
         };
-        let said = || format!("its outcome is said to be {}, the rules say {}", shown(told), shown(rules));
-        if told == rules { Ok(()) } else { Err(said()) }
+        if told == rules {
+            return Ok(());
+        }
+        Err(wrong(format!("its outcome is said to be {}, the rules say {}", shown(told), shown(rules))))
     }
 
     /// Whether a ply's numbers are some that a search can give.
-    fn check_search(&self, index: usize) -> Result<(), String> {
+    fn check_search(&self, index: usize) -> Result<(), Error> {
         let (ply, range) = (&self.plies[index], self.range(index));
+        let refused = |why| Err(Error::at_ply(index, why));
         // A search is of one kind, and dice are not searched; nor is what was played elsewhere.
         let fits = match ply.flags & !MIXED_NETWORKS {
             SEARCHED | FAST_SEARCH => ply.player >= 0,
@@ -365,173 +363,50 @@ impl GameRecord {
             _ => ply.flags == 0,
         };
         if !fits {
-            return Err(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
+            return refused(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
         }
         let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
         let width = self.outcomes.len();
         let found = &self.root_values[index * width..(index + 1) * width];
         if !found.iter().chain(&self.priors[range.clone()]).all(|&value| number(value)) {
-            return Err(format!("ply {index} has a value or prior that no search gives"));
+            return refused(format!("ply {index} has a value or prior that no search gives"));
         }
         if ply.flags & SEARCHED == 0 {
-            let empty = range.is_empty();
-            return if empty { Ok(()) } else { Err(format!("ply {index} is not searched, but has visits")) };
+            if range.is_empty() {
+                return Ok(());
+            }
+            return refused(format!("ply {index} is not searched, but has visits"));
         }
         let target = self.target(index);
         let sum: f64 = target.iter().map(|&share| f64::from(share)).sum();
         // A search without visits may still say what to learn. Said this way round, NaN is refused.
         let is_whole = (sum - 1.0).abs() <= TARGET_ERROR;
         if !is_whole || target.iter().any(|&share| share < 0.0) {
-            return Err(format!("the policy target of ply {index} must be shares that sum to 1, got {target:?}"));
+            return refused(format!("the policy target of ply {index} must be shares that sum to 1, got {target:?}"));
         }
         Ok(())
     }
 
     /// Whether what is said of a resignation fits the plies.
-    fn check_resignation(&self) -> Result<(), String> {
+    fn check_resignation(&self) -> Result<(), Error> {
         let fits = match self.resign_ply.map(|ply| ply as usize) {
             Some(ply) if self.resigned => ply == self.plies.len() && !self.control,
             Some(ply) => self.control && self.plies.get(ply).is_some_and(Ply::is_searched),
             None => !self.resigned,
         };
-        if fits { Ok(()) } else { Err("what it says of a resignation does not fit its plies".into()) }
+        if fits { Ok(()) } else { Err(wrong("what it says of a resignation does not fit its plies")) }
     }
+}
 
-    /// The record as bytes, little-endian throughout.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64 + self.plies.len() * 22 + self.legal.len() * 16);
-        out.extend(FORMAT.to_le_bytes());
-        out.extend((self.game.len() as u32).to_le_bytes());
-        out.extend(self.game.as_bytes());
-        out.extend(self.game_id.to_le_bytes());
-        out.extend(self.seed.to_le_bytes());
-        let flag = |is: bool, bit: u8| if is { bit } else { 0 };
-        let end = flag(self.capped, CAPPED) | flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
-        let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
-        let ranked = flag(self.score_to_beat.is_some(), RANKED);
-        out.extend([end | more | ranked, self.num_players as u8, self.outcomes.len() as u8]);
-        out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
-        out.extend(self.score_to_beat.iter().flat_map(|score| score.to_le_bytes()));
-        self.outcomes.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        out.extend((self.plies.len() as u32).to_le_bytes());
-        out.extend((self.legal.len() as u32).to_le_bytes());
-        for ply in &self.plies {
-            out.extend(ply.action.to_le_bytes());
-            out.extend(ply.player.to_le_bytes());
-            out.push(ply.flags);
-            out.extend(ply.network.to_le_bytes());
-        }
-        self.offsets.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        self.legal.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        self.visits.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        self.priors.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        self.targets.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        self.root_values.iter().for_each(|x| out.extend(x.to_le_bytes()));
-        out
-    }
-
-    /// Reads what [`GameRecord::to_bytes`] wrote. Any bytes may come; use [`GameRecord::check`] on the result.
-    ///
-    /// # Errors
-    /// A sentence that says what was expected.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let mut reader = Reader(bytes);
-        let format = reader.u32()?;
-        if format != FORMAT {
-            return Err(format!("a game record of format {format}, expected {FORMAT}"));
-        }
-        let name_len = reader.u32()? as usize;
-        let game = String::from_utf8(reader.take(name_len)?.to_vec())
-            .map_err(|_| "a game record whose name is not UTF-8".to_string())?;
-        let game_id = reader.u64()?;
-        let seed = reader.u64()?;
-        let flags = reader.u8()?;
-        if flags & SIMULATIONS != 0 {
-            return Err("a game of a run whose simulations grew, which this version of azpy does not read".into());
-        }
-        if flags & !GAME_FLAGS != 0 {
-            return Err(format!("a game record with flags {flags:#04x}, which no game has"));
-        }
-        let (num_players, width) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
-        let resign_ply = Some(reader.u32()?).filter(|&ply| ply != NO_PLY);
-        let score_to_beat = if flags & RANKED == 0 { None } else { Some(f32::from_bits(reader.u32()?)) };
-        let outcomes = (0..width).map(|_| reader.u32().map(f32::from_bits)).collect::<Result<_, _>>()?;
-        let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
-        let num_targets = if flags & TARGETS == 0 { 0 } else { num_legal };
-        let num_values = num_plies * width;
-        let needed = num_plies as u64 * (18 + 4 * width as u64) + 4 + num_legal as u64 * 12 + num_targets as u64 * 4;
-        if needed != reader.0.len() as u64 {
-            return Err(format!("a game record with {} bytes of plies, expected {needed}", reader.0.len()));
-        }
-        let mut plies = Vec::with_capacity(num_plies);
-        for _ in 0..num_plies {
-            let (action, player, flags) = (reader.u32()?, reader.u8()? as i8, reader.u8()?);
-            plies.push(Ply { action, player, flags, network: reader.u64()? });
-        }
-        let own = SEARCHED | MIXED_NETWORKS | FAST_SEARCH;
-        let (known, kind) =
-            if flags & IMPORTED == 0 { (own, " game of self-play") } else { (own | PLAYED, "n imported game") };
-        if let Some(ply) = plies.iter().find(|ply| ply.flags & !known != 0) {
-            return Err(format!("a game record with ply flags {:#04x}, which a{kind} does not have", ply.flags));
-        }
-        let mut words = |count: usize| (0..count).map(|_| reader.u32()).collect::<Result<Vec<_>, _>>();
-        let floats = |words: Vec<u32>| words.into_iter().map(f32::from_bits).collect();
-        let record = Self {
-            game,
-            game_id,
-            seed,
-            num_players,
-            outcomes,
-            capped: flags & CAPPED != 0,
-            resigned: flags & RESIGNED != 0,
-            control: flags & CONTROL != 0,
-            resign_ply,
-            imported: flags & IMPORTED != 0,
-            score_to_beat,
-            plies,
-            offsets: words(num_plies + 1)?,
-            legal: words(num_legal)?,
-            visits: words(num_legal)?,
-            priors: floats(words(num_legal)?),
-            targets: floats(words(num_targets)?),
-            root_values: floats(words(num_values)?),
-        };
-        // Here too, so that a record can be looked at before it is checked.
-        if record.shape_fits() { Ok(record) } else { Err("a game record whose arrays do not fit together".into()) }
-    }
+/// A record that the rules do not bear out, at no ply of its own.
+fn wrong(why: impl Into<String>) -> Error {
+    Error::Record { ply: None, why: why.into() }
 }
 
 /// Visits as shares of their sum; all 0 without visits.
 fn visit_shares(visits: &[u32]) -> Vec<f32> {
     let total: f64 = visits.iter().map(|&visits| f64::from(visits)).sum();
     visits.iter().map(|&visits| (f64::from(visits) / total.max(1.0)) as f32).collect()
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or("a game record that ends too soon")?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
-        Ok(self.take(N)?.try_into().expect("as many as were taken"))
-    }
-
-    fn u8(&mut self) -> Result<u8, String> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    fn u32(&mut self) -> Result<u32, String> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, String> {
-        Ok(u64::from_le_bytes(self.array()?))
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::Error;
 use crate::batched::Workers;
 use crate::game::{Game, Payoff, Player};
 use crate::rng::Stream;
@@ -129,15 +130,13 @@ impl<G: Game> ReplayBuffer<G> {
         &mut self,
         records: impl IntoIterator<Item = Arc<GameRecord>>,
         workers: &Workers,
-    ) -> Result<(), String> {
-        let mut checked: Vec<_> = records.into_iter().map(|record| (record, Err(String::new()))).collect();
+    ) -> Result<(), Error> {
+        let mut checked: Vec<_> = records.into_iter().map(|record| (record, None)).collect();
         workers.for_each(&mut checked, |(record, outcome)| {
-            *outcome = record
-                .check(&self.start)
-                .map(|()| Held::of(record.clone(), &self.start))
-                .map_err(|text| format!("game {} is not a game by the rules: {text}", record.game_id));
+            let invalid = |why| Error::InvalidGame { game_id: record.game_id, why: Box::new(why) };
+            *outcome = Some(record.check(&self.start).map_err(invalid).map(|()| Held::of(record.clone(), &self.start)));
         });
-        for game in checked.into_iter().map(|(_, outcome)| outcome).collect::<Result<Vec<_>, _>>()? {
+        for game in checked.into_iter().filter_map(|(_, outcome)| outcome).collect::<Result<Vec<_>, _>>()? {
             let samples = game.samples.len() as u64;
             if samples > 0 {
                 self.games.push_back(Held { first: self.added, ..game });

@@ -31,6 +31,13 @@ pub struct Layout {
     pub inside: fn() -> Inside,
 }
 
+/// One slot, and games for ever.
+impl Default for Layout {
+    fn default() -> Self {
+        Self { slots: 1, first_game: 0, games: None, stagger: 0, inside: || Box::new(|body| body()) }
+    }
+}
+
 /// Runs what it is given, once.
 pub type Inside = Box<dyn FnOnce(&mut (dyn FnMut() + Send)) + Send>;
 

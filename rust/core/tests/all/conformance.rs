@@ -1,5 +1,6 @@
 //! The rules of `azpy_core::conformance` find the mistakes that a game plants, and nothing in a sound game.
 
+use azpy_core::Error;
 use azpy_core::conformance::{Hooks, Walk, check_symmetries, own_images};
 use azpy_core::game::{Action, Game, PlayError, Player, Turn, Value};
 use azpy_core::text::Notation;
@@ -102,8 +103,8 @@ impl Notation for Bent {
     fn to_text(&self) -> Option<String> {
         self.text.map(str::to_owned)
     }
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        if text == "start" { Ok(Self { cells: Vec::new(), ..self.clone() }) } else { Err("no start".to_owned()) }
+    fn parse(&self, text: &str) -> Result<Self, Error> {
+        if text == "start" { Ok(Self { cells: Vec::new(), ..self.clone() }) } else { Err("no start".into()) }
     }
 }
 
@@ -126,42 +127,39 @@ fn a_sound_game_breaks_no_rule() {
         assert_eq!(found(&sound(), line), "nothing", "{line:?}");
     }
     assert_eq!(own_images(&sound()).len(), 1);
+    assert_eq!(found(&Bent { text: Some("start"), ..sound() }, &[]), "nothing");
+    for (planes, divisor) in [([0.5, -127.5, 0.5], 2), ([1.0 / 300.0, 65535.0 / 300.0, 1.0 / 300.0], 300)] {
+        assert_eq!(found(&Bent { planes: planes.to_vec(), divisors: Some(vec![divisor]), ..sound() }, &[]), "nothing");
+    }
 }
 
 #[test]
-fn an_illegal_action_that_is_played_is_found() {
-    let bent = Bent { plays_illegal: true, ..sound() };
-    assert_eq!(found(&bent, &[1]), "refusal: the illegal action 1 was played");
-}
-
-#[test]
-fn a_notation_of_another_position_is_found() {
-    let reads = |text, line| found(&Bent { text: Some(text), ..sound() }, line);
-    assert_eq!(reads("start", &[]), "nothing");
-    assert!(reads("start", &[0]).starts_with("text: \"start\", read as another position"));
-    assert!(reads("nonsense", &[]).starts_with("text: \"nonsense\", which is refused: no start"));
-}
-
-#[test]
-fn symmetries_that_do_not_fit_are_found() {
-    let shifted = Bent { image: |symmetry, action| (action + symmetry as Action) % 3, ..sound() };
-    assert_eq!(found(&shifted, &[]), "symmetry: no symmetry undoes symmetry 1");
-    let joined = Bent { image: |symmetry, action| if symmetry == 1 { 0 } else { action }, ..sound() };
-    assert_eq!(found(&joined, &[]), "symmetry: symmetry 1 leads two actions to one");
-    let twice = Bent { image: |_, action| action, mirrors_planes: false, ..sound() };
-    assert_eq!(found(&twice, &[]), "symmetry: symmetry 1 is there twice");
-    let still = Bent { mirrors_planes: false, ..sound() };
-    assert_eq!(found(&still, &[0]), "symmetry: symmetry 1: another observation");
-}
-
-#[test]
-fn false_claims_about_planes_are_found() {
-    let claims = |planes: &[f32], divisors: &[u16]| {
-        found(&Bent { planes: planes.to_vec(), divisors: Some(divisors.to_vec()), ..sound() }, &[])
-    };
-    assert_eq!(claims(&[0.5, -127.5, 0.5], &[2]), "nothing");
-    assert_eq!(claims(&[1.0 / 300.0, 65535.0 / 300.0, 1.0 / 300.0], &[300]), "nothing");
-    assert_eq!(claims(&[0.0, 0.3, 0.0], &[2]), "planes: 0.3 at row 0, column 1 of plane 0");
-    assert_eq!(claims(&[0.0; 3], &[0]), "planes: plane_divisors [0]");
-    assert_eq!(claims(&[0.0; 3], &[1, 1]), "planes: plane_divisors [1, 1]");
+fn each_broken_rule_is_found_and_named() {
+    let reads = |text| Bent { text: Some(text), ..sound() };
+    let maps = |image, mirrors_planes| Bent { image, mirrors_planes, ..sound() };
+    let claims =
+        |planes: [f32; 3], divisors: &[u16]| Bent { planes: planes.into(), divisors: Some(divisors.into()), ..sound() };
+    for (bent, line, expected) in [
+        (Bent { plays_illegal: true, ..sound() }, &[1][..], "refusal: the illegal action 1 was played"),
+        (reads("start"), &[0], "text: \"start\", read as another position"),
+        (reads("nonsense"), &[], "text: \"nonsense\", which is refused: no start"),
+        (
+            maps(|symmetry, action| (action + symmetry as Action) % 3, true),
+            &[],
+            "symmetry: no symmetry undoes symmetry 1",
+        ),
+        (
+            maps(|symmetry, action| if symmetry == 1 { 0 } else { action }, true),
+            &[],
+            "symmetry: symmetry 1 leads two actions to one",
+        ),
+        (maps(|_, action| action, false), &[], "symmetry: symmetry 1 is there twice"),
+        (maps(mirrored, false), &[0], "symmetry: symmetry 1: another observation"),
+        (claims([0.0, 0.3, 0.0], &[2]), &[], "planes: 0.3 at row 0, column 1 of plane 0"),
+        (claims([0.0; 3], &[0]), &[], "planes: plane_divisors [0]"),
+        (claims([0.0; 3], &[1, 1]), &[], "planes: plane_divisors [1, 1]"),
+    ] {
+        let found = found(&bent, line);
+        assert!(found.starts_with(expected), "{found}, and not {expected}");
+    }
 }

@@ -3,29 +3,20 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use crate::common::selfplay::all;
+use crate::common::selfplay::{all, draw};
 use crate::common::{Hashed, Naive, go_on, hashed_values, run};
+use crate::oracle::configs;
 use azpy_core::batched::Workers;
-use azpy_core::config::{Fpu, SearchConfig};
+use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, GameFault, Payoff, Player, Pov, Turn, Values, ranked};
 use azpy_core::look::{standard_errors, variations};
 use azpy_core::record::GameRecord;
-use azpy_core::replay::{Draw, ReplayBuffer, Samples};
+use azpy_core::replay::{Draw, ReplayBuffer};
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
-
-fn configs() -> [SearchConfig; 4] {
-    let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
-    [
-        base,
-        SearchConfig { c_puct: 0.4, fpu: Fpu::Parent, ..base },
-        SearchConfig { c_puct: 2.5, fpu: Fpu::Reduction(0.3), ..base },
-        SearchConfig { c_puct: 1.25, c_puct_base: Some(100.0), ..base },
-    ]
-}
 
 /// The twin after so many simulations, each drawn from the stream that the search had.
 fn naive(naive: &mut Naive<Toy<Values>>, config: &SearchConfig, simulations: u32, seed: u64) {
@@ -66,7 +57,7 @@ fn assert_equal(search: &Search<Toy<Values>>, twin: &Naive<Toy<Values>>) {
 }
 
 #[test]
-fn visits_equal_recursive_max_n_for_one_to_four_players_also_in_a_reused_tree() {
+fn visits_equal_recursive_max_n_for_one_to_four_players() {
     let mut reused = 0;
     for players in 1..=4 {
         for seed in 0..250 {
@@ -114,7 +105,7 @@ impl<G: Game> Evaluator<G> for Opposed {
 }
 
 #[test]
-fn two_players_with_a_zero_sum_are_searched_alike_by_one_number_and_by_two() {
+fn a_zero_sum_is_searched_alike_by_one_number_and_by_two() {
     let gumbel = SearchConfig { gumbel_actions: 4, ..SearchConfig::default() };
     let others = [
         SearchConfig { eval_batch: 8, virtual_loss: 2.0, ..SearchConfig::default() },
@@ -147,7 +138,7 @@ fn two_players_with_a_zero_sum_are_searched_alike_by_one_number_and_by_two() {
 }
 
 #[test]
-fn many_leaves_at_a_time_leave_nothing_in_flight_and_converge_to_the_exact_max_n_values() {
+fn many_leaves_at_a_time_converge_to_the_exact_max_n_values() {
     for players in 1..=6 {
         for seed in 0..20 {
             let toy = Toy::random_of(players, seed, 3, true);
@@ -196,7 +187,7 @@ fn max_n(toy: &Toy<Values>) -> Option<Vec<f64>> {
 }
 
 #[test]
-fn values_of_one_player_are_proven_and_those_of_three_are_refused() {
+fn one_players_values_are_proven_and_those_of_three_refused() {
     let config = SearchConfig { solver: true, lookahead: 2, ..SearchConfig::default() };
     let mut proven = 0;
     for seed in 0..100 {
@@ -239,7 +230,7 @@ fn scores(toy: &Toy<Values>) -> Vec<f32> {
 }
 
 #[test]
-fn a_search_for_a_score_is_the_plain_one_of_a_game_that_is_won_above_it_and_lost_below() {
+fn a_score_to_beat_makes_wins_and_losses_of_scores() {
     let base = SearchConfig { eval_batch: 1, ..SearchConfig::default() };
     let solver = SearchConfig { solver: true, lookahead: 2, ..SearchConfig::default() };
     let mut proven = 0;
@@ -272,7 +263,7 @@ fn a_search_for_a_score_is_the_plain_one_of_a_game_that_is_won_above_it_and_lost
 }
 
 #[test]
-fn a_game_keeps_the_score_to_beat_that_held_when_it_began_and_is_learned_as_won_or_lost() {
+fn a_game_keeps_the_score_to_beat_that_it_began_with() {
     let start = Toy::random_of(1, 5, 12, true);
     let play = begin(&start, 0..0, SearchConfig::default());
     let mut found = Vec::new();
@@ -292,7 +283,7 @@ fn a_game_keeps_the_score_to_beat_that_held_when_it_began_and_is_learned_as_won_
             Some(to_beat) if score == to_beat => assert_eq!(reward.abs(), 1.0),
             Some(to_beat) => assert_eq!(reward, if score > to_beat { 1.0 } else { -1.0 }),
         }
-        let said = GameRecord { score_to_beat: Some(1.5), ..game.clone() }.check(&start).unwrap_err();
+        let said = GameRecord { score_to_beat: Some(1.5), ..game.clone() }.check(&start).unwrap_err().to_string();
         assert!(said.contains("the score 1.5 to beat"));
     }
     // A coin that each game tosses once.
@@ -305,26 +296,15 @@ fn a_game_keeps_the_score_to_beat_that_held_when_it_began_and_is_learned_as_won_
     assert_eq!(all(&begin(&start, 40..80, search)), found[40..80]);
     let mut buffer = ReplayBuffer::new(start.clone(), 10_000);
     buffer.extend(found.into_iter().map(std::sync::Arc::new), &Workers::Serial).unwrap();
-    let draw = Draw { seed: 4, ..Draw::default() };
-    let (rows, actions) = (64, start.num_actions());
-    let mut values = vec![f32::NAN; rows];
-    let samples = Samples {
-        observations: &mut vec![0.0; rows * 3],
-        legal: &mut vec![false; rows * actions],
-        policies: &mut vec![0.0; rows * actions],
-        values: &mut values,
-        weights: &mut vec![0.0; rows],
-    };
-    buffer.sample(draw, samples, &Workers::Serial);
-    for (row, value) in values.into_iter().enumerate() {
-        assert_eq!(value, buffer.origin(draw, row).record.reward_of(Player::Zero));
+    let seeded = Draw { seed: 4, ..Draw::default() };
+    for (row, value) in draw(&buffer, seeded, 64).values.into_iter().enumerate() {
+        assert_eq!(value, buffer.origin(seeded, row).record.reward_of(Player::Zero));
     }
 }
 
 fn begin(start: &Toy<Values>, ids: Range<u64>, search: SearchConfig) -> SelfPlay<Hashed, Infallible> {
     let config = SelfPlayConfig { simulations: 12, game: "toy".into(), search, ..SelfPlayConfig::default() };
-    let (first_game, games) = (ids.start, Some(ids.end - ids.start));
-    let layout = Layout { slots: 3, first_game, games, stagger: 0, inside: || Box::new(|body| body()) };
+    let layout = Layout { slots: 3, first_game: ids.start, games: Some(ids.end - ids.start), ..Layout::default() };
     SelfPlay::start(start, config, &layout, vec![Hashed], &Workers::Serial, None).unwrap()
 }
 
@@ -333,7 +313,7 @@ fn games_of(start: &Toy<Values>) -> Vec<GameRecord> {
 }
 
 #[test]
-fn a_record_holds_a_number_for_each_player_and_no_other_ones_pass() {
+fn a_record_holds_a_number_for_each_player() {
     for players in [1, 2, 3, 6] {
         let start = Toy::random_of(players, 5, 12, true);
         for record in games_of(&start) {
@@ -345,7 +325,7 @@ fn a_record_holds_a_number_for_each_player_and_no_other_ones_pass() {
             let said = |change: fn(&mut GameRecord)| {
                 let mut other = record.clone();
                 change(&mut other);
-                other.check(&start).unwrap_err()
+                other.check(&start).unwrap_err().to_string()
             };
             assert!(said(|record| *record.outcomes.last_mut().unwrap() = 0.125).contains("its outcome is said to be "));
             assert!(said(|record| record.root_values[0] = f32::NAN).contains("ply 0 has a value or prior"));
@@ -366,20 +346,10 @@ fn value_targets_begin_with_the_player_to_move() {
     let mut buffer = ReplayBuffer::new(start.clone(), 1_000);
     buffer.extend(games_of(&start).into_iter().map(std::sync::Arc::new), &Workers::Serial).unwrap();
     assert_eq!(buffer.value_width(), 3);
-    let draw = Draw { seed: 4, root_value_weight: 0.25, ..Draw::default() };
-    let (rows, actions) = (64, start.num_actions());
-    let mut values = vec![f32::NAN; rows * 3];
-    let samples = Samples {
-        observations: &mut vec![0.0; rows * 3],
-        legal: &mut vec![false; rows * actions],
-        policies: &mut vec![0.0; rows * actions],
-        values: &mut values,
-        weights: &mut vec![0.0; rows],
-    };
-    buffer.sample(draw, samples, &Workers::Serial);
+    let seeded = Draw { seed: 4, root_value_weight: 0.25, ..Draw::default() };
     let mut movers = [0; 3];
-    for (row, found) in values.chunks(3).enumerate() {
-        let origin = buffer.origin(draw, row);
+    for (row, found) in draw(&buffer, seeded, 64).values.chunks(3).enumerate() {
+        let origin = buffer.origin(seeded, row);
         let Turn::Player(mover) = origin.state.turn() else { unreachable!() };
         movers[mover.index()] += 1;
         for (seat, &found) in found.iter().enumerate() {
@@ -395,15 +365,17 @@ fn value_targets_begin_with_the_player_to_move() {
 #[test]
 fn nobody_resigns_where_one_players_loss_is_no_win() {
     let start = Toy::random_of(3, 5, 12, true);
-    let layout = Layout { slots: 1, first_game: 0, games: Some(0), stagger: 0, inside: || Box::new(|body| body()) };
+    let layout = Layout { games: Some(0), ..Layout::default() };
     let play = |resign_below, solver| {
         let search = SearchConfig { solver, ..SearchConfig::default() };
         let config = SelfPlayConfig { resign_below, search, ..SelfPlayConfig::default() };
         SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None)
     };
-    assert!(play(-0.9, false).err().unwrap().contains("resign_below -0.9 is for two players with a zero sum"));
-    assert!(play(-1.0, true).err().unwrap().contains("this game has 3 players"));
+    assert!(
+        play(-0.9, false).err().unwrap().to_string().contains("resign_below -0.9 is for two players with a zero sum")
+    );
+    assert!(play(-1.0, true).err().unwrap().to_string().contains("this game has 3 players"));
     let going = play(-1.0, false).unwrap();
-    assert!(going.set_resign_below(-0.5).unwrap_err().contains("give -1, nobody resigns"));
+    assert!(going.set_resign_below(-0.5).unwrap_err().to_string().contains("give -1, nobody resigns"));
     going.set_resign_below(-1.0).unwrap();
 }

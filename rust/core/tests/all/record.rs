@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::common::selfplay::{Batch, draw};
 use azpy_core::batched::Workers;
 use azpy_core::game::Player;
 use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, PLAYED, Ply, SEARCHED};
-use azpy_core::replay::{Draw, ReplayBuffer, Samples};
+use azpy_core::replay::{Draw, ReplayBuffer};
 use azpy_core::toy::Toy;
 use proptest::prelude::*;
 
@@ -68,8 +69,6 @@ const FLAGS: usize = 4 + HEAD.len();
 
 #[test]
 fn a_record_is_written_and_read_as_these_bytes() {
-    game().check(&toy()).unwrap();
-    with_targets().check(&toy()).unwrap();
     assert_eq!(GameRecord::from_bytes(&stored(0, NO_PLY, &[])), Ok(game()));
     assert_eq!(GameRecord::from_bytes(&stored(8, NO_PLY, TARGETS)), Ok(with_targets()));
     assert_eq!(game().to_bytes(), stored(0, NO_PLY, &[]));
@@ -103,117 +102,88 @@ fn imported() -> GameRecord {
 }
 
 #[test]
-fn imported_games_are_read_as_such() {
-    imported().check(&toy()).unwrap();
-    let bytes = imported().to_bytes();
-    assert_eq!(GameRecord::from_bytes(&bytes), Ok(imported()));
+fn imported_games_have_samples_and_no_score_to_beat() {
     assert_eq!(imported().samples(), 2);
     let ranked = GameRecord { score_to_beat: Some(0.5), ..with_targets() };
     assert_eq!(ranked.as_imported(None).score_to_beat, None);
-    // Written as the game of self-play that it is said to be, it could not be read.
-    let said = GameRecord::from_bytes(&changed(bytes, FLAGS, 16, 0)).unwrap_err();
-    assert!(said.contains("ply flags 0x10, which a game of self-play does not have"), "{said}");
+}
+
+/// A game of which player 1 gave up its only ply, as it would have been lost.
+fn resigned() -> GameRecord {
+    let GameRecord { plies, legal, visits, priors, root_values, .. } = game();
+    GameRecord {
+        resigned: true,
+        resign_ply: Some(1),
+        outcomes: vec![1.0],
+        plies: plies[..1].to_vec(),
+        root_values: root_values[..1].to_vec(),
+        offsets: vec![0, 2],
+        legal: legal[..2].to_vec(),
+        visits: visits[..2].to_vec(),
+        priors: priors[..2].to_vec(),
+        ..game()
+    }
+}
+
+/// The game whose second ply has these flags, and no entries.
+fn flagged(flags: u8) -> GameRecord {
+    let mut record = GameRecord { imported: false, root_values: vec![0.5, 0.25], ..imported() };
+    record.plies[1].flags = flags;
+    record
 }
 
 #[test]
-fn a_game_with_a_number_of_simulations_of_its_own_is_refused() {
-    let said = GameRecord::from_bytes(&stored(8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS)).unwrap_err();
-    assert_eq!(said, "a game of a run whose simulations grew, which this version of azpy does not read");
-}
-
-#[test]
-fn what_no_imported_game_can_be_is_refused() {
-    let said = |record: GameRecord| record.check(&toy()).unwrap_err();
-    assert!(said(GameRecord { imported: false, ..imported() }).contains("but the game is not imported"));
-    assert!(said(GameRecord { outcomes: vec![1.0], ..imported() }).contains("said to be 1, the rules say -1"));
-    assert!(said(GameRecord { capped: true, ..imported() }).contains("to have ended in self-play"));
-    for flags in [PLAYED | SEARCHED, PLAYED | MIXED_NETWORKS] {
-        let mut record = imported();
-        record.plies[1].flags = flags;
-        assert!(said(record).contains("which do not go together"));
-    }
-    // Where the rules do not end it, the file says who won.
-    for outcome in [1.0, 0.5, -1.0] {
-        GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap();
-    }
-    for outcome in [1.5, f32::NAN] {
-        assert!(
-            GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap_err().contains("an outcome is from -1 to 1, got")
-        );
-    }
-    assert!(GameRecord::of_actions(&toy(), &[1, 1, 0], &[-1.0]).unwrap_err().contains("after the end of the game"));
-}
-
-#[test]
-fn bytes_that_no_record_has_are_refused() {
-    let refused = |bytes: &[u8]| GameRecord::from_bytes(bytes).unwrap_err();
-    for format in [1, 6, 8] {
-        let said = refused(&changed(stored(0, NO_PLY, &[]), 0, 7, format));
-        assert_eq!(said, format!("a game record of format {format}, expected 7"));
-    }
-    assert!(refused(&stored(128, NO_PLY, &[])).contains("flags 0x80, which no game has"));
-    assert!(refused(&stored(8, NO_PLY, &[])).contains("bytes of plies, expected"));
-    assert!(refused(&stored(0, NO_PLY, TARGETS)).contains("bytes of plies, expected"));
-    for player in [2, 127, 128, 254] {
-        let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 3 + 4 + 4 + 8 + 4, 0, player));
-        assert!(said.contains("do not fit together"), "player {player}: {said}");
-    }
-    for players in [0, 3, 7] {
-        let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 1, 2, players));
-        assert!(said.contains("do not fit together"), "{players}: {said}");
+fn records_that_the_rules_bear_out_pass() {
+    let control = GameRecord { control: true, resign_ply: Some(1), ..game() };
+    let targets = [vec![0.5, 0.5004, 1.0, 0.0], vec![0.25, 0.75, 0.5, 0.5]];
+    let with = |targets: &Vec<f32>| GameRecord { visits: vec![0, 0, 2, 2], targets: targets.clone(), ..game() };
+    let others = [game(), with_targets(), imported(), resigned(), control, flagged(FAST_SEARCH)];
+    for record in others.into_iter().chain(targets.iter().map(with)) {
+        record.check(&toy()).unwrap();
+        assert_eq!(GameRecord::from_bytes(&record.to_bytes()), Ok(record));
     }
 }
 
 #[test]
-fn arrays_that_do_not_fit_together_are_refused_before_anyone_looks_at_them() {
-    let last_offset = FLAGS + 3 + 4 + 4 + 8 + 2 * 14 + 8;
-    let said = GameRecord::from_bytes(&changed(stored(0, NO_PLY, &[]), last_offset, 4, 3)).unwrap_err();
-    assert!(said.contains("do not fit together"));
-    for length in [1, 3, 5] {
-        let record = GameRecord { targets: vec![0.5; length], ..game() };
-        assert!(record.check(&toy()).unwrap_err().contains("do not fit together"));
-    }
-}
-
-#[test]
-fn a_target_that_is_no_distribution_is_refused() {
-    for bad in [
-        [0.5, 0.502, 1.0, 0.0],
-        [0.5, 0.498, 1.0, 0.0],
-        [1.5, -0.5, 1.0, 0.0],
-        [0.5, 0.5, f32::NAN, 1.0],
-        [0.5, 0.5, f32::INFINITY, f32::NEG_INFINITY],
-        [0.0; 4],
+fn what_no_game_can_have_is_refused() {
+    let targets = |targets: &[f32]| GameRecord { targets: targets.to_vec(), ..game() };
+    let not_whole = "must be shares that sum to 1, got [";
+    let mut with_visits = game();
+    with_visits.plies[1].flags = 0;
+    let mut lost = resigned();
+    lost.outcomes[0] = -1.0;
+    let of_import = |flags| GameRecord { imported: true, ..flagged(flags) };
+    for (record, expected) in [
+        (GameRecord { imported: false, ..imported() }, "but the game is not imported"),
+        (GameRecord { outcomes: vec![1.0], ..imported() }, "said to be 1, the rules say -1"),
+        (GameRecord { capped: true, ..imported() }, "to have ended in self-play"),
+        (of_import(PLAYED | SEARCHED), "which do not go together"),
+        (of_import(PLAYED | MIXED_NETWORKS), "which do not go together"),
+        (flagged(SEARCHED | FAST_SEARCH), "which do not go together"),
+        (flagged(MIXED_NETWORKS), "which do not go together"),
+        (with_visits, "ply 1 is not searched, but has visits"),
+        (targets(&[0.5; 1]), "do not fit together"),
+        (targets(&[0.5; 3]), "do not fit together"),
+        (targets(&[0.5; 5]), "do not fit together"),
+        (targets(&[0.5, 0.502, 1.0, 0.0]), not_whole),
+        (targets(&[0.5, 0.498, 1.0, 0.0]), not_whole),
+        (targets(&[1.5, -0.5, 1.0, 0.0]), not_whole),
+        (targets(&[0.5, 0.5, f32::NAN, 1.0]), not_whole),
+        (targets(&[0.5, 0.5, f32::INFINITY, f32::NEG_INFINITY]), not_whole),
+        (targets(&[0.0; 4]), not_whole),
+        (GameRecord { visits: vec![0, 0, 2, 2], ..game() }, "the policy target of ply 0 must be shares"),
+        (GameRecord { root_values: vec![0.5, f32::NAN], ..game() }, "ply 1 has a value or prior that no search gives"),
+        (GameRecord { root_values: vec![0.5, 2.0], ..game() }, "ply 1 has a value or prior that no search gives"),
+        (lost, "its outcome is said to be -1, the rules say 1"),
+        (GameRecord { resigned: false, ..resigned() }, "stops before the end"),
+        (GameRecord { resign_ply: None, ..resigned() }, "resignation"),
+        (GameRecord { control: true, ..resigned() }, "resignation"),
+        (GameRecord { resigned: true, resign_ply: Some(2), ..game() }, "but it ended"),
+        (GameRecord { resign_ply: Some(1), ..game() }, "resignation"),
+        (GameRecord { control: true, resign_ply: Some(u32::MAX), ..game() }, "resignation"),
     ] {
-        let record = GameRecord { targets: bad.to_vec(), ..game() };
-        let said = record.check(&toy()).unwrap_err();
-        assert!(said.contains("must be shares that sum to 1, got ["), "{said}");
-    }
-    let rounded = GameRecord { targets: vec![0.5, 0.5004, 1.0, 0.0], ..game() };
-    rounded.check(&toy()).unwrap();
-}
-
-#[test]
-fn only_a_sample_has_visits() {
-    let mut record = game();
-    record.plies[1].flags = 0;
-    assert!(record.check(&toy()).unwrap_err().contains("ply 1 is not searched, but has visits"));
-}
-
-#[test]
-fn flags_that_do_not_go_together_are_refused() {
-    let fast = || {
-        let mut record = game();
-        record.plies[1].flags = FAST_SEARCH;
-        (record.offsets[2], record.legal, record.visits, record.priors) = (2, vec![0, 1], vec![1, 3], vec![0.25, 0.75]);
-        record
-    };
-    fast().check(&toy()).unwrap();
-    assert_eq!(GameRecord::from_bytes(&fast().to_bytes()), Ok(fast()));
-    for flags in [SEARCHED | FAST_SEARCH, MIXED_NETWORKS] {
-        let mut record = fast();
-        record.plies[1].flags = flags;
-        assert!(record.check(&toy()).unwrap_err().contains("which do not go together"));
+        let said = record.check(&toy()).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said}, and not {expected}");
     }
     let dice = Toy::parse("?(1:+ 1:-)").unwrap();
     let rolled = |flags| GameRecord {
@@ -225,24 +195,49 @@ fn flags_that_do_not_go_together_are_refused() {
         ..GameRecord::default()
     };
     rolled(0).check(&dice).unwrap();
-    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().contains("which do not go together"));
-    let flags_of_ply_1 = FLAGS + 3 + 4 + 4 + 8 + 14 + 5;
-    let bytes = changed(stored(0, NO_PLY, &[]), flags_of_ply_1, SEARCHED | MIXED_NETWORKS, 8);
-    assert!(GameRecord::from_bytes(&bytes).unwrap_err().contains("ply flags 0x08, which a game of self-play does"));
+    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().to_string().contains("which do not go together"));
 }
 
-/// Policy targets [rows, 2] and value targets of a batch.
-fn drawn(buffer: &ReplayBuffer<Toy>, draw: Draw, rows: usize) -> (Vec<f32>, Vec<f32>) {
-    let (mut policies, mut values) = (vec![0.0; rows * 2], vec![0.0; rows]);
-    let samples = Samples {
-        observations: &mut vec![0.0; rows * 3],
-        legal: &mut vec![false; rows * 2],
-        policies: &mut policies,
-        values: &mut values,
-        weights: &mut vec![0.0; rows],
-    };
-    buffer.sample(draw, samples, &Workers::new(2).unwrap());
-    (policies, values)
+#[test]
+fn a_game_that_the_rules_do_not_end_has_the_outcome_of_its_file() {
+    for outcome in [1.0, 0.5, -1.0] {
+        GameRecord::of_actions(&toy(), &[1], &[outcome]).unwrap();
+    }
+    let refused =
+        |actions: &[u32], outcome| GameRecord::of_actions(&toy(), actions, &[outcome]).unwrap_err().to_string();
+    for outcome in [1.5, f32::NAN] {
+        assert!(refused(&[1], outcome).contains("an outcome is from -1 to 1, got"));
+    }
+    assert!(refused(&[1, 1, 0], -1.0).contains("after the end of the game"));
+}
+
+#[test]
+fn bytes_that_no_record_has_are_refused() {
+    let refused = |bytes: &[u8]| GameRecord::from_bytes(bytes).unwrap_err().to_string();
+    for format in [1, 6, 8] {
+        let said = refused(&changed(stored(0, NO_PLY, &[]), 0, 7, format));
+        assert_eq!(said, format!("a game record of format {format}, expected 7"));
+    }
+    assert!(refused(&stored(128, NO_PLY, &[])).contains("flags 0x80, which no game has"));
+    assert!(refused(&stored(8, NO_PLY, &[])).contains("bytes of plies, expected"));
+    assert!(refused(&stored(0, NO_PLY, TARGETS)).contains("bytes of plies, expected"));
+    for player in [2, 127, 128, 254] {
+        let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 3 + 4 + 4 + 8 + 4, 0, player));
+        assert!(said.contains("do not fit together"), "player {player}: {said}");
+    }
+    let last_offset = FLAGS + 3 + 4 + 4 + 8 + 2 * 14 + 8;
+    assert!(refused(&changed(stored(0, NO_PLY, &[]), last_offset, 4, 3)).contains("do not fit together"));
+    let flags_of_ply_1 = FLAGS + 3 + 4 + 4 + 8 + 14 + 5;
+    let said = refused(&changed(stored(0, NO_PLY, &[]), flags_of_ply_1, SEARCHED | MIXED_NETWORKS, 8));
+    assert!(said.contains("ply flags 0x08, which a game of self-play does not have"), "{said}");
+    let said = refused(&changed(imported().to_bytes(), FLAGS, 16, 0));
+    assert!(said.contains("ply flags 0x10, which a game of self-play does not have"), "{said}");
+    let said = refused(&stored(8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS));
+    assert_eq!(said, "a game of a run whose simulations grew, which this version of azpy does not read");
+    for players in [0, 3, 7] {
+        let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 1, 2, players));
+        assert!(said.contains("do not fit together"), "{players}: {said}");
+    }
 }
 
 #[test]
@@ -250,20 +245,13 @@ fn training_draws_the_targets_and_not_the_visits() {
     for (record, expected) in [(game(), [[0.25, 0.75], [0.5, 0.5]]), (with_targets(), [[0.125, 0.875], [1.0, 0.0]])] {
         let mut buffer = ReplayBuffer::new(toy(), 100);
         buffer.extend([Arc::new(record)], &Workers::Serial).unwrap();
-        let (policies, values) = drawn(&buffer, Draw { seed: 1, symmetries: true, ..Draw::default() }, 50);
+        let Batch { policies, values, .. } = draw(&buffer, Draw { seed: 1, symmetries: true, ..Draw::default() }, 50);
         // Player 0, who lost, was to move at ply 0.
         for (policy, value) in policies.chunks(2).zip(&values) {
             assert_eq!(policy, expected[usize::from(*value > 0.0)]);
         }
         assert!(values.contains(&-1.0) && values.contains(&1.0));
     }
-}
-
-#[test]
-fn a_sample_without_visits_needs_a_target() {
-    let without = |targets: &[f32]| GameRecord { visits: vec![0, 0, 2, 2], targets: targets.to_vec(), ..game() };
-    assert!(without(&[]).check(&toy()).unwrap_err().contains("the policy target of ply 0 must be shares"));
-    without(&[0.25, 0.75, 0.5, 0.5]).check(&toy()).unwrap();
 }
 
 proptest! {

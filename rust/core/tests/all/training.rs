@@ -31,7 +31,7 @@ fn search_of(start: &Toy, game: &GameRecord, ply: usize, config: &SelfPlayConfig
 }
 
 #[test]
-fn each_search_is_that_of_its_kind_and_only_full_ones_are_samples() {
+fn each_search_is_of_its_kind_and_full_ones_are_samples() {
     let config = SelfPlayConfig { full_search_share: 0.4, tree_reuse: false, ..config() };
     let (toy, mut searches, mut fast, mut valued) = (toy(), 0, 0, [0; 2]);
     for game in play(config.clone(), 60) {
@@ -97,7 +97,7 @@ fn trees_go_on_from_fast_searches_to_full_ones() {
 fn whether_a_search_is_fast_says_nothing_of_the_action() {
     let draw = Toy::parse("0(= =)").unwrap();
     let config = SelfPlayConfig { full_search_share: 0.5, fast_simulations: Some(30), opening_plies: 0, ..config() };
-    let layout = Layout { slots: 8, first_game: 0, games: Some(4000), stagger: 0, inside: || Box::new(|body| body()) };
+    let layout = Layout { slots: 8, games: Some(4000), ..Layout::default() };
     let (networks, workers) = (vec![Network::new(3); 2], Workers::new(2).unwrap());
     let games = all(&SelfPlay::start(&draw, config, &layout, networks, &workers, None).unwrap());
     let share_of_1 = |kind: u8| {

@@ -76,7 +76,7 @@ fn left_text(game: &Backgammon) -> String {
 
 pub(super) fn parse(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
     if !text.contains('=') {
-        return play_line(start, text);
+        return Ok(play_line(start, text)?);
     }
     let words = Words::read(text, &KEYS, EXPECTED)?;
     let sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];

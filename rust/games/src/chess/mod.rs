@@ -417,23 +417,23 @@ impl Notation for Chess {
     }
 
     /// Moves in UCI, SAN or PGN; see [`Chess::parse`](Notation::parse).
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.read_actions(text)
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, azpy_core::Error> {
+        Ok(self.read_actions(text)?)
     }
 
     /// A FEN, "FEN moves ...", "startpos moves ..." as UCI has them, a PGN, or the moves that lead there from here.
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        self.read_position(text)
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
+        Ok(self.read_position(text)?)
     }
 
     /// A game of PGN.
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
-        self.read_written(text)
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
+        Ok(self.read_written(text)?)
     }
 
     /// A PGN with its variations, with or without a FEN of its own; or what [`Chess::parse`](Notation::parse) reads.
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        self.read_tree(text, bounds)
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, azpy_core::Error> {
+        Ok(self.read_tree(text, bounds)?)
     }
 
     /// As PGN.
@@ -443,8 +443,8 @@ impl Notation for Chess {
         tags: &[(String, String)],
         notes: &[Notes],
         bounds: Bounds,
-    ) -> Result<String, String> {
-        self.write_tree(moves, tags, notes, bounds)
+    ) -> Result<String, azpy_core::Error> {
+        Ok(self.write_tree(moves, tags, notes, bounds)?)
     }
 
     /// A FEN, and where the past matters the one from which it does, with the moves since: "FEN moves e2e4 ...".

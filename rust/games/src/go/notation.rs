@@ -70,7 +70,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     }
 
     /// One name is the usual case. Its cell follows from the name, without the names of all legal actions.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, azpy_core::Error> {
         let cell = self.cell_named(text.trim()).filter(|_| self.turn() != Turn::Terminal);
         match cell.filter(|&cell| cell == self.num_cells() || self.legal_cells().has(cell)) {
             Some(cell) => Ok(vec![cell as Action]),
@@ -80,15 +80,15 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the
     /// actions that lead there.
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        if sgf::is_sgf(text) { sgf::read(self, text, usize::MAX) } else { play_line(self, text) }
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
+        if sgf::is_sgf(text) { Ok(sgf::read(self, text, usize::MAX)?) } else { play_line(self, text) }
     }
 
     /// Of an SGF game, what stands behind these moves need not fit the rules. Moves that are set up as a position
     /// count.
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, String> {
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, azpy_core::Error> {
         if sgf::is_sgf(text) {
-            return sgf::read(self, text, plies);
+            return Ok(sgf::read(self, text, plies)?);
         }
         let mut state = self.clone();
         self.parse_actions(text)?.into_iter().take(plies).for_each(|action| state.play(action));
@@ -96,13 +96,13 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     }
 
     /// A game of SGF: its main line.
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
-        sgf::read_written(self, text)
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
+        Ok(sgf::read_written(self, text)?)
     }
 
     /// An SGF game with its variations; or the names of the actions of a line.
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        if sgf::is_sgf(text) { sgf::read_tree(self, text, bounds) } else { read_one_line(self, text, bounds) }
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, azpy_core::Error> {
+        if sgf::is_sgf(text) { Ok(sgf::read_tree(self, text, bounds)?) } else { read_one_line(self, text, bounds) }
     }
 
     /// As SGF.
@@ -112,8 +112,8 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         tags: &[(String, String)],
         notes: &[Notes],
         bounds: Bounds,
-    ) -> Result<String, String> {
-        sgf::write_tree(self, moves, tags, notes, bounds)
+    ) -> Result<String, azpy_core::Error> {
+        Ok(sgf::write_tree(self, moves, tags, notes, bounds)?)
     }
 
     /// The whole game as SGF: its setup and every action, as boards that have been bar what may follow.

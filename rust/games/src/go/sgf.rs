@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{play_named, shown};
-use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Told, Unfit, Variations, WrittenGame, Wrong, join, note};
+use azpy_core::written::{Bounds, COMMENT, Moves, Notes, ReadMove, Unfit, Variations, WrittenGame, Wrong, join, note};
 
 use super::Go;
 use nodes::{Node, Property, Read, first_game, one_game};
@@ -79,7 +79,7 @@ pub(super) fn read_tree<const WORDS: usize>(
             let property = said.property;
             let action =
                 action_of(state, gone + number, property).map_err(|unfit| unfit.in_line_of(text, property.at))?;
-            Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
+            Ok((action, ReadMove { notes: said.notes.clone(), ..play_named(state, action) }))
         },
         |told, other| join(&mut told.notes, other.notes),
     )?;
@@ -206,7 +206,10 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                             line.root.apply(property).map_err(Unfit::Start)?;
                             line.notes.retain(|name, _| name == COMMENT); // of nodes before: of another board
                         } else {
-                            before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
+                            before = line
+                                .moves
+                                .push(before, property.into())
+                                .map_err(|error| Unfit::Action(error.into()))?;
                         }
                     }
                     // Behind moves, the colour of the next move says it too.
@@ -230,7 +233,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                     }
                     (played, mover) = (played + 1, player);
                 }
-                before = line.moves.push(before, property.into()).map_err(Unfit::Action)?;
+                before = line.moves.push(before, property.into()).map_err(|error| Unfit::Action(error.into()))?;
             }
             let notes = if before == 0 { &mut line.notes } else { &mut line.moves.said_mut(before).notes };
             for property in node.properties.iter().filter(|property| is_note(property, before == 0)) {

@@ -481,8 +481,8 @@ impl Notation for Trictrac {
         }
     }
 
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        notation::parse(self, text)
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
+        Ok(notation::parse(self, text)?)
     }
 
     fn to_text(&self) -> Option<String> {

@@ -82,7 +82,7 @@ pub(super) fn to_text(game: &Trictrac) -> String {
 
 pub(super) fn parse(start: &Trictrac, text: &str) -> Result<Trictrac, String> {
     if !text.contains('=') {
-        return play_line(start, text);
+        return Ok(play_line(start, text)?);
     }
     let words = Words::read(text, &KEYS, EXPECTED)?;
     let mut game = Trictrac::start(start.goal, start.max_plies);

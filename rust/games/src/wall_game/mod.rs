@@ -544,18 +544,18 @@ impl Notation for WallGame {
 
     /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
     /// actions.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.read_actions(text)
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, azpy_core::Error> {
+        Ok(self.read_actions(text)?)
     }
 
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
-        self.write_actions(actions)
+    fn format_actions(&self, actions: &[Action]) -> Result<String, azpy_core::Error> {
+        Ok(self.write_actions(actions)?)
     }
 
     /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
     /// and `---` end a turn early.
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        self.read(text)
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
+        Ok(self.read(text)?)
     }
 
     /// Such as `cats b7 h8 mice a1 h1 walls >e4 ^d5 turn 3 red second not Ca7`: Red's piece first; whose turn it is, and

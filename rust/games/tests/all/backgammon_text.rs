@@ -94,7 +94,7 @@ fn keys_tell_apart_whatever_the_words_do() {
 
 #[test]
 fn positions_that_make_no_sense_are_refused_with_the_reason() {
-    let refused = |text: &str| Backgammon::default().parse(text).unwrap_err();
+    let refused = |text: &str| Backgammon::default().parse(text).unwrap_err().to_string();
     let start = "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5";
     let with = |more: &str| refused(&format!("{start} {more}"));
     assert!(refused("x=24:2 turn=x").starts_with("x has 2 checkers, those off included; expected 15"));
@@ -128,7 +128,7 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(refused(blocked), "x can play none of 3-1: leave the roll out and say turn=o");
     assert!(refused("3-1 8/5 9/5").starts_with("action 3 is \"9/5\", which is not among the legal ones: "));
     for plies in [0, 65_536] {
-        let error = Backgammon::with_max_plies(true, plies).unwrap_err();
+        let error = Backgammon::with_max_plies(true, plies).unwrap_err().to_string();
         assert_eq!(error, format!("max_plies must be from 1 to 65535, got {plies}"));
     }
 }
@@ -180,7 +180,7 @@ fn ids_of_other_programs_are_positions() {
 
 #[test]
 fn ids_that_are_none_are_refused_with_the_reason() {
-    let refused = |text: &str| Backgammon::default().parse(text).unwrap_err();
+    let refused = |text: &str| Backgammon::default().parse(text).unwrap_err().to_string();
     let letters = "the position id must be 14 letters of base64, got ";
     assert_eq!(refused("4HPwATDgc/ABM:cAkPAAAAAAAE"), format!("{letters}\"4HPwATDgc/ABM\""));
     assert_eq!(refused("4HPwATDgc_ABMA:cAkPAAAAAAAE"), format!("{letters}\"4HPwATDgc_ABMA\""));

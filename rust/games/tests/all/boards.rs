@@ -214,7 +214,7 @@ fn what_is_written_is_read_as_the_same_position() {
 
 #[test]
 fn what_cannot_be_read_is_refused_with_the_reason() {
-    let refused = |text: &str| gomoku(3, 3).parse(text).unwrap_err();
+    let refused = |text: &str| gomoku(3, 3).parse(text).unwrap_err().to_string();
     assert_eq!(refused(".../... x"), "the board must have 3 rows, from the top with \"/\" between them, got 2");
     assert_eq!(refused(".../..../... x"), "row 2 of the board must have 3 cells, got 4: \"....\"");
     assert_eq!(refused(".../.y./... x"), "row 2 of the board must be made of x, o and dots, got 'y'");
@@ -226,11 +226,14 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     assert_eq!(refused("xxx/oo./o.. x"), "x has won, so that o is to move, got x");
     assert_eq!(refused("xxx/ooo/... x"), "both x and o have won");
     let twice = "xxx../...../xxx../ooo../oo... o";
-    assert_eq!(gomoku(5, 3).parse(twice).unwrap_err(), "both x and o have won");
+    assert_eq!(gomoku(5, 3).parse(twice).unwrap_err().to_string(), "both x and o have won");
     let twice = "xxx../oo.oo/xxx../o..../..... o";
-    assert_eq!(gomoku(5, 3).parse(twice).unwrap_err(), "x has won more than once: no last stone can have done that");
+    assert_eq!(
+        gomoku(5, 3).parse(twice).unwrap_err().to_string(),
+        "x has won more than once: no last stone can have done that"
+    );
     assert!(refused("b2 b2").contains("\"b2\""));
-    let refused = |text: &str| breakthrough(3, 4).parse(text).unwrap_err();
+    let refused = |text: &str| breakthrough(3, 4).parse(text).unwrap_err().to_string();
     assert_eq!(refused("ooo/o../.../xxx x"), "o has at most 3 pieces, got 4");
     assert_eq!(refused("x../.../.../o.. x"), "both x and o have won");
     assert_eq!(refused("x../o../.../... x"), "x has won, so that o is to move, got x");
@@ -238,10 +241,16 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     assert_eq!(refused("xx./o../.../... o"), twice);
     assert_eq!(refused(".../.../x../... x"), "x has won, so that o is to move, got x");
     assert!(refused("a1a3").contains("\"a1a3\""));
-    assert_eq!(Gomoku::new(2, 2).unwrap_err(), "the size must be from 3 to 19, got 2");
-    assert_eq!(Gomoku::new(9, 10).unwrap_err(), "k must be from 2 to the size of the board (9), got 10");
-    assert_eq!(Breakthrough::new(1, 8).unwrap_err(), "a board needs at least 2 columns and 3 rows, got 1 x 8");
-    assert_eq!(Breakthrough::new(8, 9).unwrap_err(), "a board of 8 x 9 is too large: there may be at most 64 cells");
+    assert_eq!(Gomoku::new(2, 2).unwrap_err().to_string(), "the size must be from 3 to 19, got 2");
+    assert_eq!(Gomoku::new(9, 10).unwrap_err().to_string(), "k must be from 2 to the size of the board (9), got 10");
+    assert_eq!(
+        Breakthrough::new(1, 8).unwrap_err().to_string(),
+        "a board needs at least 2 columns and 3 rows, got 1 x 8"
+    );
+    assert_eq!(
+        Breakthrough::new(8, 9).unwrap_err().to_string(),
+        "a board of 8 x 9 is too large: there may be at most 64 cells"
+    );
     for (width, height) in [(usize::MAX, 3), (2, usize::MAX), (usize::MAX, usize::MAX)] {
         assert!(Breakthrough::new(width, height).is_err());
     }

@@ -144,7 +144,7 @@ fn bad_positions_are_refused_with_the_reason() {
         ("4k3/pppppppp/p7/8/8/8/8/4K3 w - - 0 1", "Black has 10 men, 9 of them pawns; at most 16 and 8 are possible"),
     ] {
         let error = start.parse(fen).err().unwrap_or_else(|| panic!("{fen} was accepted"));
-        assert!(error.contains(why), "{fen}: {error}");
+        assert!(error.to_string().contains(why), "{fen}: {error}");
     }
 }
 
@@ -205,7 +205,7 @@ fn positions_are_read_as_the_files_of_the_world_have_them() {
     let capped = Chess::new(Encoding::Az18, None, 60).unwrap();
     assert_eq!(capped.parse(&format!("{men} 0 31")).unwrap().ending(), Some(Ending::PlyCap));
     assert_eq!(capped.parse(&format!("{men} 0 32")).unwrap().ending(), None);
-    let error = start.parse(&format!("[FEN \"{men} 0 1 moves e1g1\"]\n\nO-O-O")).unwrap_err();
+    let error = start.parse(&format!("[FEN \"{men} 0 1 moves e1g1\"]\n\nO-O-O")).unwrap_err().to_string();
     assert_eq!(error, "the tag FEN has more than a position: \"moves e1g1\"");
 }
 

@@ -404,7 +404,7 @@ fn a_start_has_stones_where_they_were_put() {
     let planes = encode(&game);
     assert_eq!((planes[12], planes[25]), (1.0, 1.0));
     assert_eq!(planes.iter().sum::<f32>(), 2.0);
-    let refused = |cells: [&[usize]; 2]| go(5).with_stones(cells, Player::Zero).unwrap_err();
+    let refused = |cells: [&[usize]; 2]| go(5).with_stones(cells, Player::Zero).unwrap_err().to_string();
     assert_eq!(refused([&[25], &[]]), "cell 25 is not on the board: there are 0 to 24");
     assert_eq!(refused([&[3], &[3]]), "D5 has two stones");
     assert_eq!(refused([&[0], &[1, 5]]), "the stone on A5 has no liberty");
@@ -425,10 +425,10 @@ fn actions_are_kept_over_any_number_of_plies() {
 
 #[test]
 fn sizes_and_komi_that_make_no_sense_are_refused_with_the_reason() {
-    let refused = |size, komi| Go9::new(size, komi, true).unwrap_err();
+    let refused = |size, komi| Go9::new(size, komi, true).unwrap_err().to_string();
     assert_eq!(refused(4, 7.5), "the size must be from 5 to 11, got 4");
     assert_eq!(refused(12, 7.5), "the size must be from 5 to 11, got 12");
-    assert_eq!(Go19::new(20, 7.5, true).unwrap_err(), "the size must be from 5 to 19, got 20");
+    assert_eq!(Go19::new(20, 7.5, true).unwrap_err().to_string(), "the size must be from 5 to 19, got 20");
     assert_eq!(refused(9, 0.25), "komi must be a half or whole number from -1000 to 1000, got 0.25");
     for komi in [f32::NAN, f32::INFINITY, 1000.5, -1001.0] {
         assert!(Go9::new(9, komi, true).is_err());

@@ -229,18 +229,18 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("(;SZ[9] \u{e9})", "\"\u{e9})\" is no SGF: expected ( ; ) or a property"),
     ];
     for (text, expected) in cases {
-        assert_eq!(go(9).parse(text).unwrap_err(), expected, "{text}");
+        assert_eq!(go(9).parse(text).unwrap_err().to_string(), expected, "{text}");
     }
     let ko = "(;SZ[9]AB[ba][ab][bc]AW[ca][bb][db][cc]PL[B];B[cb];W[bb])";
-    assert!(go(9).parse(ko).unwrap_err().ends_with("is illegal: it brings back an earlier board"));
+    assert!(go(9).parse(ko).unwrap_err().to_string().ends_with("is illegal: it brings back an earlier board"));
     let simple = Go9::new(9, 7.5, false).unwrap();
-    assert!(simple.parse(ko).unwrap_err().ends_with("is illegal: it takes back a ko at once"));
+    assert!(simple.parse(ko).unwrap_err().to_string().ends_with("is illegal: it takes back a ko at once"));
     let long = format!("(;SZ[9];B[{}])", "a".repeat(1000));
-    assert!(go(9).parse(&long).unwrap_err().len() < 200);
-    assert!(go(9).parse("D4 I5").unwrap_err().contains("\"I5\""), "there is no column I");
+    assert!(go(9).parse(&long).unwrap_err().to_string().len() < 200);
+    assert!(go(9).parse("D4 I5").unwrap_err().to_string().contains("\"I5\""), "there is no column I");
 }
 
-fn read(text: &str) -> Result<Variations<Go9>, String> {
+fn read(text: &str) -> Result<Variations<Go9>, azpy_core::Error> {
     go(9).read_variations(text, BOUNDS)
 }
 
@@ -287,10 +287,11 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
         ("(;SZ[13])", "the game is of size 13, expected 9"),
         ("D4 I5", "action 2 is \"I5\", which is not among the legal ones"),
     ] {
-        let error = read(text).err().unwrap();
+        let error = read(text).err().unwrap().to_string();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
-    let few = |text: &str| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err();
+    let few =
+        |text: &str| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err().map(|error| error.to_string());
     assert_eq!(few("(;SZ[9];B[aa](;W[bb])(;W[cc]))"), None);
     let error = few("(;SZ[9];B[aa](;W[bb])(;W[cc])(;W[dd]))").unwrap();
     assert_eq!(error, "the game has more than 3 moves with its variations");
@@ -301,7 +302,7 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
         "the game has more than 3 moves with its variations"
     );
     let deep = go(9).read_variations("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))", Bounds { moves: 9, depth: 1 }).err();
-    assert_eq!(deep.unwrap(), "variations stand in each other more than 1 deep");
+    assert_eq!(deep.unwrap().to_string(), "variations stand in each other more than 1 deep");
     // Moves that are set up as a position count too.
     let black = |moves: usize| format!("(;SZ[9]{})", ";B[]".repeat(moves));
     assert_eq!(few(&black(3)), None);
@@ -483,10 +484,10 @@ fn what_is_no_game_is_not_written() {
         (&[], &[("SZ", "9")], "\"SZ\" is no property to choose"),
         (&[], &[("P]", "9")], "\"P]\" is no property to choose"),
     ] {
-        let error = write(&go(5), moves, tags).unwrap_err();
+        let error = write(&go(5), moves, tags).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
-    let error = write(&go(5).parse("C3").unwrap(), &[], &[]).unwrap_err();
+    let error = write(&go(5).parse("C3").unwrap(), &[], &[]).unwrap_err().to_string();
     assert_eq!(error, "an SGF begins at a position without a past: give the moves before it too");
 }
 

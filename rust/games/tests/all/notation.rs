@@ -84,7 +84,7 @@ fn refused<G: Notation>(start: &G, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         match start.parse(text) {
             Ok(state) => panic!("{text:?} was read as\n{}", state.render()),
-            Err(error) => assert!(error.contains(expected), "{text:?}: {error}"),
+            Err(error) => assert!(error.to_string().contains(expected), "{text:?}: {error}"),
         }
     }
 }
@@ -328,6 +328,7 @@ impl<G: Notation> Texts for G {
         let mut state = match self.parse(text) {
             Ok(state) => state,
             Err(error) => {
+                let error = error.to_string();
                 assert!(!error.is_empty() && error.len() < 2500 && !error.contains('\n'), "{text:?}: {error}");
                 return false;
             }

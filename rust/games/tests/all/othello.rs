@@ -180,7 +180,7 @@ fn the_game_is_over_where_neither_can_move() {
 
 #[test]
 fn positions_that_make_no_sense_are_refused_with_the_reason() {
-    let refused = |size, discs| Othello::from_discs(size, discs, Player::Zero).unwrap_err();
+    let refused = |size, discs| Othello::from_discs(size, discs, Player::Zero).unwrap_err().to_string();
     assert_eq!(refused(5, [0, 0]), "the size must be 4, 6 or 8, got 5");
     assert_eq!(refused(4, [0x1_0000, 0x0660]), "discs 0x10000 and 0x660 are not all on the 4 x 4 board");
     assert_eq!(refused(4, [0x0661, 0x0001]), "cells 0x1 are taken by both players");

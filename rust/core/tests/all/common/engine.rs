@@ -1,4 +1,4 @@
-//! A desk with one lane, games that can fail, and a network that notes its batches.
+//! A scheduler with one pipeline, games that can fail, and a network that notes its batches.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,11 +10,12 @@ use super::hashed_answer;
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Wish};
+use azpy_core::engine::{OpenSearch, Pipeline, Priority, Request, Scheduler, Signal, Took};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Action, Game, PovValue, Turn, Value};
 use azpy_core::search::{Search, stream_for};
 use azpy_core::toy::Toy;
+
 /// How a game fails, if it does.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Fails {
@@ -41,6 +42,9 @@ pub struct Asked {
 impl Asked {
     pub fn new(who: usize, toy: Toy) -> Self {
         Self { toy, who, plies: 0, fails: Fails::Never, only: None, failed: Arc::default() }
+    }
+    pub fn random(who: usize) -> Self {
+        Self::new(who, Toy::random(who as u64, 7, true))
     }
     pub fn failing(who: usize, fails: Fails) -> Self {
         Self { fails, ..Self::new(who, Toy::countdown(12)) }
@@ -148,48 +152,102 @@ impl Evaluator<Asked> for Recording {
 
 thread_local! {
     /// Owners who want something else than that their searches go on.
-    static WISHES: RefCell<HashMap<usize, Wish>> = RefCell::default();
+    static SIGNALS: RefCell<HashMap<usize, Signal>> = RefCell::default();
 }
 
-pub fn wish(who: usize, wish: Wish) {
-    WISHES.with_borrow_mut(|wishes| wishes.insert(who, wish));
+pub fn signal(who: usize, signal: Signal) {
+    SIGNALS.with_borrow_mut(|signals| signals.insert(who, signal));
 }
 
-pub fn wished(who: &usize) -> Wish {
-    WISHES.with_borrow(|wishes| wishes.get(who).copied().unwrap_or(Wish::GoOn))
+pub fn signal_of(who: &usize) -> Signal {
+    SIGNALS.with_borrow(|signals| signals.get(who).copied().unwrap_or(Signal::Continue))
 }
 
-pub type Ended = Open<Asked, usize>;
+pub type Ended = OpenSearch<Asked, usize>;
 
-/// A desk and one lane.
+/// A scheduler, its pipelines, and the network that answers.
 pub struct Serving {
-    pub desk: Desk<Asked, usize>,
-    pub lane: Lane<Asked, usize>,
+    pub scheduler: Scheduler<Asked, usize>,
+    pub pipelines: [Pipeline<Asked, usize>; 2],
+    pub evaluator: Recording,
 }
 
 impl Serving {
+    /// Whose batches are not shared out to several pipelines.
+    pub fn new(config: SearchConfig, max_batch: usize, cache: Option<Arc<Cache>>) -> Self {
+        Self::splitting(config, max_batch, usize::MAX, cache)
+    }
+
+    pub fn splitting(config: SearchConfig, max_batch: usize, from: usize, cache: Option<Arc<Cache>>) -> Self {
+        let mut scheduler = Scheduler::new(config, max_batch, from, broken, signal_of);
+        let pipelines = [0, 1].map(|_| scheduler.pipeline(Workers::new(2).unwrap(), cache.clone()));
+        Self { scheduler, pipelines, evaluator: Recording { cached: cache.is_some(), ..Recording::new() } }
+    }
+
     pub fn join(&mut self, root: Asked, request: Request<usize>) {
-        let search = self.desk.search(root);
-        self.desk.join(search, request, Instant::now());
+        let search = self.scheduler.search(root);
+        self.scheduler.join(search, request, self.evaluator.now);
     }
 
-    /// A round, with the searches that ended or failed in it.
-    pub fn round(
-        &mut self,
-        evaluator: &mut Recording,
-    ) -> (Result<(), SearchError<&'static str>>, Vec<Ended>, Vec<Ended>) {
-        while self.desk.give(&mut self.lane, evaluator.now, true) && self.lane.gather(evaluator.network()) {}
-        let outcome = self.lane.evaluate(evaluator);
-        let outcome = self.lane.take_up(outcome);
-        let took = self.desk.take_back(&mut self.lane, evaluator.now);
-        (outcome, took.ended, took.failed)
+    /// A request about a game that its number chooses.
+    pub fn join_random(&mut self, who: usize, simulations: u32) {
+        self.join(Asked::random(who), request(who, simulations));
     }
-}
 
-pub fn serving(config: SearchConfig, max_batch: usize, cache: Option<Arc<Cache>>) -> Serving {
-    let mut desk = Desk::new(config, max_batch, usize::MAX, broken, wished);
-    let lane = desk.lane(Workers::new(2).unwrap(), cache);
-    Serving { desk, lane }
+    /// The first half of a pipeline's round: searches gather leaves until the batch is full.
+    pub fn gather(&mut self, pipeline: usize) {
+        let (now, network, pipeline) = (self.evaluator.now, self.evaluator.network(), &mut self.pipelines[pipeline]);
+        while self.scheduler.give(pipeline, now, true) && pipeline.gather(network) {}
+    }
+
+    /// The batch is evaluated, and the searches take its answers up.
+    pub fn evaluate(&mut self, pipeline: usize) -> Result<(), SearchError<&'static str>> {
+        let outcome = self.pipelines[pipeline].evaluate(&mut self.evaluator);
+        self.pipelines[pipeline].take_up(outcome)
+    }
+
+    /// The searches go back to the scheduler, those that ended and failed to their owners.
+    pub fn take_back(&mut self, pipeline: usize) -> Took<Asked, usize> {
+        self.scheduler.take_back(&mut self.pipelines[pipeline], self.evaluator.now)
+    }
+
+    /// One round of the first pipeline. `report` is told of searches whose report is due, and takes as long as it says.
+    pub fn round_with_reports(&mut self, mut report: impl FnMut(&Ended) -> Duration) -> Vec<Ended> {
+        self.gather(0);
+        self.evaluate(0).unwrap();
+        let now = &mut self.evaluator.now;
+        self.pipelines[0].report(*now, |open| {
+            *now += report(open);
+            *now
+        });
+        let took = self.take_back(0);
+        assert!(took.failed.is_empty());
+        took.ended
+    }
+
+    /// One round of the first pipeline, and the searches that ended in it.
+    pub fn round(&mut self) -> Vec<Ended> {
+        self.round_with_reports(|_| Duration::ZERO)
+    }
+
+    /// Rounds in which no search ends.
+    pub fn rounds(&mut self, count: usize) {
+        (0..count).for_each(|_| assert!(self.round().is_empty()));
+    }
+
+    /// Rounds until all is done.
+    pub fn finish(&mut self) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        while !self.scheduler.is_empty() {
+            ended.append(&mut self.round());
+        }
+        ended
+    }
+
+    /// Whose rows were in how many batches.
+    pub fn turns(&self, who: usize) -> usize {
+        self.evaluator.batches.iter().flatten().filter(|&&other| other == who).count()
+    }
 }
 
 pub fn one_leaf() -> SearchConfig {
@@ -201,26 +259,11 @@ pub fn request(who: usize, simulations: u32) -> Request<usize> {
     Request { token: who, simulations, seed: who as u64, run: 0, deadline, priority, report_every }
 }
 
-pub fn join(serving: &mut Serving, who: usize, simulations: u32) {
-    let toy = Toy::random(who as u64, 7, true);
-    serving.join(Asked::new(who, toy), request(who, simulations));
-}
-
-/// One round, and the searches that ended in it.
-pub fn round(serving: &mut Serving, evaluator: &mut Recording) -> Vec<Ended> {
-    let (outcome, ended, failed) = serving.round(evaluator);
-    outcome.unwrap();
-    assert!(failed.is_empty());
-    ended
-}
-
-/// Rounds until all is done.
-pub fn finish(serving: &mut Serving, evaluator: &mut Recording) -> Vec<Ended> {
-    let mut ended = Vec::new();
-    while !serving.desk.is_empty() {
-        ended.append(&mut round(serving, evaluator));
-    }
-    ended
+/// The owners of some searches, in order.
+pub fn tokens(open: &[Ended]) -> Vec<usize> {
+    let mut tokens: Vec<_> = open.iter().map(|open| open.request.token).collect();
+    tokens.sort_unstable();
+    tokens
 }
 
 /// What a search of its own finds.

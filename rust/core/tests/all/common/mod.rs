@@ -5,8 +5,8 @@ use std::convert::Infallible;
 
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::config::{Fpu, SearchConfig};
-use azpy_core::evaluator::{Batch, Evaluator, RowEvaluator};
-use azpy_core::game::{Action, Game, Payoff, Player, Pov, PovOf, PovValue, Turn, Value};
+use azpy_core::evaluator::{Batch, Evaluator};
+use azpy_core::game::{Action, Game, Payoff, Player, Pov, PovOf, Turn, Value};
 use azpy_core::rng::{Stream, mix};
 use azpy_core::search::Search;
 use azpy_core::tree::Kind;
@@ -25,13 +25,6 @@ pub fn hashed_answer(observation: &[f32], legal: &[Action], logits: &mut [f32]) 
         *logit = (unit(position ^ mix(u64::from(action) + 1)) * 3.0) as f32;
     }
     (unit(position) * 1.6 - 0.8) as f32
-}
-
-impl RowEvaluator for Hashed {
-    type Error = Infallible;
-    fn evaluate(&mut self, observation: &[f32], legal: &[Action], logits: &mut [f32]) -> Result<PovValue, Infallible> {
-        Ok(PovValue(hashed_answer(observation, legal, logits)))
-    }
 }
 
 /// Of several players each has a number of its own: the player to move that of [`hashed_answer`].

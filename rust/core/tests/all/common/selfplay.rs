@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use azpy_core::batched::Workers;
 use azpy_core::config::{RootNoise, SearchConfig};
-use azpy_core::evaluator::{Batch, Evaluator};
+use azpy_core::evaluator::{self, Evaluator};
 use azpy_core::game::{Game, PovValue, Turn, Value};
 use azpy_core::record::GameRecord;
+use azpy_core::replay::{Draw, ReplayBuffer, Samples};
 use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
@@ -20,7 +21,6 @@ use super::hashed_answer;
 pub struct Network {
     pub id: u64,
     pub calls: Arc<AtomicU64>,
-    pub sleep: Duration,
     pub fail: Arc<AtomicBool>,
     pub panics: bool,
     /// Networks with another salt answer otherwise.
@@ -29,13 +29,13 @@ pub struct Network {
 
 impl Network {
     pub fn new(id: u64) -> Self {
-        Self { id, calls: Arc::default(), sleep: Duration::ZERO, fail: Arc::default(), panics: false, salt: 0.0 }
+        Self { id, calls: Arc::default(), fail: Arc::default(), panics: false, salt: 0.0 }
     }
 }
 
 impl<G: Game<Payoff = Value>> Evaluator<G> for Network {
     type Error = &'static str;
-    fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Self::Error> {
+    fn evaluate_batch(&mut self, batch: evaluator::Batch<'_, G>) -> Result<(), Self::Error> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         assert!(!self.panics, "asked to panic");
         let asked = batch.states.iter().all(|state| matches!(state.turn(), Turn::Player(_)));
@@ -43,7 +43,6 @@ impl<G: Game<Payoff = Value>> Evaluator<G> for Network {
         if self.fail.load(Ordering::SeqCst) {
             return Err("asked to fail");
         }
-        std::thread::sleep(self.sleep);
         let observed: usize = batch.states[0].obs_shape().iter().product();
         let mut row_and_salt = vec![0.0; observed];
         if self.salt != 0.0 {
@@ -88,15 +87,44 @@ pub fn resigning(rule: Resign, config: SelfPlayConfig) -> SelfPlayConfig {
     SelfPlayConfig { resign_below, resign_plies, resign_control, ..config }
 }
 
+/// Games of the toy, the first of which has the id 5.
 pub fn start(
     config: SelfPlayConfig,
     slots: usize,
     games: Option<u64>,
     networks: Vec<Network>,
 ) -> SelfPlay<Network, &'static str> {
-    let layout = Layout { slots, first_game: 5, games, stagger: 0, inside: || Box::new(|body| body()) };
+    let layout = Layout { slots, first_game: 5, games, ..Layout::default() };
     let workers = Workers::new(2).unwrap();
     SelfPlay::start(&toy(), config, &layout, networks, &workers, None).unwrap()
+}
+
+/// A batch of training data.
+pub struct Batch {
+    pub legal: Vec<bool>,
+    /// `[rows, A]`
+    pub policies: Vec<f32>,
+    /// `[rows, W]`
+    pub values: Vec<f32>,
+}
+
+/// So many rows of a buffer.
+pub fn draw<G: Game>(buffer: &ReplayBuffer<G>, draw: Draw, rows: usize) -> Batch {
+    let (actions, observed) = (buffer.start().num_actions(), buffer.start().obs_shape().iter().product::<usize>());
+    let mut batch = Batch {
+        legal: vec![true; rows * actions],
+        policies: vec![f32::NAN; rows * actions],
+        values: vec![f32::NAN; rows * buffer.value_width()],
+    };
+    let samples = Samples {
+        observations: &mut vec![f32::NAN; rows * observed],
+        legal: &mut batch.legal,
+        policies: &mut batch.policies,
+        values: &mut batch.values,
+        weights: &mut vec![f32::NAN; rows],
+    };
+    buffer.sample(draw, samples, &Workers::new(2).unwrap());
+    batch
 }
 
 pub fn all<E: Send + 'static, Error: std::fmt::Debug + Send + 'static>(play: &SelfPlay<E, Error>) -> Vec<GameRecord> {

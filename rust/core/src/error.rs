@@ -1,0 +1,148 @@
+//! What can go wrong with what somebody gives: an option, a text of a game, a record. Its text is for people.
+
+use crate::game::{GameFault, PlayError};
+use crate::written::Unfit;
+
+/// Why a text, an option or a record is refused, or why threads cannot be had.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// An action that cannot be played.
+    #[error(transparent)]
+    Play(#[from] PlayError),
+    /// A game that breaks its contract, or an option that is not for this game.
+    #[error(transparent)]
+    Game(#[from] GameFault),
+    /// A text that a game's own notation refuses.
+    #[error("{0}")]
+    Text(String),
+    /// A written game that the rules do not bear out.
+    #[error(transparent)]
+    Written(#[from] Unfit),
+    /// The game has no notation of whole games, such as PGN.
+    #[error("there is no notation of whole games of this game")]
+    NoNotation,
+    /// A line of play goes on after the end of the game.
+    #[error("action {number} is {came}, but the game is over before it")]
+    AfterEnd {
+        /// Which action of the line, from 1.
+        number: usize,
+        /// What stands there, in quotes.
+        came: String,
+    },
+    /// A word of a line of play that names no action, or more than one.
+    #[error(
+        "action {number} is {came}, which {} the legal ones: {offered}",
+        if *.is_ambiguous { "names more than one of" } else { "is not among" }
+    )]
+    Name {
+        /// Which action of the line, from 1.
+        number: usize,
+        /// What stands there, in quotes.
+        came: String,
+        /// Whether several actions have the name.
+        is_ambiguous: bool,
+        /// The names that could have stood there.
+        offered: String,
+    },
+    /// A move of a tree of moves that stands behind a later one.
+    #[error("move {index} stands behind move {before}, which does not come before it")]
+    Order {
+        /// The move.
+        index: usize,
+        /// The one that it names as the move before it.
+        before: usize,
+    },
+    /// A game with variations that has too many moves.
+    #[error("the game has more than {0} moves with its variations")]
+    TooManyMoves(usize),
+    /// A game with variations in variations, too many of them.
+    #[error("variations stand in each other more than {0} deep")]
+    TooDeep(usize),
+    /// A game with so many variations that cannot be played that it is not what it says.
+    #[error("more than {most} variations cannot be played; the first: {first}")]
+    TooManyUnfit {
+        /// How many may be left out.
+        most: usize,
+        /// Why the first one was.
+        first: String,
+    },
+    /// A value that an option does not take.
+    #[error("{name} must be {expected}, got {got}")]
+    Option {
+        /// The option.
+        name: String,
+        /// What it takes.
+        expected: String,
+        /// The value, as it was written.
+        got: String,
+    },
+    /// There is no option of this name.
+    #[error("{0}: no such option")]
+    UnknownOption(String),
+    /// An option that the search would not look at.
+    #[error("{name} {why}")]
+    UnusedOption {
+        /// The option.
+        name: String,
+        /// With which other option it does not go, and what to do.
+        why: String,
+    },
+    /// Resignation in a game in which nobody wins where one player gives up.
+    #[error("resign_below {0} is for two players with a zero sum; this game has none: give -1, nobody resigns")]
+    Resignation(f64),
+    /// Bytes that are no game record that this version reads.
+    #[error("{0}")]
+    Bytes(String),
+    /// A game record that the rules do not bear out.
+    #[error("{why}")]
+    Record {
+        /// The ply at which that shows, if it is one.
+        ply: Option<usize>,
+        /// What is wrong, the ply included.
+        why: String,
+    },
+    /// The same, of one of many games.
+    #[error("game {game_id} is not a game by the rules: {why}")]
+    InvalidGame {
+        /// Which game.
+        game_id: u64,
+        /// What is wrong.
+        why: Box<Error>,
+    },
+    /// The system gives no more threads.
+    #[error("cannot start {threads}: {why}")]
+    Threads {
+        /// Which threads.
+        threads: String,
+        /// What the system says.
+        why: String,
+    },
+}
+
+impl Error {
+    /// What is wrong at one ply of a record.
+    pub(crate) fn at_ply(ply: usize, why: String) -> Self {
+        Self::Record { ply: Some(ply), why }
+    }
+}
+
+/// A sentence of a game's own notation.
+impl From<String> for Error {
+    fn from(why: String) -> Self {
+        Self::Text(why)
+    }
+}
+
+/// A sentence of a game's own notation.
+impl From<&str> for Error {
+    fn from(why: &str) -> Self {
+        Self::Text(why.to_owned())
+    }
+}
+
+/// For callers that make sentences of what they are told.
+impl From<Error> for String {
+    fn from(error: Error) -> Self {
+        error.to_string()
+    }
+}
