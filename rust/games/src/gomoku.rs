@@ -13,12 +13,15 @@ mod lines;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line};
+use azpy_core::text::{Notation, outcome_text};
 
+use crate::Error;
 use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
-use crate::notation::{FULL_BOARD, in_rows, is_board, read_board, stones, write_board};
+use crate::notation::{
+    FULL_BOARD, PLAYERS, board_or_line, cell_name, in_range, in_rows, read_board, stones, write_board,
+};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use lines::Lines;
 
@@ -70,14 +73,12 @@ impl Gomoku {
     ///
     /// # Errors
     /// If the size is not from 3 to 19, or k not from 2 to the size.
-    pub fn new(size: usize, k: usize) -> Result<Self, String> {
-        if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
-            return Err(format!("the size must be from {MIN_SIZE} to {MAX_SIZE}, got {size}"));
-        }
+    pub fn new(size: usize, k: usize) -> Result<Self, Error> {
+        let fits = in_range("the size", size, MIN_SIZE..=MAX_SIZE)?;
         if !(2..=size).contains(&k) {
-            return Err(format!("k must be from 2 to the size of the board ({size}), got {k}"));
+            return Err(Error::value("k", format!("from 2 to the size of the board ({size})"), k));
         }
-        Ok(Self::empty(size as u8, k as u8))
+        Ok(Self::empty(fits, k as u8))
     }
 
     fn empty(size: u8, k: u8) -> Self {
@@ -109,7 +110,7 @@ impl Gomoku {
     #[must_use]
     pub fn stone(&self, cell: usize) -> Option<Player> {
         debug_assert!(cell < self.num_cells());
-        [Player::Zero, Player::One].into_iter().find(|player| self.stones[player.index()].has(cell))
+        PLAYERS.into_iter().find(|player| self.stones[player.index()].has(cell))
     }
 
     #[inline]
@@ -133,21 +134,6 @@ impl Gomoku {
         let mut with_one_stone = false;
         own.for_each(|cell| with_one_stone |= !wins(own.without(Cells::NONE.with(cell))));
         (wins(own), with_one_stone)
-    }
-
-    /// The position that a board as text shows.
-    fn drawn(&self, text: &str) -> Result<Self, String> {
-        let board = read_board(text, self.size(), self.size())?;
-        board.check_turns()?;
-        let mut position = Self::empty(self.size, self.k);
-        for player in [Player::Zero, Player::One] {
-            board.stones(player).for_each(|cell| position.put(player, cell));
-        }
-        position.mover = board.mover;
-        let rows = [Player::Zero, Player::One].map(|player| position.rows_of(player));
-        board.check_winner(rows.map(|(won, _)| won), |winner| rows[winner.index()].1)?;
-        position.won = rows[position.mover.opponent().index()].0;
-        Ok(position)
     }
 }
 
@@ -245,7 +231,7 @@ impl Notation for Gomoku {
     /// Column letter and row number as printed beside the board, row 1 at the bottom.
     fn action_name(&self, action: Action) -> String {
         let (size, cell) = (self.size(), action as usize);
-        format!("{}{}", char::from(LETTERS[cell % size]), grid::row_number(size, cell))
+        cell_name(cell % size, size - cell / size)
     }
 
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
@@ -276,10 +262,19 @@ impl Notation for Gomoku {
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        if is_board(text) {
-            return self.drawn(text);
-        }
-        play_line(self, text)
+        board_or_line(self, text, |text| {
+            let board = read_board(text, self.size(), self.size())?;
+            board.check_turns()?;
+            let mut position = Self::empty(self.size, self.k);
+            for player in PLAYERS {
+                board.stones(player).for_each(|cell| position.put(player, cell));
+            }
+            position.mover = board.mover;
+            let rows = PLAYERS.map(|player| position.rows_of(player));
+            board.check_winner(rows.map(|(won, _)| won), |winner| rows[winner.index()].1)?;
+            position.won = rows[position.mover.opponent().index()].0;
+            Ok(position)
+        })
     }
 
     /// The rows from the top and who is to move: `.../.x./... o`.

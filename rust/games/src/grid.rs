@@ -14,11 +14,6 @@ const STEP: usize = 30;
 /// Pixels from a picture's edge to the first line.
 const MARGIN: usize = 45;
 
-/// The number printed beside a row.
-pub(crate) fn row_number(size: usize, cell: usize) -> usize {
-    size - cell / size
-}
-
 /// The board, with `x` for the stones of player 0 and `o` for those of player 1; line 0 has the letters.
 pub(crate) fn render(size: usize, letters: &[u8], stone: impl Fn(usize) -> Option<Player>) -> String {
     let places = size.to_string().len();

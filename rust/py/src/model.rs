@@ -11,7 +11,7 @@ use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served
 use azpy_core::game::{Game, Turn};
 use azpy_core::search::Search;
 use azpy_core::text::Position;
-use azpy_games::any::Any;
+use azpy_games::any::AnyGame;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -96,7 +96,7 @@ fn wish<P: Paid>(token: &Token<P>) -> Wish {
     token.call.wish()
 }
 
-fn failed<P: Paid>(root: &Any<P>) -> bool {
+fn failed<P: Paid>(root: &AnyGame<P>) -> bool {
     root.fault().is_some_and(Fault::is_set)
 }
 
@@ -109,7 +109,7 @@ fn request<P: Paid>(asked: Asked, game: Option<Arc<OpenGame<P>>>) -> Request<Tok
 /// The one implementation of [`AnyModel`].
 struct Model<P: Paid> {
     /// Of the game and size that all requests are about.
-    first: Any<P>,
+    first: AnyGame<P>,
     config: SearchConfig,
     /// Tells networks apart.
     number: u64,
@@ -117,12 +117,12 @@ struct Model<P: Paid> {
     network: Option<u64>,
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
-    queue: Queue<Any<P>, Token<P>>,
-    lanes: [Mutex<Lane<Any<P>, Token<P>>>; LANES],
+    queue: Queue<AnyGame<P>, Token<P>>,
+    lanes: [Mutex<Lane<AnyGame<P>, Token<P>>>; LANES],
 }
 
 impl<P: Paid> Model<P> {
-    fn new(first: &Any<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
+    fn new(first: &AnyGame<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
         let ModelSettings { config, number, max_batch, split_from, cache, workers, device } = settings;
         let mut desk = Desk::new(config, max_batch, split_from, failed, wish);
         // A game written in Python is touched by one thread at a time.
@@ -141,7 +141,7 @@ impl<P: Paid> Model<P> {
     }
 
     /// The end of a request. Its search goes back to its game, or into its result.
-    fn done(&self, open: Open<Any<P>, Token<P>>, error: Option<PyErr>) -> Done {
+    fn done(&self, open: Open<AnyGame<P>, Token<P>>, error: Option<PyErr>) -> Done {
         let Open { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
         search.drop_spare();
         // A Python game's own error comes before whatever followed from it.
@@ -163,7 +163,7 @@ impl<P: Paid> Model<P> {
     }
 
     /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
-    fn fill(&self, lane: &mut Lane<Any<P>, Token<P>>, quiet: bool) {
+    fn fill(&self, lane: &mut Lane<AnyGame<P>, Token<P>>, quiet: bool) {
         loop {
             let now = Instant::now();
             if !(self.queue.desk(now).give(lane, now, quiet) && lane.gather(self.network)) {
@@ -173,7 +173,7 @@ impl<P: Paid> Model<P> {
     }
 
     /// One part of a round after the other.
-    fn work(&self, lane: &mut Lane<Any<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
+    fn work(&self, lane: &mut Lane<AnyGame<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
         self.fill(lane, quiet);
         filled();
         if !lane.needs_evaluator() {
@@ -276,7 +276,7 @@ impl<P: Paid> AnyModel for Model<P> {
 /// A game that goes on, the one implementation of [`AnySeat`].
 struct OpenGame<P: Paid> {
     this: std::sync::Weak<Self>,
-    seat: Mutex<Seat<Any<P>, Token<P>>>,
+    seat: Mutex<Seat<AnyGame<P>, Token<P>>>,
     model: String,
     spec: String,
     /// Requests that end as soon as something else is asked for.
@@ -285,7 +285,7 @@ struct OpenGame<P: Paid> {
 
 impl<P: Paid> OpenGame<P> {
     /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
-    fn interrupted(&self) -> MutexGuard<'_, Seat<Any<P>, Token<P>>> {
+    fn interrupted(&self) -> MutexGuard<'_, Seat<AnyGame<P>, Token<P>>> {
         // First the seat: whoever has it may be about to ponder.
         let seat = locked(&self.seat);
         locked(&self.pondering).drain(..).for_each(|call| call.wishes.stop());

@@ -34,7 +34,9 @@ use azpy_core::text::{Notation, captured_men, outcome_text, shown};
 use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
+use crate::Error;
 use crate::key::{Tag, digest};
+use crate::notation::in_range;
 use encoding::PLANES;
 use history::{History, PAST_BOARDS, men};
 
@@ -54,13 +56,13 @@ pub enum Encoding {
 }
 
 impl FromStr for Encoding {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         match text {
             "az18" => Ok(Self::Az18),
             "az119" => Ok(Self::Az119),
-            _ => Err(format!("the encoding must be az18 or az119, got {}", shown(text))),
+            _ => Err(Error::value("the encoding", "az18 or az119", shown(text))),
         }
     }
 }
@@ -145,15 +147,13 @@ impl Chess {
     ///
     /// # Errors
     /// If there is no such start, or `max_plies` is not from 1 to 12,000.
-    pub fn new(encoding: Encoding, chess960: Option<usize>, max_plies: usize) -> Result<Self, String> {
-        if !(1..=MAX_PLIES).contains(&max_plies) {
-            return Err(format!("max_plies must be from 1 to {MAX_PLIES}, got {max_plies}"));
-        }
+    pub fn new(encoding: Encoding, chess960: Option<usize>, max_plies: usize) -> Result<Self, Error> {
+        let max_plies = in_range("max_plies", max_plies, 1..=MAX_PLIES)?;
         if let Some(number) = chess960.filter(|&number| number >= 960) {
-            return Err(format!("chess960 must be off or a start's number, 0 to 959, got {number}"));
+            return Err(Error::value("chess960", "off or a start's number, 0 to 959", number));
         }
         let number = chess960.map_or(STANDARD, |number| number as u16);
-        let rules = Rules { encoding, chess960: chess960.is_some(), number, max_plies: max_plies as u16 };
+        let rules = Rules { encoding, chess960: chess960.is_some(), number, max_plies };
         Ok(Self::at(Board::chess960_startpos(u32::from(number)), rules))
     }
 

@@ -401,7 +401,7 @@ impl<const WORDS: usize> Root<WORDS> {
         let of = |player| (0..self.stones.len()).filter(|&cell| self.stones[cell] == Some(player)).collect();
         let [black, white]: [Vec<usize>; 2] = [of(Player::Zero), of(Player::One)];
         let usual = if white.is_empty() && !black.is_empty() { Player::One } else { Player::Zero };
-        self.rules.with_stones([&black, &white], first.or(self.mover).unwrap_or(usual))
+        Ok(self.rules.with_stones([&black, &white], first.or(self.mover).unwrap_or(usual))?)
     }
 }
 

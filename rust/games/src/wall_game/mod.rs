@@ -34,6 +34,7 @@ use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, shown};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
 use crate::notation::PLAYERS;
 use crate::planes::cells_then;
@@ -69,14 +70,14 @@ pub enum Variant {
 }
 
 impl FromStr for Variant {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         match text {
             "standard" => Ok(Self::Standard),
             "classic" => Ok(Self::Classic),
             "freestyle" => Ok(Self::Freestyle),
-            _ => Err(format!("the variant must be standard, classic or freestyle, got {}", shown(text))),
+            _ => Err(Error::value("the variant", "standard, classic or freestyle", shown(text))),
         }
     }
 }
@@ -147,17 +148,17 @@ impl WallGame {
     ///
     /// # Errors
     /// If a side is not from 2 to 20, freestyle is not on 12 x 10, or a policy without mice is asked for where they step.
-    pub fn new(columns: usize, rows: usize, rules: WallRules) -> Result<Self, String> {
-        let sides = [columns, rows];
-        if !sides.iter().all(|side| (MIN_SIDE..=MAX_SIDE).contains(side)) {
-            return Err(format!("columns and rows must be from {MIN_SIDE} to {MAX_SIDE}, got {columns} x {rows}"));
+    pub fn new(columns: usize, rows: usize, rules: WallRules) -> Result<Self, Error> {
+        let size = format!("{columns} x {rows}");
+        if ![columns, rows].iter().all(|side| (MIN_SIDE..=MAX_SIDE).contains(side)) {
+            return Err(Error::value("columns and rows", format!("from {MIN_SIDE} to {MAX_SIDE}"), size));
         }
-        if rules.variant == Variant::Freestyle && sides != FREESTYLE {
+        if rules.variant == Variant::Freestyle && [columns, rows] != FREESTYLE {
             let [wide, high] = FREESTYLE;
-            return Err(format!("freestyle is played on {wide} x {high} cells, got {columns} x {rows}"));
+            return Err(Error::form(format!("freestyle is played on {wide} x {high} cells"), size));
         }
         if rules.classic_policy && rules.variant != Variant::Classic {
-            return Err("a policy without steps of mice (classic_policy) needs the classic variant".to_owned());
+            return Err(invalid!("a policy without steps of mice (classic_policy) needs the classic variant"));
         }
         Ok(Self::corners(columns, rows, rules))
     }
@@ -167,9 +168,9 @@ impl WallGame {
     ///
     /// # Errors
     /// If the variant is another one.
-    pub fn with_seed(rules: WallRules, seed: u64) -> Result<Self, String> {
+    pub fn with_seed(rules: WallRules, seed: u64) -> Result<Self, Error> {
         if rules.variant != Variant::Freestyle {
-            return Err(format!("only freestyle has random starts, so only it takes a seed, got {seed}"));
+            return Err(Error::form("only freestyle has random starts, so only it takes a seed", seed));
         }
         let [columns, rows] = FREESTYLE;
         let mut start = Self::new(columns, rows, rules)?;
@@ -204,12 +205,6 @@ impl WallGame {
         self.board.rows()
     }
 
-    /// The variant and the options.
-    #[must_use]
-    pub fn rules(&self) -> WallRules {
-        self.rules
-    }
-
     /// Steps of the shortest path between two cells; `None` where walls leave none.
     ///
     /// # Panics
@@ -225,9 +220,9 @@ impl WallGame {
     ///
     /// # Errors
     /// If it is nobody's turn.
-    pub fn end_turn(&mut self) -> Result<(), String> {
+    pub fn end_turn(&mut self) -> Result<(), Error> {
         if !matches!(self.status, Status::Playing | Status::Stuck) {
-            return Err("no turn can end here: the game is over, or its start is not drawn yet".to_owned());
+            return Err(invalid!("no turn can end here: the game is over, or its start is not drawn yet"));
         }
         self.next_turn();
         self.settle();
@@ -545,17 +540,17 @@ impl Notation for WallGame {
     /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
     /// actions.
     fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.read_actions(text)
+        Ok(self.read_line(text, false)?.1)
     }
 
     fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
-        self.write_actions(actions)
+        Ok(self.write_actions(actions)?)
     }
 
     /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
     /// and `---` end a turn early.
     fn parse(&self, text: &str) -> Result<Self, String> {
-        self.read(text)
+        Ok(self.read(text)?)
     }
 
     /// Such as `cats b7 h8 mice a1 h1 walls >e4 ^d5 turn 3 red second not Ca7`: Red's piece first; whose turn it is, and

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use azpy_core::picture::Touch;
 
-use super::notation::letter;
 use super::{CAT, MOUSE, PLAYERS, Status, WallGame};
+use crate::notation::letter;
 
 /// Capitals are Red's; cats first.
 const LETTERS: [[char; 2]; 2] = [['C', 'M'], ['c', 'm']];

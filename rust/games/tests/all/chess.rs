@@ -174,15 +174,6 @@ fn a_lost_right_to_castle_tells_positions_apart() {
 }
 
 #[test]
-fn starts_that_do_not_exist_are_refused() {
-    let refused = |chess960, max_plies| Chess::new(Encoding::Az18, chess960, max_plies).unwrap_err();
-    assert_eq!(refused(Some(960), 512), "chess960 must be off or a start's number, 0 to 959, got 960");
-    assert_eq!(refused(None, 0), "max_plies must be from 1 to 12000, got 0");
-    assert_eq!(refused(Some(usize::MAX), 12_001), "max_plies must be from 1 to 12000, got 12001");
-    assert_eq!("az73".parse::<Encoding>().unwrap_err(), "the encoding must be az18 or az119, got \"az73\"");
-}
-
-#[test]
 fn keys_cover_clock_past_and_options() {
     let keys = |texts: &[&str]| texts.iter().map(|text| at(text).key()).collect::<HashSet<_>>().len();
     let fen = |rest: &str| format!("4k3/8/8/3pP3/8/8/8/R3K2R {rest}");

@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashSet};
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::text::Notation;
 use azpy_games::{Variant, WallGame, WallRules};
-use proptest::prelude::*;
 
 use crate::common::{Random, after, encode, legal, outcomes};
 
@@ -398,34 +397,6 @@ fn a_turn_is_read_by_whatever_order_is_legal() {
     assert_eq!(game.parse_actions("Cb2").unwrap(), game.parse_actions("Ca2 Cb2").unwrap());
 }
 
-/// Every position of random games comes back from its text.
-fn check_texts(start: &WallGame, games: u64) {
-    for seed in 0..games {
-        let (mut game, mut random) = (*start, Random(seed));
-        loop {
-            let text = game.to_text().unwrap();
-            let read = start.parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!(read, game, "{text}");
-            match game.turn() {
-                Turn::Terminal => break,
-                Turn::Chance => game.play((random.next() % 32_768) as Action),
-                Turn::Player(_) => game.play(*random.choose(&legal(&game))),
-            }
-        }
-    }
-}
-
-#[test]
-fn positions_come_back_from_their_text() {
-    for rules in [STANDARD, CLASSIC, WallRules { immediate: true, one_move_rule: true, ..STANDARD }] {
-        check_texts(&board(2, 2, rules), 20);
-        check_texts(&board(4, 3, rules), 20);
-        check_texts(&board(8, 8, rules), 1);
-    }
-    check_texts(&board(12, 10, FREESTYLE), 1);
-    check_texts(&standard(20, 20), 1);
-}
-
 #[test]
 fn errors_say_what_came_and_what_was_expected() {
     let start = standard(3, 3);
@@ -464,81 +435,6 @@ fn errors_say_what_came_and_what_was_expected() {
         undrawn.parse("start32768").unwrap_err(),
         "word 1 is \"start32768\", expected a random start: start0 to start32767"
     );
-}
-
-/// Words that mean something, and some that do not.
-fn any_word() -> impl Strategy<Value = String> {
-    prop_oneof![
-        4 => "[CM][a-c][1-3]",
-        4 => "[>^][a-c][1-3]",
-        2 => "[CM][a-c][1-3]\\.[>^CM][a-c][1-3]",
-        2 => "[a-c][1-3]",
-        1 => "cats|mice|walls|turn|red|blue|second|not|end_turn|---|start[0-9]{1,6}",
-        1 => "[0-9]{1,3}",
-        1 => "\\PC{0,6}",
-    ]
-}
-
-fn check_robust(text: &str) {
-    for rules in [STANDARD, WallRules { immediate: true, ..CLASSIC }] {
-        let start = board(3, 3, rules);
-        let _ = start.parse_actions(text);
-        if let Ok(position) = start.parse(text) {
-            let again = start.parse(&position.to_text().unwrap()).unwrap();
-            assert_eq!(again, position, "{text}");
-        }
-    }
-    if let Ok(position) = board(12, 10, FREESTYLE).parse(text) {
-        assert!(!position.render().is_empty());
-    }
-}
-
-/// A position of a random game with a few characters changed.
-fn mutated(random: &mut Random) -> String {
-    const OTHERS: &[u8] = b"abc123CM>^. cdnrst0-9\xc3";
-    let start = standard(3, 3);
-    let mut game = start;
-    for _ in 0..random.next() % 30 {
-        if matches!(game.turn(), Turn::Player(_)) {
-            game.play(*random.choose(&legal(&game)));
-        }
-    }
-    let mut text = game.to_text().unwrap().into_bytes();
-    for _ in 0..random.next() % 4 {
-        let place = (random.next() % text.len() as u64) as usize;
-        match random.next() % 3 {
-            0 => text[place] = *random.choose(OTHERS),
-            1 => text.insert(place, *random.choose(OTHERS)),
-            _ => text.truncate(place.max(1)),
-        }
-    }
-    String::from_utf8_lossy(&text).into_owned()
-}
-
-proptest! {
-    #[test]
-    fn any_words_are_read_or_refused(words in prop::collection::vec(any_word(), 0..16)) {
-        check_robust(&words.join(" "));
-    }
-
-    #[test]
-    fn any_text_is_read_or_refused(text in "\\PC*") {
-        check_robust(&text);
-        check_robust(&format!("cats {text}"));
-    }
-}
-
-#[test]
-fn changed_positions_are_read_or_refused() {
-    let mut random = Random(7);
-    (0..2_000).for_each(|_| check_robust(&mutated(&mut random)));
-}
-
-#[test]
-#[ignore = "minutes"]
-fn a_million_changed_positions_are_read_or_refused() {
-    let mut random = Random(8);
-    (0..1_000_000).for_each(|_| check_robust(&mutated(&mut random)));
 }
 
 // Freestyle
