@@ -342,17 +342,14 @@ impl Backgammon {
 impl Game for Backgammon {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         2 * PLACES
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [FEATURES, 1, 1]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         usize::from(self.max_plies)
     }

@@ -269,22 +269,18 @@ fn moved_up(cells: Cells, by: usize) -> Cells {
 impl<P: Payoff> Game for Blokus<P> {
     type Payoff = P;
 
-    #[inline]
     fn num_players(&self) -> usize {
         usize::from(self.players)
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         SHAPES * self.size() * self.size()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [(PIECES + 1) * self.num_players() + 1, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         PIECES * self.num_players()
     }

@@ -177,17 +177,14 @@ impl Breakthrough {
 impl Game for Breakthrough {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         3 * self.num_cells()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [3, self.height(), self.width()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         // Every ply takes a piece one row on.
         2 * self.num_pieces() * (self.height() - 1)

@@ -204,22 +204,18 @@ impl<P: Payoff> ChineseCheckers<P> {
 impl<P: Payoff> Game for ChineseCheckers<P> {
     type Payoff = P;
 
-    #[inline]
     fn num_players(&self) -> usize {
         usize::from(self.players)
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         PASS as usize + 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [PLANES, SIDE, SIDE]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         LONGEST * usize::from(self.most_turns)
     }

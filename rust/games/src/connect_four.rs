@@ -234,22 +234,18 @@ where
 {
     type Payoff = <Self as Seats>::Payoff;
 
-    #[inline]
     fn num_players(&self) -> usize {
         N
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.width()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [N, self.height(), self.width()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         self.width() * self.height()
     }

@@ -1,6 +1,7 @@
 //! Why there is no such game, or no such position.
 
 use azpy_core::text::shown;
+use azpy_core::written::{Unfit, Wrong};
 
 /// What a game refuses, or the list of games. The sentence says what came and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +71,16 @@ macro_rules! invalid {
     };
 }
 pub(crate) use invalid;
+
+/// What makes an [`Unfit`] of this kind of an error.
+pub(crate) fn unfit(kind: fn(String) -> Unfit) -> impl Fn(Error) -> Unfit {
+    move |error| kind(error.into())
+}
+
+/// What is wrong at a byte of a text.
+pub(crate) fn wrong(at: usize, error: Error) -> Wrong {
+    Wrong { at, why: error.into() }
+}
 
 impl From<String> for Error {
     fn from(why: String) -> Self {

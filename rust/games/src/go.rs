@@ -465,17 +465,14 @@ impl<const WORDS: usize> Go<WORDS> {
 impl<const WORDS: usize> Game for Go<WORDS> {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [2 * HISTORY + 1, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         2 * self.num_cells()
     }

@@ -23,6 +23,7 @@ use crate::notation::{
     FULL_BOARD, PLAYERS, board_or_line, cell_name, in_range, in_rows, read_board, stones, write_board,
 };
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
+use crate::svg;
 use lines::Lines;
 
 const MIN_SIZE: usize = 3;
@@ -140,17 +141,14 @@ impl Gomoku {
 impl Game for Gomoku {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [2, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         self.num_cells()
     }
@@ -253,7 +251,8 @@ impl Notation for Gomoku {
     fn to_svg(&self) -> String {
         let size = self.size();
         let rows = in_rows(size, size, self.k(), |cell| self.stone(cell));
-        grid::to_svg(size, LETTERS, |cell| self.stone(cell), |cell| rows[cell])
+        let said = svg::standing(self, ["Black", "White"]);
+        grid::to_svg(size, LETTERS, &said, |cell| self.stone(cell), |cell| rows[cell])
     }
 
     fn touches(&self, action: Action) -> Vec<Touch> {

@@ -270,17 +270,14 @@ impl Hex {
 impl Game for Hex {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + usize::from(self.swap)
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [7, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         // Swapping adds no stone.
         self.num_actions()

@@ -274,23 +274,19 @@ fn read_field(word: &str) -> Result<usize, Error> {
 impl<P: Payoff> Game for Maedn<P> {
     type Payoff = P;
 
-    #[inline]
     fn num_players(&self) -> usize {
         usize::from(self.players)
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         // No piece leaves the last field of the goal.
         FIRST as usize + FIELDS - 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [FEATURES, 1, 1]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         usize::from(self.max_plies)
     }

@@ -212,17 +212,14 @@ impl Othello {
 impl Game for Othello {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [2, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         // After a pass the opponent has a move: there are at most as many passes as discs to put.
         2 * (self.num_cells() - 4)

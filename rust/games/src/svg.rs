@@ -102,10 +102,19 @@ impl Svg {
         let _ = write!(self.0, "<polygon points=\"{}\" {look}/>", points.join(" "));
     }
 
+    pub(crate) fn path(&mut self, path: &str, look: &str) {
+        let _ = write!(self.0, "<path d=\"{path}\" {look}/>");
+    }
+
     /// Text whose middle is at (x, y). Not by `dominant-baseline`, which many programs do not know.
     pub(crate) fn text(&mut self, x: f32, y: f32, size: f32, text: &str) {
+        self.text_that_looks(x, y, size, text, "");
+    }
+
+    pub(crate) fn text_that_looks(&mut self, x: f32, y: f32, size: f32, text: &str, look: &str) {
         let (x, y, size, text) = (Length(x), Length(y + 0.35 * size), Length(size), xml_text(text));
-        let _ = write!(self.0, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\">{text}</text>");
+        let look = if look.is_empty() { String::new() } else { format!(" {look}") };
+        let _ = write!(self.0, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{look}>{text}</text>");
     }
 
     /// The document.

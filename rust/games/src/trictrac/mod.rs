@@ -335,17 +335,14 @@ impl Trictrac {
 impl Game for Trictrac {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         ACTIONS
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [encoding::FEATURES, 1, 1]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         usize::from(self.max_plies)
     }

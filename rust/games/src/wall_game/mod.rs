@@ -31,8 +31,7 @@
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
-use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, shown};
+use azpy_core::text::shown;
 
 use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
@@ -315,17 +314,14 @@ impl WallGame {
 impl Game for WallGame {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         2 * self.board.cells() + if self.rules.classic_policy { 4 } else { 8 }
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [9, self.columns(), self.rows()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         2 * usize::from(MAX_TURNS) + usize::from(self.rules.variant == Variant::Freestyle)
     }
@@ -495,67 +491,5 @@ impl Game for WallGame {
 
     fn render(&self) -> String {
         self.drawn_as_text()
-    }
-}
-
-impl Notation for WallGame {
-    fn action_name(&self, action: Action) -> String {
-        self.name(action as usize)
-    }
-
-    /// Capitals are Red's pieces, small letters Blue's, but for the letters of the columns.
-    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        match glyph {
-            'C' | 'M' if line + 1 < 2 * self.rows() => Some(Player::Zero),
-            'c' | 'm' if line + 1 < 2 * self.rows() => Some(Player::One),
-            _ => None,
-        }
-    }
-
-    fn side_names(&self) -> Option<Vec<&str>> {
-        Some(vec!["red", "blue"])
-    }
-
-    fn result_text(&self) -> String {
-        let is_classic = self.rules.variant == Variant::Classic;
-        let how = match self.captured() {
-            Some(Some(_)) if is_classic => "by reaching the goal",
-            Some(Some(_)) => "by catching the mouse",
-            Some(None) => "by the one-move rule",
-            None if self.status == Status::Stuck => "as nothing is left to play",
-            None => "by the limit of 100 turns",
-        };
-        outcome_text(self, how)
-    }
-
-    fn to_svg(&self) -> String {
-        self.drawn_as_svg()
-    }
-
-    /// The edge of a wall; the piece that steps, and the cell where it goes.
-    fn touches(&self, action: Action) -> Vec<Touch> {
-        self.touched(action as usize)
-    }
-
-    /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
-    /// actions.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        Ok(self.read_line(text, false)?.1)
-    }
-
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
-        Ok(self.write_actions(actions)?)
-    }
-
-    /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
-    /// and `---` end a turn early.
-    fn parse(&self, text: &str) -> Result<Self, String> {
-        Ok(self.read(text)?)
-    }
-
-    /// Such as `cats b7 h8 mice a1 h1 walls >e4 ^d5 turn 3 red second not Ca7`: Red's piece first; whose turn it is, and
-    /// where one action of the turn is done, the step that would take it back.
-    fn to_text(&self) -> Option<String> {
-        Some(self.write())
     }
 }

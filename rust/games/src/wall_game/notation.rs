@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use std::iter::Peekable;
 use std::str::SplitWhitespace;
 
-use azpy_core::game::{Action, Game, Turn};
-use azpy_core::text::shown;
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::picture::Touch;
+use azpy_core::text::{Notation, outcome_text, shown};
 
 use super::board::{Board, FAR};
 use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
@@ -24,6 +25,103 @@ const END_TURN: [&str; 2] = ["end_turn", "---"];
 const SIDES: [&str; 2] = ["red", "blue"];
 /// Legal actions that an error names, at most.
 const NAMED: usize = 20;
+
+impl Notation for WallGame {
+    fn action_name(&self, action: Action) -> String {
+        self.name(action as usize)
+    }
+
+    /// Capitals are Red's pieces, small letters Blue's, but for the letters of the columns.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        match glyph {
+            'C' | 'M' if line + 1 < 2 * self.rows() => Some(Player::Zero),
+            'c' | 'm' if line + 1 < 2 * self.rows() => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let is_classic = self.rules.variant == Variant::Classic;
+        let how = match self.captured() {
+            Some(Some(_)) if is_classic => "by reaching the goal",
+            Some(Some(_)) => "by catching the mouse",
+            Some(None) => "by the one-move rule",
+            None if self.status == Status::Stuck => "as nothing is left to play",
+            None => "by the limit of 100 turns",
+        };
+        outcome_text(self, how)
+    }
+
+    fn to_svg(&self) -> String {
+        self.drawn_as_svg()
+    }
+
+    /// The edge of a wall; the piece that steps, and the cell where it goes.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        self.touched(action as usize)
+    }
+
+    /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
+    /// actions.
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        Ok(self.read_line(text, false)?.1)
+    }
+
+    /// Whole turns such as `Cb7.>e4`; the first action of a turn by itself only at the end, the second only at the start.
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+        let (mut turn, mut state, mut words) = (*self, *self, Vec::new());
+        let mut first = 0;
+        for (index, &action) in actions.iter().enumerate() {
+            state.try_play(action).map_err(|error| error.to_string())?;
+            if !state.second || index + 1 == actions.len() {
+                words.push(turn.parts(&actions[first..=index]).join("."));
+                (turn, first) = (state, index + 1);
+            }
+        }
+        Ok(words.join(" "))
+    }
+
+    /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
+    /// and `---` end a turn early.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace().peekable();
+        if words.next_if_eq(&"cats").is_some() {
+            return Ok(self.read_position(words)?);
+        }
+        if text.trim() == UNDRAWN && self.rules.variant == Variant::Freestyle {
+            return Ok(Self::new(self.columns(), self.rows(), self.rules)?);
+        }
+        Ok(self.read_line(text, true)?.0)
+    }
+
+    /// Such as `cats b7 h8 mice a1 h1 walls >e4 ^d5 turn 3 red second not Ca7`: Red's piece first; whose turn it is, and
+    /// where one action of the turn is done, the step that would take it back.
+    fn to_text(&self) -> Option<String> {
+        if self.status == Status::Undrawn {
+            return Some(UNDRAWN.to_owned());
+        }
+        let [cats, mice] =
+            [CAT, MOUSE].map(|piece| PLAYERS.map(|player| self.cell_name(self.pawn(player, piece))).join(" "));
+        let mut text = format!("cats {cats} mice {mice}");
+        for (index, slot) in self.board.walls().enumerate() {
+            let before = if index == 0 { " walls " } else { " " };
+            write!(text, "{before}{}", self.wall_name(slot)).expect("a String takes all");
+        }
+        write!(text, " turn {} {}", self.turns / 2 + 1, SIDES[self.mover().index()]).expect("a String takes all");
+        if self.second {
+            text += " second";
+        }
+        if self.undo != 0 {
+            let back = 2 * self.board.cells() + self.undo.trailing_zeros() as usize;
+            write!(text, " not {}", self.name(back)).expect("a String takes all");
+        }
+        Some(text)
+    }
+}
 
 impl WallGame {
     /// The cell's name.
@@ -105,20 +203,6 @@ impl WallGame {
             _ => (column, row.checked_sub(1)?),
         };
         (column < self.columns() && row < self.rows()).then_some(column * self.rows() + row)
-    }
-
-    /// Whole turns such as `Cb7.>e4`; the first action of a turn by itself only at the end, the second only at the start.
-    pub(super) fn write_actions(&self, actions: &[Action]) -> Result<String, Error> {
-        let (mut turn, mut state, mut words) = (*self, *self, Vec::new());
-        let mut first = 0;
-        for (index, &action) in actions.iter().enumerate() {
-            state.try_play(action).map_err(|error| error.to_string())?;
-            if !state.second || index + 1 == actions.len() {
-                words.push(turn.parts(&actions[first..=index]).join("."));
-                (turn, first) = (state, index + 1);
-            }
-        }
-        Ok(words.join(" "))
     }
 
     /// The parts of a turn's name, in order; actions are legal one after the other.
@@ -232,39 +316,6 @@ impl WallGame {
                 format!("expected a legal action{turn}; legal here: {}{more}", names.join(", "))
             }
         }
-    }
-
-    pub(super) fn read(&self, text: &str) -> Result<Self, Error> {
-        let mut words = text.split_whitespace().peekable();
-        if words.next_if_eq(&"cats").is_some() {
-            return self.read_position(words);
-        }
-        if text.trim() == UNDRAWN && self.rules.variant == Variant::Freestyle {
-            return Self::new(self.columns(), self.rows(), self.rules);
-        }
-        self.read_line(text, true).map(|(state, _)| state)
-    }
-
-    pub(super) fn write(&self) -> String {
-        if self.status == Status::Undrawn {
-            return UNDRAWN.to_owned();
-        }
-        let [cats, mice] =
-            [CAT, MOUSE].map(|piece| PLAYERS.map(|player| self.cell_name(self.pawn(player, piece))).join(" "));
-        let mut text = format!("cats {cats} mice {mice}");
-        for (index, slot) in self.board.walls().enumerate() {
-            let before = if index == 0 { " walls " } else { " " };
-            write!(text, "{before}{}", self.wall_name(slot)).expect("a String takes all");
-        }
-        write!(text, " turn {} {}", self.turns / 2 + 1, SIDES[self.mover().index()]).expect("a String takes all");
-        if self.second {
-            text += " second";
-        }
-        if self.undo != 0 {
-            let back = 2 * self.board.cells() + self.undo.trailing_zeros() as usize;
-            write!(text, " not {}", self.name(back)).expect("a String takes all");
-        }
-        text
     }
 
     /// Reads what follows the word "cats" in the notation of positions.

@@ -18,7 +18,7 @@ use azpy_games::{
     WallRules,
 };
 
-use crate::common::{Random, encode, legal};
+use crate::common::{Random, encode};
 
 /// The facts and the followers of a position, by its key.
 type Seen = HashMap<u128, (Facts, Vec<(Action, u128)>)>;
@@ -410,41 +410,6 @@ fn chinese_checkers_conforms() {
 fn blokus_conforms() {
     conforms(&[5, 6, 9].map(|size| Blokus::<Value>::new(2, size).unwrap()), 4);
     conforms(&[5, 8].map(|size| Blokus::<Values>::new(4, size).unwrap()), 2);
-}
-
-/// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
-fn check_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
-    for seed in 0..200 {
-        let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::<(Player, usize)>::new());
-        while let Turn::Player(mover) = state.turn() {
-            let [_, height, width] = state.obs_shape();
-            let players = state.num_players();
-            let mut expected = vec![0.0; players * height * width];
-            for &(owner, cell) in &stones {
-                let plane = (owner.index() + players - mover.index()) % players;
-                expected[plane * height * width + cell] = 1.0;
-            }
-            assert_eq!(encode(&state), expected, "{}", state.render());
-            let action = *random.choose(&legal(&state));
-            stones.push((mover, cell_of(&state, action, &stones)));
-            state.play(action);
-        }
-    }
-}
-
-/// Where a stone comes to rest.
-fn falls(width: usize, height: usize, column: Action, stones: &[(Player, usize)]) -> usize {
-    let in_column = stones.iter().filter(|&&(_, cell)| cell % width == column as usize).count();
-    (height - 1 - in_column) * width + column as usize
-}
-
-#[test]
-fn boards_are_seen_by_the_player_to_move() {
-    check_planes(&TicTacToe::new(), |_, action, _| action as usize);
-    for start in connect_fours() {
-        check_planes(&start, |state, column, stones| falls(state.width(), state.height(), column, stones));
-    }
-    check_planes(&three(5, 4, 3), |state, column, stones| falls(state.width(), state.height(), column, stones));
 }
 
 #[test]

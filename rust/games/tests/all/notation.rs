@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
+use azpy_core::game::{Game, Payoff, Player, Turn, Value, Values};
 use azpy_core::text::Notation;
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
@@ -459,8 +459,9 @@ static PIECES: LazyLock<Vec<&str>> = LazyLock::new(|| {
 
 /// Texts of random letters, of pieces in any order, and of each game with changes.
 fn read_texts(texts: u64, seed: u64) {
-    for (number, (notation, others)) in notations().into_iter().enumerate() {
-        let (mut random, mut read) = (Random(seed ^ number as u64), 0);
+    let mut read = 0;
+    for (number, (notation, others)) in (0..).zip(notations()) {
+        let mut random = Random(seed ^ number);
         for _ in 0..texts {
             let letters: Vec<_> = (0..random.next() % 60).map(|_| random.next() as u32 % 0x11_0000).collect();
             notation.reads(&letters.into_iter().filter_map(char::from_u32).collect::<String>());
@@ -472,8 +473,8 @@ fn read_texts(texts: u64, seed: u64) {
                 [&text[..]].into_iter().chain(others.iter().copied()).nth(random.next() as usize % (others.len() + 1));
             read += u64::from(notation.reads(&mutated(other.unwrap_or(&text), &PIECES, &mut random)));
         }
-        assert!(read > 0 && read < texts, "notation {number}: {read} of {texts} texts with changes are read");
     }
+    assert!(read > 3 * texts, "{read} texts with changes are read, of {texts} of each game");
 }
 
 #[test]
@@ -495,18 +496,4 @@ fn a_huge_text_is_refused_at_once_and_in_a_few_words() {
     {
         notation.reads(&part.repeat(1 << 17));
     }
-}
-
-#[test]
-fn stones_of_either_player_are_those_of_the_text() {
-    let game = Hex::new(4, false).unwrap().parse("x..o/..../.x../...o x").unwrap();
-    let stones: Vec<_> = (0..16).map(|cell| game.stone(cell)).collect();
-    let expected = |cell: usize| match cell {
-        0 | 9 => Some(Player::Zero),
-        3 | 15 => Some(Player::One),
-        _ => None,
-    };
-    assert_eq!(stones, (0..16).map(expected).collect::<Vec<_>>());
-    let legal: Vec<Action> = (0..16).filter(|&cell| expected(cell as usize).is_none()).collect();
-    assert_eq!(moves(&game), legal);
 }

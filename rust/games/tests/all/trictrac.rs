@@ -6,7 +6,7 @@ use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_games::Trictrac;
 
-use crate::common::{Random, after, legal, moves};
+use crate::common::{Random, after, keys_differ, legal, moves};
 
 /// All that a position is but its actions of this turn: where a line ends.
 fn ends(state: &Trictrac, mover: Player, line: &mut Vec<Action>, found: &mut Vec<(String, Vec<Action>)>) {
@@ -106,16 +106,11 @@ fn keys_tell_apart_whatever_the_words_do() {
     for first in ["roll=4-3 left=3 first=1", "roll=4-2 left=2 first=1", "roll=4-1 left=1 first=1"] {
         texts.push(format!("x=1:12,5:1,12:2 o=1:15 turn=x {first}"));
     }
-    let mut seen = HashMap::new();
-    for text in texts {
-        for holes in [11, 12] {
-            let key = Trictrac::new(holes, 3000).unwrap().parse(&text);
-            let key = key.unwrap_or_else(|error| panic!("{text}: {error}")).key();
-            if let Some(other) = seen.insert(key, (text.clone(), holes)) {
-                panic!("one key for {other:?} and {text}, {holes} holes");
-            }
-        }
-    }
+    keys_differ([11, 12].into_iter().flat_map(|holes| {
+        let start = Trictrac::new(holes, 3000).unwrap();
+        let read = move |text: &String| start.parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+        texts.iter().map(move |text| (format!("{text}, {holes} holes"), read(text)))
+    }));
 }
 
 #[test]

@@ -158,6 +158,16 @@ pub(crate) fn mutated(text: &str, pieces: &[&str], random: &mut Random) -> Strin
     letters.into_iter().collect()
 }
 
+/// No two of these positions have one key.
+pub(crate) fn keys_differ<G: Game>(positions: impl IntoIterator<Item = (String, G)>) {
+    let mut seen = HashMap::new();
+    for (what, position) in positions {
+        if let Some(other) = seen.insert(position.key(), what.clone()) {
+            panic!("one key for {other} and {what}");
+        }
+    }
+}
+
 /// Half a key is hash enough: keys are well mixed. Twice as fast as SipHash in a debug build.
 #[derive(Default)]
 struct HalfKey(u64);
@@ -233,4 +243,57 @@ pub(crate) fn perft<G: Game>(state: &G, depth: usize) -> u64 {
         return moves.len() as u64;
     }
     moves.into_iter().map(|action| perft(&after(state, action), depth - 1)).sum()
+}
+
+/// A plain reading of a game's rules.
+pub(crate) trait Oracle {
+    /// The player to move; or who has won, if anyone has, where the game is over.
+    fn turn(&self) -> Result<Player, Option<Player>>;
+    fn legal(&self) -> Vec<Action>;
+    fn encode(&self) -> Vec<f32>;
+    fn play(&mut self, action: Action);
+}
+
+/// Plays a game at random to its end, and compares all positions with those of the oracle. Returns the winner.
+pub(crate) fn agree<G: Notation>(mut fast: G, oracle: &mut impl Oracle, random: &mut Random) -> Option<Player> {
+    loop {
+        let mover = match oracle.turn() {
+            Ok(mover) => mover,
+            Err(winner) => {
+                let expected = G::Payoff::won_by(winner, fast.num_players());
+                assert_eq!((fast.turn(), fast.outcome()), (Turn::Terminal, expected), "{}", fast.render());
+                return winner;
+            }
+        };
+        let expected = oracle.legal();
+        assert_eq!((fast.turn(), legal(&fast)), (Turn::Player(mover), expected.clone()), "{}", fast.render());
+        assert_eq!(encode(&fast), oracle.encode(), "{}", fast.render());
+        let action = *random.choose(&expected);
+        fast.play(action);
+        oracle.play(action);
+    }
+}
+
+/// The planes of a board that has a man of one player on each cell or none: the mover's men, and those of who moves next.
+pub(crate) fn planes(board: &[Option<Player>], mover: Player, players: usize) -> Vec<f32> {
+    let plane = |ahead: usize| {
+        let player = Player::ALL[(mover.index() + ahead) % players];
+        board.iter().map(move |&man| f32::from(u8::from(man == Some(player))))
+    };
+    (0..players).flat_map(plane).collect()
+}
+
+/// Whether `player` has `k` in a row, by a look from every cell in every direction.
+pub(crate) fn has_row(board: &[Option<Player>], width: usize, k: usize, player: Player) -> bool {
+    let (width, height) = (width as isize, (board.len() / width) as isize);
+    let cells = (0..height).flat_map(|row| (0..width).map(move |column| (row, column)));
+    cells.into_iter().any(|(row, column)| {
+        [(0, 1), (1, 0), (1, 1), (1, -1)].into_iter().any(|(down, right)| {
+            (0..k as isize).all(|step| {
+                let (row, column) = (row + step * down, column + step * right);
+                let on_board = (0..height).contains(&row) && (0..width).contains(&column);
+                on_board && board[(row * width + column) as usize] == Some(player)
+            })
+        })
+    })
 }
