@@ -204,16 +204,6 @@ impl WallGame {
         self.board.rows()
     }
 
-    /// Steps of the shortest path between two cells; `None` where walls leave none.
-    ///
-    /// # Panics
-    /// If a cell is not on the board.
-    #[must_use]
-    pub fn distance(&self, from: usize, to: usize) -> Option<usize> {
-        assert!(from < self.board.cells() && to < self.board.cells(), "cells {from} and {to} must be on the board");
-        Some(self.board.distance(from, to)).filter(|&steps| steps != FAR).map(usize::from)
-    }
-
     /// Ends the turn with fewer than two actions. The rules allow this and search never does it: the policy has no number
     /// for it. A capture is judged.
     ///

@@ -68,7 +68,6 @@ fn example_4_distances_are_path_lengths() {
     let lengths = [0, 1, 2, 1, 2, 3, 2, 3, 4];
     let expected = lengths.map(|length| length as f32 / 9.0);
     assert_eq!(encode(&start)[..9], expected);
-    assert_eq!((0..9).map(|cell| start.distance(0, cell).unwrap()).collect::<Vec<_>>(), lengths);
 }
 
 #[test]
@@ -80,7 +79,6 @@ fn example_5_what_no_path_leads_to_is_far() {
     let planes = encode(&game);
     assert_eq!(planes[2 * 9..3 * 9], expected);
     assert_eq!(planes[3 * 9..4 * 9], expected);
-    assert_eq!((game.distance(0, 1), game.distance(0, 0)), (None, Some(0)));
     assert_eq!((planes[4 * 9], planes[5 * 9]), (1.0, 1.0));
 }
 
