@@ -11,7 +11,7 @@ use azpy_core::evaluator::Rollout;
 use azpy_core::game::{Action, Game, Payoff, Turn};
 use azpy_core::search::SearchResult;
 use azpy_core::text::{Notation, shown};
-use azpy_games::any::{Any, Open, Start};
+use azpy_games::any::{AnyGame, GameVisitor, Start};
 use azpy_games::registry::{Entry, split, with_params};
 use azpy_net::Answers;
 use azpy_serve::{Event, Files, Kept, Player, Root, Run, Searcher, Stepping, Wanted, answers};
@@ -106,15 +106,15 @@ struct Opening {
     kept: usize,
 }
 
-impl Open for Opening {
-    type Opened = Result<Box<dyn Table>, String>;
+impl GameVisitor for Opening {
+    type Output = Result<Box<dyn Table>, String>;
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Opening>>] = &azpy_games::built_in!(Start::<Opening>::new);
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
         let begin = self.position.map_or_else(|| Ok(start.clone()), |text| start.parse(&text))?;
         let (mut player, net) = match self.run {
             Some(run) => run.player(start).map(|(player, net)| (player, Some(net)))?,
@@ -129,8 +129,8 @@ impl Open for Opening {
 }
 
 struct Seated<P: Payoff> {
-    game_tree: Kept<Any<P>>,
-    searcher: Stepping<Any<P>, Answers<Rollout>>,
+    seat: Kept<AnyGame<P>>,
+    searcher: Stepping<AnyGame<P>, Answers<Rollout>>,
     kept: usize,
     /// Of the last search of this position; empty where there was none.
     found: SearchResult,

@@ -48,17 +48,22 @@ mod side;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
+use crate::Error;
 use crate::key::{Tag, digest};
 use crate::notation::limit_of_plies;
-use crate::tables::{CHECKERS, POINTS, ROLLS, Side, each, from_other_side, up_to, write_outcomes};
+use crate::tables::{
+    CHECKERS, POINTS, ROLLS, Side, each, from_other_side, key_words, roll_name, up_to, write_outcomes,
+};
 use side::{BAR, PLACES, sources, taken_after};
 
 /// Of 47,000 random games the longest took 865 plies (November 2026).
 const MAX_PLIES: u16 = 3000;
 /// The draw by length is seen coming for so many plies.
 const CLOCK: u16 = 200;
+/// What checkers beyond three on a place are divided by.
+const MANY: u16 = 2;
 
 const SIDE_FEATURES: usize = 4 * PLACES + 1;
 const FEATURES: usize = 2 * SIDE_FEATURES + 2 * 6 + 3 + PLACES + 1;
@@ -117,7 +122,7 @@ impl Backgammon {
     ///
     /// # Errors
     /// If `max_plies` is not from 1 to 65,535.
-    pub fn with_max_plies(gammons: bool, max_plies: usize) -> Result<Self, String> {
+    pub fn with_max_plies(gammons: bool, max_plies: usize) -> Result<Self, Error> {
         Ok(Self::start(gammons, limit_of_plies(max_plies)?))
     }
 
@@ -138,8 +143,7 @@ impl Backgammon {
     /// A player's checkers, from the own side: on points 1 to 24, on the bar, off.
     #[must_use]
     pub fn checkers(&self, player: Player) -> [u32; 26] {
-        let side = self.sides[player.index()];
-        std::array::from_fn(|place| if place < PLACES { side.count(place as u32) } else { side.off() })
+        self.sides[player.index()].counts()
     }
 
     /// The roll that is being played, the higher die first.
@@ -338,17 +342,14 @@ impl Backgammon {
 impl Game for Backgammon {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         2 * PLACES
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [FEATURES, 1, 1]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         usize::from(self.max_plies)
     }
@@ -397,14 +398,7 @@ impl Game for Backgammon {
     fn encode(&self, row: &mut [f32]) {
         row.fill(0.0);
         for (features, side) in row.chunks_exact_mut(SIDE_FEATURES).zip([self.own(), self.other()]) {
-            for place in each(side.taken()) {
-                let count = side.count(place);
-                let at = 4 * place as usize;
-                for feature in &mut features[at..at + count.min(3) as usize] {
-                    *feature = 1.0;
-                }
-                features[at + 3] = count.saturating_sub(3) as f32 / 2.0;
-            }
+            side.encode(MANY, |place| place, features);
             features[SIDE_FEATURES - 1] = side.off() as f32 / CHECKERS as f32;
         }
         let row = &mut row[2 * SIDE_FEATURES..];
@@ -425,7 +419,7 @@ impl Game for Backgammon {
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         let mut divisors = vec![1; FEATURES];
         for side in divisors[..2 * SIDE_FEATURES].chunks_exact_mut(SIDE_FEATURES) {
-            side[..4 * PLACES].iter_mut().skip(3).step_by(4).for_each(|divisor| *divisor = 2);
+            side[..4 * PLACES].iter_mut().skip(3).step_by(4).for_each(|divisor| *divisor = MANY);
             side[SIDE_FEATURES - 1] = CHECKERS as u16;
         }
         divisors[FEATURES - 1] = CLOCK;
@@ -434,12 +428,8 @@ impl Game for Backgammon {
 
     #[inline]
     fn key(&self) -> u128 {
-        let [a, b] = self.sides.map(|side| {
-            let [ones, twos, fours, eights] = side.0.map(u64::from);
-            [ones | twos << 32, fours | eights << 32]
-        });
         // How many plies are left decides how the game can end; how many there were does not matter.
-        let rest = [
+        let facts = [
             (u64::from(self.closed), 25),
             (u64::from(self.dice[0]), 3),
             (u64::from(self.dice[1]), 3),
@@ -450,8 +440,7 @@ impl Game for Backgammon {
             (u64::from(self.gammons), 1),
             (u64::from(self.plies_left), 16),
         ];
-        let rest = rest.into_iter().fold(0, |word, (value, bits)| word << bits | value);
-        digest(Tag::Backgammon, &[a[0], a[1], b[0], b[1], rest])
+        digest(Tag::Backgammon, &key_words(self.sides, facts))
     }
 
     fn render(&self) -> String {
@@ -474,9 +463,9 @@ impl Notation for Backgammon {
     /// As `action_name`, without the asterisk.
     fn short_name(&self, action: Action) -> String {
         let (which, place) = Self::parts(action);
-        match (self.turn(), ROLLS.get(action as usize)) {
-            (Turn::Chance, Some([high, low])) => format!("{high}-{low}"),
-            (Turn::Player(_), _) if which < 2 => {
+        match self.turn() {
+            Turn::Chance => roll_name(action).unwrap_or_else(|| action.to_string()),
+            Turn::Player(_) if which < 2 => {
                 let to = place.checked_sub(self.die(which)).map_or("off".to_owned(), notation::name);
                 format!("{}/{to}", notation::name(place))
             }
@@ -515,8 +504,12 @@ impl Notation for Backgammon {
         }
     }
 
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        Ok(ids::read(self, text).unwrap_or_else(|| notation::parse(self, text))?)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        match ids::read(self, text) {
+            Some(read) => Ok(read?),
+            None if text.contains('=') => Ok(notation::read(self, text)?),
+            None => play_line(self, text),
+        }
     }
 
     fn to_text(&self) -> Option<String> {

@@ -22,9 +22,10 @@ use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
+use crate::Error;
 use crate::cells;
 use crate::key::{Tag, digest};
-use crate::notation::{check_players, mark, marked, rows};
+use crate::notation::{cell_name, check_players, in_range, leader, letter, mark, marked, rows};
 use crate::planes::{d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
@@ -123,12 +124,9 @@ impl<P: Payoff> Blokus<P> {
     ///
     /// # Errors
     /// If the players are not 2 with `Value`, or 4 with `Values`; if the size is not from 5 to 20.
-    pub fn new(players: usize, size: usize) -> Result<Self, String> {
+    pub fn new(players: usize, size: usize) -> Result<Self, Error> {
         check_players::<P>(players, &[2, 4])?;
-        if !(5..=MOST_SIDE).contains(&size) {
-            return Err(format!("the size must be from 5 to {MOST_SIDE}, got {size}"));
-        }
-        Ok(Self::start(players, size))
+        Ok(Self::start(players, in_range("the size", size, 5..=MOST_SIDE)?))
     }
 
     fn start(players: usize, size: usize) -> Self {
@@ -244,8 +242,7 @@ impl<P: Payoff> Blokus<P> {
     }
 
     fn cell_name(&self, row: usize, column: usize) -> String {
-        let number = if row < self.size() { (self.size() - row).to_string() } else { "-".to_owned() };
-        format!("{}{number}", char::from(b'a' + column as u8))
+        if row < self.size() { cell_name(column, self.size() - row) } else { format!("{}-", letter(column)) }
     }
 
     /// Gives the turn to the first player from `first` on who can place a piece.
@@ -272,22 +269,18 @@ fn moved_up(cells: Cells, by: usize) -> Cells {
 impl<P: Payoff> Game for Blokus<P> {
     type Payoff = P;
 
-    #[inline]
     fn num_players(&self) -> usize {
         usize::from(self.players)
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         SHAPES * self.size() * self.size()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [(PIECES + 1) * self.num_players() + 1, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         PIECES * self.num_players()
     }
@@ -324,10 +317,7 @@ impl<P: Payoff> Game for Blokus<P> {
     }
 
     fn outcome(&self) -> P {
-        let most = self.everybody().map(|player| self.score(player)).max();
-        let mut first = self.everybody().filter(|&player| Some(self.score(player)) == most);
-        let winner = first.next().filter(|_| first.next().is_none());
-        P::won_by(winner, self.num_players())
+        P::won_by(leader(self.everybody().map(|player| (player, self.score(player)))), self.num_players())
     }
 
     fn encode(&self, row: &mut [f32]) {
@@ -455,7 +445,7 @@ impl<P: Payoff> Notation for Blokus<P> {
         let starts = self.everybody().fold(Cells::NONE, |starts, player| starts.or(self.starts(player)));
         for line in 0..size {
             let at = STEP * (line as f32 + 1.5);
-            picture.text(at, STEP / 2.0, 13.0, &self.cell_name(size, line)[..1]);
+            picture.text(at, STEP / 2.0, 13.0, &letter(line).to_string());
             picture.text(STEP / 2.0, at, 13.0, &(size - line).to_string());
             for column in 0..size {
                 let (x, y) = (STEP * (column as f32 + 1.0), STEP * (line as f32 + 1.0));

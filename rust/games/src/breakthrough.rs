@@ -15,10 +15,11 @@
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, captured_men, outcome_text, play_line};
+use azpy_core::text::{Notation, captured_men, outcome_text};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{is_board, mark, read_board, rows, stones, write_board};
+use crate::notation::{PLAYERS, board_or_line, cell_name, mark, read_board, rows, stones, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, Svg};
 
@@ -61,13 +62,13 @@ impl Breakthrough {
     ///
     /// # Errors
     /// If there are less than two columns or three rows, or more than 64 cells.
-    pub fn new(width: usize, height: usize) -> Result<Self, String> {
+    pub fn new(width: usize, height: usize) -> Result<Self, Error> {
         if width < 2 || height < 3 {
-            return Err(format!("a board needs at least 2 columns and 3 rows, got {width} x {height}"));
+            return Err(invalid!("a board needs at least 2 columns and 3 rows, got {width} x {height}"));
         }
         match width.checked_mul(height) {
             Some(cells) if cells <= 64 => Ok(Self::start(width as u8, height as u8)),
-            _ => Err(format!("a board of {width} x {height} is too large: there may be at most 64 cells")),
+            _ => Err(invalid!("a board of {width} x {height} is too large: there may be at most 64 cells")),
         }
     }
 
@@ -91,12 +92,6 @@ impl Breakthrough {
         usize::from(self.height)
     }
 
-    /// By player: one bit a piece, `row * width + column`.
-    #[must_use]
-    pub fn pieces(&self) -> [u64; 2] {
-        self.pieces
-    }
-
     /// Pieces of each player at the start.
     fn num_pieces(&self) -> usize {
         self.width() * if self.height() >= TALL { 2 } else { 1 }
@@ -108,7 +103,7 @@ impl Breakthrough {
     }
 
     fn piece(&self, cell: usize) -> Option<Player> {
-        [Player::Zero, Player::One].into_iter().find(|player| self.pieces[player.index()] >> cell & 1 == 1)
+        PLAYERS.into_iter().find(|player| self.pieces[player.index()] >> cell & 1 == 1)
     }
 
     /// One bit a cell of the top row.
@@ -170,25 +165,7 @@ impl Breakthrough {
     }
 
     fn cell_name(&self, cell: usize) -> String {
-        let (row, column) = (cell / self.width(), cell % self.width());
-        format!("{}{}", char::from(b'a' + column as u8), self.height() - row)
-    }
-
-    /// The position that a board as text shows.
-    fn drawn(&self, text: &str) -> Result<Self, String> {
-        let board = read_board(text, self.width(), self.height())?;
-        let mut position = Self { pieces: [0; 2], mover: board.mover, over: false, ..*self };
-        for (player, count) in [Player::Zero, Player::One].into_iter().zip(board.counts()) {
-            if count > self.num_pieces() {
-                return Err(format!("{} has at most {} pieces, got {count}", mark(player), self.num_pieces()));
-            }
-            board.stones(player).for_each(|cell| position.pieces[player.index()] |= 1 << cell);
-        }
-        let won = [Player::Zero, Player::One].map(|player| position.has_won(player));
-        let home = |player: Player| position.pieces[player.index()] & position.goal(player);
-        board.check_winner(won, |winner| home(winner).count_ones() <= 1)?;
-        position.over = won != [false; 2];
-        Ok(position)
+        cell_name(cell % self.width(), self.height() - cell / self.width())
     }
 
     #[inline]
@@ -200,17 +177,14 @@ impl Breakthrough {
 impl Game for Breakthrough {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         3 * self.num_cells()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [3, self.height(), self.width()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         // Every ply takes a piece one row on.
         2 * self.num_pieces() * (self.height() - 1)
@@ -345,18 +319,20 @@ impl Notation for Breakthrough {
     }
 
     fn to_svg(&self) -> String {
-        let numbers: Vec<_> = svg::numbers(self.height()).into_iter().rev().collect();
         let below = svg::standing(self, ["x (red)", "o (blue)"]);
-        let mut picture = Svg::board(&svg::letters(self.width()), &numbers, &below);
+        let mut picture = Svg::board(&svg::letters(self.width()), &svg::numbers_up(self.height()), &below);
         for cell in 0..self.num_cells() {
             let (row, column) = (cell / self.width(), cell % self.width());
-            let (x, y) = (svg::centre(column), svg::centre(row));
             // As on a chess board, the lower left corner is dark.
             let fill = if (self.height() - 1 - row + column).is_multiple_of(2) { svg::LINE } else { svg::EMPTY };
-            let half = svg::CELL / 2.0;
-            picture.rect(x - half, y - half, svg::CELL, svg::CELL, &format!("fill=\"{fill}\""));
+            picture.cell(column, row, &format!("fill=\"{fill}\""));
             if let Some(player) = self.piece(cell) {
-                picture.circle(x, y, 0.36 * svg::CELL, &format!("fill=\"{}\"", svg::color(player)));
+                picture.circle(
+                    svg::centre(column),
+                    svg::centre(row),
+                    0.36 * svg::CELL,
+                    &format!("fill=\"{}\"", svg::color(player)),
+                );
             }
         }
         picture.done()
@@ -371,11 +347,22 @@ impl Notation for Breakthrough {
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if is_board(text) {
-            return Ok(self.drawn(text)?);
-        }
-        play_line(self, text)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let board = read_board(text, self.width(), self.height())?;
+            let mut position = Self { pieces: [0; 2], mover: board.mover, over: false, ..*self };
+            for (player, count) in PLAYERS.into_iter().zip(board.counts()) {
+                if count > self.num_pieces() {
+                    return Err(invalid!("{} has at most {} pieces, got {count}", mark(player), self.num_pieces()));
+                }
+                board.stones(player).for_each(|cell| position.pieces[player.index()] |= 1 << cell);
+            }
+            let won = PLAYERS.map(|player| position.has_won(player));
+            let home = |player: Player| position.pieces[player.index()] & position.goal(player);
+            board.check_winner(won, |winner| home(winner).count_ones() <= 1)?;
+            position.over = won != [false; 2];
+            Ok(position)
+        })
     }
 
     /// The rows from the top and who is to move: `ooo/.../.../xxx x`.

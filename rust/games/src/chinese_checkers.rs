@@ -21,10 +21,11 @@ use std::marker::PhantomData;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line, shown};
+use azpy_core::text::{Notation, outcome_text, shown};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{check_players, is_board, mark, marked, read_number};
+use crate::notation::{board_or_line, check_players, in_range, leader, mark, marked, read_number};
 use crate::svg::{self, Svg};
 
 mod star;
@@ -77,12 +78,9 @@ impl<P: Payoff> ChineseCheckers<P> {
     ///
     /// # Errors
     /// If the players are not 2 with `Value`, or 3, 4 or 6 with `Values`; if `max_turns` is not from 1 to 1,000.
-    pub fn new(players: usize, max_turns: usize) -> Result<Self, String> {
+    pub fn new(players: usize, max_turns: usize) -> Result<Self, Error> {
         check_players::<P>(players, &[2, 3, 4, 6])?;
-        if !(1..=MAX_TURNS).contains(&max_turns) {
-            return Err(format!("max_turns must be from 1 to {MAX_TURNS}, got {max_turns}"));
-        }
-        Ok(Self::start(players, max_turns))
+        Ok(Self::start(players, in_range("max_turns", max_turns, 1..=MAX_TURNS)?))
     }
 
     fn start(players: usize, max_turns: usize) -> Self {
@@ -158,9 +156,7 @@ impl<P: Payoff> ChineseCheckers<P> {
 
     /// Who alone is farthest.
     fn farthest(&self) -> Option<Player> {
-        let most = self.everybody().map(|player| self.progress(player)).max();
-        let mut leaders = self.everybody().filter(|&player| Some(self.progress(player)) == most);
-        leaders.next().filter(|_| leaders.next().is_none())
+        leader(self.everybody().map(|player| (player, self.progress(player))))
     }
 
     /// Where a piece on a cell goes in a direction of the board, and whether it hops.
@@ -208,22 +204,18 @@ impl<P: Payoff> ChineseCheckers<P> {
 impl<P: Payoff> Game for ChineseCheckers<P> {
     type Payoff = P;
 
-    #[inline]
     fn num_players(&self) -> usize {
         usize::from(self.players)
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         PASS as usize + 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [PLANES, SIDE, SIDE]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         LONGEST * usize::from(self.most_turns)
     }
@@ -433,53 +425,8 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
     }
 
     /// The rows from the top and the number of turns, as `to_text` writes them, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if !is_board(text) {
-            return play_line(self, text);
-        }
-        let words: Vec<_> = text.split_whitespace().take(8).collect();
-        let (rows, turns, hop) = match words[..] {
-            [rows, "turn", turns] => (rows, turns, None),
-            [rows, "turn", turns, "hop", cell, "not", cells] => (rows, turns, Some((cell, cells))),
-            _ => {
-                return Err(format!(
-                    "after the rows stands the number of turns, as in \"turn 7\", and in a turn of hops as in \"turn 7 \
-                     hop e5 not c5\", got {}",
-                    shown(&words[1..].join(" "))
-                )
-                .into());
-            }
-        };
-        let mut game = Self { pieces: [Cells::NONE; POINTS], ..Self::start(self.num_players(), 1) };
-        game.most_turns = self.most_turns;
-        game.turns = read_number("the number of turns", turns, 0, self.most_turns)?;
-        let widths: Vec<_> = rows.split('/').map(|row| row.chars().count()).collect();
-        if widths != ROWS.map(|(count, _)| count) {
-            let expected = "the star has 17 rows, of 1, 2, 3, 4, 13, 12, 11, 10, 9, 10, 11, 12, 13, 4, 3, 2, 1 cells";
-            return Err(format!("{expected}, with \"/\" between them, got {}", shown(rows)).into());
-        }
-        for (cell, glyph) in rows.chars().filter(|&glyph| glyph != '/').enumerate() {
-            match marked(glyph).filter(|player| player.index() < self.num_players()) {
-                Some(player) => game.pieces[player.index()].insert(cell),
-                None if glyph == '.' => {}
-                None => return Err(format!("a row is made of dots and letters of players, got {glyph:?}").into()),
-            }
-        }
-        for player in self.everybody() {
-            let count = game.pieces[player.index()].len();
-            if count as usize != PIECES {
-                return Err(format!("{} has {PIECES} pieces, got {count}", mark(player)).into());
-            }
-        }
-        if let Some((cell, cells)) = hop {
-            game.read_hop(read_cell(cell)?, cells)?;
-        }
-        let last = usize::from(game.turns) + if hop.is_some() { 0 } else { game.num_players() - 1 };
-        let last = Player::ALL[last % game.num_players()];
-        match self.everybody().find(|&player| player != last && game.has_won(player)) {
-            Some(player) => Err(format!("the game was over when {} had filled the point", mark(player)).into()),
-            None => Ok(game),
-        }
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| self.read(text))
     }
 
     /// The rows from the top with "/" between, the number of turns, and in a turn of hops the cell of the piece that
@@ -503,22 +450,66 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
 }
 
 impl<P: Payoff> ChineseCheckers<P> {
+    fn read(&self, text: &str) -> Result<Self, Error> {
+        let words: Vec<_> = text.split_whitespace().take(8).collect();
+        let (rows, turns, hop) = match words[..] {
+            [rows, "turn", turns] => (rows, turns, None),
+            [rows, "turn", turns, "hop", cell, "not", cells] => (rows, turns, Some((cell, cells))),
+            _ => {
+                let form = "after the rows stands the number of turns, as in \"turn 7\", and in a turn of hops as in \
+                            \"turn 7 hop e5 not c5\"";
+                return Err(Error::form(form, shown(&words[1..].join(" "))));
+            }
+        };
+        let mut game = Self { pieces: [Cells::NONE; POINTS], ..Self::start(self.num_players(), 1) };
+        game.most_turns = self.most_turns;
+        game.turns = read_number("the number of turns", turns, 0, self.most_turns)?;
+        let widths: Vec<_> = rows.split('/').map(|row| row.chars().count()).collect();
+        if widths != ROWS.map(|(count, _)| count) {
+            let expected = "the star has 17 rows, of 1, 2, 3, 4, 13, 12, 11, 10, 9, 10, 11, 12, 13, 4, 3, 2, 1 cells, \
+                            with \"/\" between them";
+            return Err(Error::form(expected, shown(rows)));
+        }
+        for (cell, glyph) in rows.chars().filter(|&glyph| glyph != '/').enumerate() {
+            match marked(glyph).filter(|player| player.index() < self.num_players()) {
+                Some(player) => game.pieces[player.index()].insert(cell),
+                None if glyph == '.' => {}
+                None => return Err(Error::form("a row is made of dots and letters of players", format!("{glyph:?}"))),
+            }
+        }
+        for player in self.everybody() {
+            let count = game.pieces[player.index()].len();
+            if count as usize != PIECES {
+                return Err(Error::form(format!("{} has {PIECES} pieces", mark(player)), count));
+            }
+        }
+        if let Some((cell, cells)) = hop {
+            game.read_hop(read_cell(cell)?, cells)?;
+        }
+        let last = usize::from(game.turns) + if hop.is_some() { 0 } else { game.num_players() - 1 };
+        let last = Player::ALL[last % game.num_players()];
+        match self.everybody().find(|&player| player != last && game.has_won(player)) {
+            Some(player) => Err(invalid!("the game was over when {} had filled the point", mark(player))),
+            None => Ok(game),
+        }
+    }
+
     /// Takes the piece on a cell as the one that hops, and cells where it has been.
-    fn read_hop(&mut self, cell: usize, cells: &str) -> Result<(), String> {
+    fn read_hop(&mut self, cell: usize, cells: &str) -> Result<(), Error> {
         let (taken, name) = (self.taken(), cell_name(cell));
         if !self.pieces[self.mover().index()].has(cell) {
-            return Err(format!("{} is to move and has no piece on {name}", mark(self.mover())));
+            return Err(invalid!("{} is to move and has no piece on {name}", mark(self.mover())));
         }
         self.visited = Cells::NONE.with(cell);
         for word in cells.split(',') {
             let been = read_cell(word)?;
             if taken.has(been) {
-                return Err(format!("the piece that hops has left {word}, which is not empty"));
+                return Err(invalid!("the piece that hops has left {word}, which is not empty"));
             }
             self.visited.insert(been);
         }
         if self.turns >= self.most_turns || !(0..POINTS).any(|direction| self.can_hop_on(taken, cell, direction)) {
-            return Err(format!("the piece on {name} cannot hop on, so that the turn is over"));
+            return Err(invalid!("the piece on {name} cannot hop on, so that the turn is over"));
         }
         self.hopper = Some(cell as u8);
         Ok(())

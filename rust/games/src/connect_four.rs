@@ -21,10 +21,11 @@
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line};
+use azpy_core::text::{Notation, outcome_text};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest, spread};
-use crate::notation::{FULL_BOARD, in_rows, is_board, mark, marked, read_board_of, write_board};
+use crate::notation::{FULL_BOARD, board_or_line, in_rows, mark, marked, read_board_of, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -105,22 +106,21 @@ impl<const N: usize> Connect<N> {
     /// # Errors
     /// Says what is wrong with a board that has no cells or does not fit 64 bits, or with a `k` that nobody could
     /// reach or that the first stone would.
-    pub fn new(width: usize, height: usize, k: usize) -> Result<Self, String> {
+    pub fn new(width: usize, height: usize, k: usize) -> Result<Self, Error> {
+        let size = format!("{width} x {height}");
         if width == 0 || height == 0 {
-            return Err(format!("a board needs at least one column and one row, got {width} x {height}"));
+            return Err(Error::form("a board needs at least one column and one row", size));
         }
         // A column takes one spare bit; saturating, so that absurd sizes are refused and do not wrap around.
         let bits = width.saturating_mul(height.saturating_add(1));
         if bits > 64 {
-            return Err(format!(
-                "a board of {width} x {height} is too large: width * (height + 1) may be at most 64, got {bits}"
-            ));
+            let expected = format!("a board of {size} is too large: width * (height + 1) may be at most 64");
+            return Err(Error::form(expected, bits));
         }
         let longest = width.max(height);
         if !(2..=longest).contains(&k) {
-            return Err(format!(
-                "k must be from 2 to the longer side of the board ({longest} for {width} x {height}), got {k}"
-            ));
+            let expected = format!("from 2 to the longer side of the board ({longest} for {size})");
+            return Err(Error::value("k", expected, k));
         }
         Ok(Self::empty(width as u8, height as u8, k as u8))
     }
@@ -234,22 +234,18 @@ where
 {
     type Payoff = <Self as Seats>::Payoff;
 
-    #[inline]
     fn num_players(&self) -> usize {
         N
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.width()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [N, self.height(), self.width()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         self.width() * self.height()
     }
@@ -419,34 +415,33 @@ where
 
     /// A board as in `......./......./......./......./...o.../...x... x`, or a line of play. That no order of play can
     /// have filled the columns so is not found out; stones without one below, and lines that no last stone made, are.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if !is_board(text) {
-            return play_line(self, text);
-        }
-        let (width, height) = (self.width(), self.height());
-        let board = read_board_of(N, text, width, height)?;
-        let mut state = Self::empty(self.width, self.height, self.k);
-        state.mover = board.mover;
-        for (cell, stone) in board.cells.iter().enumerate() {
-            let (Some(player), row, column) = (stone, cell / width, cell % width) else { continue };
-            if row + 1 < height && board.cells[cell + width].is_none() {
-                let (row, column) = (row + 1, column + 1);
-                return Err(
-                    format!("there is nothing below the stone in column {column}, row {row} from the top").into()
-                );
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let (width, height) = (self.width(), self.height());
+            let board = read_board_of(N, text, width, height)?;
+            let mut state = Self::empty(self.width, self.height, self.k);
+            state.mover = board.mover;
+            for (cell, stone) in board.cells.iter().enumerate() {
+                let (Some(player), row, column) = (stone, cell / width, cell % width) else { continue };
+                if row + 1 < height && board.cells[cell + width].is_none() {
+                    let (row, column) = (row + 1, column + 1);
+                    return Err(invalid!(
+                        "there is nothing below the stone in column {column}, row {row} from the top"
+                    ));
+                }
+                state.stones[player.index()] |= state.bit(column, row);
+                state.left -= 1;
             }
-            state.stones[player.index()] |= state.bit(column, row);
-            state.left -= 1;
-        }
-        board.check_turns()?;
-        let won = state.stones.map(|stones| state.has_line(stones));
-        board.check_winner(won, |winner| state.can_end_with(winner))?;
-        if won.contains(&true) {
-            state.status = Status::Won;
-        } else if state.left == 0 {
-            state.status = Status::Drawn;
-        }
-        Ok(state)
+            board.check_turns()?;
+            let won = state.stones.map(|stones| state.has_line(stones));
+            board.check_winner(won, |winner| state.can_end_with(winner))?;
+            if won.contains(&true) {
+                state.status = Status::Won;
+            } else if state.left == 0 {
+                state.status = Status::Drawn;
+            }
+            Ok(state)
+        })
     }
 
     fn to_text(&self) -> Option<String> {

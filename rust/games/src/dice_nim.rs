@@ -11,8 +11,9 @@
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, spread};
-use crate::notation::{PLAYERS, read_number};
+use crate::notation::{PLAYERS, in_range, read_number};
 use crate::svg::{self, Svg};
 
 const SIDES: Action = 3;
@@ -53,11 +54,8 @@ impl DiceNim {
     ///
     /// # Errors
     /// If the heap is not from 1 to 1,000.
-    pub fn new(heap: usize) -> Result<Self, String> {
-        if !(1..=MAX_HEAP).contains(&heap) {
-            return Err(format!("the heap must be from 1 to {MAX_HEAP}, got {heap}"));
-        }
-        Ok(Self::start(heap as u16))
+    pub fn new(heap: usize) -> Result<Self, Error> {
+        in_range("the heap", heap, 1..=MAX_HEAP).map(Self::start)
     }
 
     fn start(heap: u16) -> Self {
@@ -74,6 +72,32 @@ impl DiceNim {
     #[must_use]
     pub fn roll(&self) -> Option<usize> {
         self.roll.map(usize::from)
+    }
+
+    /// The position that a text like `heap 9 roll 2 player 1` means.
+    fn read(&self, text: &str) -> Result<Self, Error> {
+        let words: Vec<_> = text.split_whitespace().take(7).collect();
+        let (heap, roll, mover) = match words[..] {
+            [_, heap, "player", mover] => (heap, None, mover),
+            [_, heap, "roll", roll, "player", mover] => (heap, Some(roll), mover),
+            _ => {
+                let form = "a position is written as in \"heap 9 roll 2 player 1\", before the roll without it";
+                return Err(Error::form(form, shown(text)));
+            }
+        };
+        let heap = read_number("the heap", heap, 0, self.start)?;
+        let roll = roll.map(|roll| read_number("the roll", roll, 1, SIDES as u16)).transpose()?;
+        let mover = PLAYERS[usize::from(read_number("the player", mover, 0, 1)?)];
+        let taken = self.start - heap;
+        // Each player's turn takes one counter at least, so player 0 has none or two.
+        if (mover == Player::One && taken == 0) || (mover == Player::Zero && taken == 1) {
+            let (start, player) = (self.start, mover.index());
+            return Err(invalid!("with {heap} of {start} counters left player {player} cannot be to move"));
+        }
+        if heap == 0 && roll.is_some() {
+            return Err(invalid!("the game is over with the heap, so that there is no roll"));
+        }
+        Ok(Self { heap, roll: roll.map(|roll| roll as u8), mover, ..*self })
     }
 }
 
@@ -201,30 +225,9 @@ impl Notation for DiceNim {
     }
 
     /// A position as in `heap 9 roll 2 player 1`, before the roll `heap 9 player 1`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        let words: Vec<_> = text.split_whitespace().take(7).collect();
-        let (heap, roll, mover) = match words[..] {
-            ["heap", heap, "player", mover] => (heap, None, mover),
-            ["heap", heap, "roll", roll, "player", mover] => (heap, Some(roll), mover),
-            ["heap", ..] => {
-                let form = "a position is written as in \"heap 9 roll 2 player 1\", before the roll without it";
-                return Err(format!("{form}, got {}", shown(text)).into());
-            }
-            _ => return play_line(self, text),
-        };
-        let heap = read_number("the heap", heap, 0, self.start)?;
-        let roll = roll.map(|roll| read_number("the roll", roll, 1, SIDES as u16)).transpose()?;
-        let mover = PLAYERS[usize::from(read_number("the player", mover, 0, 1)?)];
-        let taken = self.start - heap;
-        // Each player's turn takes one counter at least, so player 0 has none or two.
-        if (mover == Player::One && taken == 0) || (mover == Player::Zero && taken == 1) {
-            let player = mover.index();
-            return Err(format!("with {heap} of {} counters left player {player} cannot be to move", self.start).into());
-        }
-        if heap == 0 && roll.is_some() {
-            return Err("the game is over with the heap, so that there is no roll".into());
-        }
-        Ok(Self { heap, roll: roll.map(|roll| roll as u8), mover, ..*self })
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        let is_position = text.split_whitespace().next() == Some("heap");
+        if is_position { Ok(self.read(text)?) } else { play_line(self, text) }
     }
 
     fn to_text(&self) -> Option<String> {

@@ -21,12 +21,13 @@
 //! Invariant: at a player's turn nothing is `to_come`; a board with the target has nothing to come.
 
 use azpy_core::game::{Action, Game, Player, Turn, Values};
-use azpy_core::text::{Notation, play_line, shown};
+use azpy_core::text::{Notation, shown};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, spread};
-use crate::notation::{is_board, read_number};
+use crate::notation::{board_or_line, cell_name, in_range, read_number};
 use crate::planes::{D4, d4_cell, d4_planes};
-use crate::svg::{self, CELL, Svg, centre};
+use crate::svg::{self, Svg, centre};
 
 const DIRECTIONS: [&str; 4] = ["up", "right", "down", "left"];
 const UP: Action = 0;
@@ -79,15 +80,13 @@ impl Game2048 {
     ///
     /// # Errors
     /// If the size is not from 2 to 4, or the target no power of two from 8 to 32,768.
-    pub fn new(size: usize, target: usize) -> Result<Self, String> {
-        if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
-            return Err(format!("the size must be from {MIN_SIZE} to {MAX_SIZE}, got {size}"));
-        }
+    pub fn new(size: usize, target: usize) -> Result<Self, Error> {
+        let size = in_range("the size", size, MIN_SIZE..=MAX_SIZE)?;
         if !target.is_power_of_two() || !(LEAST..=MOST).contains(&target.ilog2()) {
             let (least, most) = (1 << LEAST, 1 << MOST);
-            return Err(format!("the target must be a power of two from {least} to {most}, got {target}"));
+            return Err(Error::value("the target", format!("a power of two from {least} to {most}"), target));
         }
-        Ok(Self::empty(size as u8, target.ilog2() as u8))
+        Ok(Self::empty(size, target.ilog2() as u8))
     }
 
     fn empty(size: u8, target: u8) -> Self {
@@ -130,6 +129,13 @@ impl Game2048 {
 
     fn logs(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.num_cells()).map(|cell| self.log(cell))
+    }
+
+    /// The tiles row by row, each in so many places, with a dot for an empty cell.
+    fn rows(&self, places: usize, between_cells: &str, between_rows: &str) -> String {
+        let tile = |cell| self.tile(cell).map_or(".".to_owned(), |tile| tile.to_string());
+        let tiles: Vec<_> = (0..self.num_cells()).map(|cell| format!("{:>places$}", tile(cell))).collect();
+        tiles.chunks(self.size()).map(|row| row.join(between_cells)).collect::<Vec<_>>().join(between_rows)
     }
 
     fn has_target(&self) -> bool {
@@ -189,14 +195,15 @@ impl Game2048 {
     }
 
     /// Refuses what no line of play leads to, as far as tiles and points tell.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Error> {
         let tiles: Vec<_> = self.logs().filter(|&log| log > 0).collect();
         let sum: u64 = tiles.iter().map(|log| 1_u64 << log).sum();
         // A tile of 2^n scores (n - 1) * 2^n in all if it grew from twos, and 4 less for each four that came.
         let most: u64 = tiles.iter().map(|log| (log - 1) << log).sum();
         let less = most.checked_sub(u64::from(self.score)).filter(|&less| less % 4 == 0 && less <= sum);
         let Some(less) = less else {
-            return Err(format!("such tiles score {most}, or 4 less for each four that came, got {}", self.score));
+            let expected = format!("such tiles score {most}, or 4 less for each four that came");
+            return Err(Error::form(expected, self.score));
         };
         let came = (sum - less) / 2 + less / 4;
         // Two tiles come at first; later one comes after each slide, unless the slide has made the target.
@@ -205,7 +212,7 @@ impl Game2048 {
             1 => came == 1 || (came > 1 && tiles.len() < self.num_cells() && !self.has_target()),
             _ => came == 0,
         };
-        if fits { Ok(()) } else { Err(format!("with such tiles and such a score {} cannot be to come", self.to_come)) }
+        if fits { Ok(()) } else { Err(invalid!("with such tiles and such a score {} cannot be to come", self.to_come)) }
     }
 }
 
@@ -315,12 +322,7 @@ impl Game for Game2048 {
 
     fn render(&self) -> String {
         let places = self.target().to_string().len();
-        let tile = |cell: usize| self.tile(cell).map_or(".".to_owned(), |tile| tile.to_string());
-        let row = |row: usize| {
-            let cells = (0..self.size()).map(|column| format!("{:>places$}", tile(row * self.size() + column)));
-            cells.collect::<Vec<_>>().join(" ") + "\n"
-        };
-        (0..self.size()).map(row).collect::<String>() + &format!("score {}", self.score)
+        format!("{}\nscore {}", self.rows(places, " ", "\n"), self.score)
     }
 }
 
@@ -332,8 +334,7 @@ impl Notation for Game2048 {
             None => {
                 let outcome = action as usize - DIRECTIONS.len();
                 let (row, column) = (outcome / 2 / self.size(), outcome / 2 % self.size());
-                let letter = char::from(b'a' + column as u8);
-                format!("{letter}{}={}", self.size().saturating_sub(row), 2 << (outcome % 2))
+                format!("{}={}", cell_name(column, self.size().saturating_sub(row)), 2 << (outcome % 2))
             }
         }
     }
@@ -358,66 +359,60 @@ impl Notation for Game2048 {
             Turn::Chance => format!("score {}, a tile comes", self.score),
             Turn::Terminal => self.result_text(),
         };
-        let (size, half) = (self.size(), CELL / 2.0);
-        let rows: Vec<_> = svg::numbers(size).into_iter().rev().collect();
-        let mut picture = Svg::board(&svg::letters(size), &rows, &below);
+        let size = self.size();
+        let mut picture = Svg::board(&svg::letters(size), &svg::numbers_up(size), &below);
         for cell in 0..self.num_cells() {
-            let (x, y) = (centre(cell % size), centre(cell / size));
             let fill = match self.log(cell) as usize {
                 0 => svg::EMPTY,
                 log => FILLS[(log - 1).min(FILLS.len() - 1)],
             };
-            picture.rect(x - half, y - half, CELL, CELL, &format!("fill=\"{fill}\" stroke=\"{}\"", svg::LINE));
+            picture.cell(cell % size, cell / size, &format!("fill=\"{fill}\" stroke=\"{}\"", svg::LINE));
             let Some(tile) = self.tile(cell).map(|tile| tile.to_string()) else { continue };
-            picture.text(x, y, if tile.len() < 4 { 15.0 } else { 12.0 }, &tile);
+            let font = if tile.len() < 4 { 15.0 } else { 12.0 };
+            picture.text(centre(cell % size), centre(cell / size), font, &tile);
         }
         picture.done()
     }
 
     /// A position as in `2,.,./4,2,./.,.,. score 4`, with `to come 1` behind it where a tile comes first, or a line of
     /// play.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if !is_board(text) {
-            return play_line(self, text);
-        }
-        let words: Vec<_> = text.split_whitespace().take(7).collect();
-        let (rows, score, to_come) = match words[..] {
-            [rows, "score", score] => (rows, score, 0),
-            [rows, "score", score, "to", "come", number] => (rows, score, read_number("to come", number, 1, 2)? as u8),
-            _ => {
-                let form =
-                    "a position is written as in \"2,./4,2 score 4\", with \"to come 1\" behind it where a tile comes";
-                return Err(format!("{form}, got {}", shown(text)).into());
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let words: Vec<_> = text.split_whitespace().take(7).collect();
+            let (rows, score, to_come) = match words[..] {
+                [rows, "score", score] => (rows, score, 0),
+                [rows, "score", score, "to", "come", number] => {
+                    (rows, score, read_number("to come", number, 1, 2)? as u8)
+                }
+                _ => {
+                    let form = "a position is written as in \"2,./4,2 score 4\", with \"to come 1\" behind it where a \
+                                tile comes";
+                    return Err(Error::form(form, shown(text)));
+                }
+            };
+            let (size, count) = (self.size(), rows.split('/').count());
+            if count != size || rows.split('/').any(|row| row.split(',').count() != size) {
+                let form = format!("the board must have {size} rows of {size} cells, as in a,b/c,d");
+                return Err(Error::form(form, shown(rows)));
             }
-        };
-        let (size, count) = (self.size(), rows.split('/').count());
-        if count != size || rows.split('/').any(|row| row.split(',').count() != size) {
-            return Err(
-                format!("the board must have {size} rows of {size} cells, as in a,b/c,d, got {}", shown(rows)).into()
-            );
-        }
-        let mut state = Self::empty(self.size, self.target);
-        for (cell, word) in rows.split(['/', ',']).enumerate() {
-            let tile = if word == "." { 1 } else { read_number("a tile", word, 2, u16::MAX)? };
-            if !tile.is_power_of_two() || usize::from(tile) > self.target() {
-                return Err(format!("a tile must be a power of two up to {}, got {tile}", self.target()).into());
+            let mut state = Self { to_come, ..Self::empty(self.size, self.target) };
+            for (cell, word) in rows.split(['/', ',']).enumerate() {
+                let tile = if word == "." { 1 } else { read_number("a tile", word, 2, u16::MAX)? };
+                if !tile.is_power_of_two() || usize::from(tile) > self.target() {
+                    return Err(Error::value("a tile", format!("a power of two up to {}", self.target()), tile));
+                }
+                state.board |= u64::from(tile.ilog2()) << (4 * cell);
             }
-            state.board |= u64::from(tile.ilog2()) << (4 * cell);
-        }
-        let digits = score.bytes().all(|byte| byte.is_ascii_digit());
-        let number = score.parse().ok().filter(|_| digits);
-        state.score = number.ok_or_else(|| format!("the score must be a whole number, got {}", shown(score)))?;
-        state.to_come = to_come;
-        state.check()?;
-        Ok(state)
+            let digits = score.bytes().all(|byte| byte.is_ascii_digit());
+            let number = score.parse().ok().filter(|_| digits);
+            state.score = number.ok_or_else(|| Error::value("the score", "a whole number", shown(score)))?;
+            state.check()?;
+            Ok(state)
+        })
     }
 
     fn to_text(&self) -> Option<String> {
-        let tile = |cell: usize| self.tile(cell).map_or(".".to_owned(), |tile| tile.to_string());
-        let row =
-            |row: usize| (0..self.size()).map(|column| tile(row * self.size() + column)).collect::<Vec<_>>().join(",");
-        let rows = (0..self.size()).map(row).collect::<Vec<_>>().join("/");
         let to_come = if self.to_come > 0 { format!(" to come {}", self.to_come) } else { String::new() };
-        Some(format!("{rows} score {}{to_come}", self.score))
+        Some(format!("{} score {}{to_come}", self.rows(0, ",", "/"), self.score))
     }
 }

@@ -30,10 +30,12 @@ use std::sync::{Arc, OnceLock};
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 
 use crate::cells::{Cells, Counted};
+use crate::error::{Error, invalid};
 use crate::grid;
 use crate::key::{Tag, digest, mix};
+use crate::notation::{PLAYERS, in_range};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
-use chains::{Chains, MAX_SIZE, MIN_SIZE, Table};
+use chains::{Chains, Geometry, MAX_SIZE, MIN_SIZE};
 
 /// Boards that the observation shows.
 const HISTORY: usize = 8;
@@ -159,12 +161,11 @@ impl<const WORDS: usize> Go<WORDS> {
     ///
     /// # Errors
     /// If the size is not from 5 to 19 (11 for [`Go9`]), or komi is no half or whole number from -1000 to 1000.
-    pub fn new(size: usize, komi: f32, superko: bool) -> Result<Self, String> {
-        if !(MIN_SIZE..=Self::MAX).contains(&size) {
-            return Err(format!("the size must be from {MIN_SIZE} to {}, got {size}", Self::MAX));
-        }
+    pub fn new(size: usize, komi: f32, superko: bool) -> Result<Self, Error> {
+        let fits = in_range("the size", size, MIN_SIZE..=Self::MAX)?;
         if !(-MAX_KOMI..=MAX_KOMI).contains(&komi) || (2.0 * komi).fract() != 0.0 {
-            return Err(format!("komi must be a half or whole number from -{MAX_KOMI} to {MAX_KOMI}, got {komi}"));
+            let expected = format!("a half or whole number from -{MAX_KOMI} to {MAX_KOMI}");
+            return Err(Error::value("komi", expected, komi));
         }
         let mut start = Self {
             recent: [Board::EMPTY; HISTORY],
@@ -177,7 +178,7 @@ impl<const WORDS: usize> Go<WORDS> {
             half_points: (2.0 * komi) as i16,
             plies: 0,
             ko: NOWHERE,
-            size: size as u8,
+            size: fits,
             passes: 0,
             superko,
             growing: true,
@@ -191,20 +192,20 @@ impl<const WORDS: usize> Go<WORDS> {
     ///
     /// # Errors
     /// If a cell is off the board or has two stones, or a chain has no liberty.
-    pub fn with_stones(&self, cells: [&[usize]; 2], mover: Player) -> Result<Self, String> {
-        let (table, mut start) = (self.table(), Self::new(self.size(), self.komi(), self.superko)?);
+    pub fn with_stones(&self, cells: [&[usize]; 2], mover: Player) -> Result<Self, Error> {
+        let (geometry, mut start) = (self.geometry(), Self::new(self.size(), self.komi(), self.superko)?);
         let mut board = Board::EMPTY;
         for (own, cells) in cells.into_iter().enumerate() {
             for &cell in cells {
                 if cell >= self.num_cells() {
-                    return Err(format!("cell {cell} is not on the board: there are 0 to {}", self.num_cells() - 1));
+                    return Err(invalid!("cell {cell} is not on the board: there are 0 to {}", self.num_cells() - 1));
                 }
                 if board.stones[0].has(cell) || board.stones[1].has(cell) {
-                    return Err(format!("{} has two stones", self.cell_name(cell)));
+                    return Err(invalid!("{} has two stones", self.cell_name(cell)));
                 }
                 board.stones[own].insert(cell);
                 board.hash ^= STONES[own][cell];
-                start.chains.add(table, cell, own);
+                start.chains.add(geometry, cell, own);
             }
         }
         let mut dead = None;
@@ -212,7 +213,7 @@ impl<const WORDS: usize> Go<WORDS> {
             stones.for_each(|cell| dead = dead.or(start.chains.is_dead(cell).then_some(cell)));
         }
         if let Some(cell) = dead {
-            return Err(format!("the stone on {} has no liberty", self.cell_name(cell)));
+            return Err(invalid!("the stone on {} has no liberty", self.cell_name(cell)));
         }
         (start.recent[0], start.mover) = (board, mover);
         if board.stones != Board::EMPTY.stones || mover == Player::One {
@@ -246,7 +247,7 @@ impl<const WORDS: usize> Go<WORDS> {
     pub fn stone(&self, cell: usize) -> Option<Player> {
         debug_assert!(cell < self.num_cells());
         let stones = self.board().stones;
-        [Player::Zero, Player::One].into_iter().find(|player| stones[player.index()].has(cell))
+        PLAYERS.into_iter().find(|player| stones[player.index()].has(cell))
     }
 
     /// Black's area less White's area and komi, with the stones as they stand.
@@ -273,7 +274,7 @@ impl<const WORDS: usize> Go<WORDS> {
 
     fn double_score(&self) -> i16 {
         let [black, white] = self.board().stones;
-        let empty = self.table().cells().without(black.or(white));
+        let empty = self.geometry().cells().without(black.or(white));
         // Cells that both reach are nobody's: counted for both, they cancel out.
         let count = |stones: Cells<WORDS>| (stones.len() + self.reached(stones, empty).len()) as i16;
         2 * (count(black) - count(white)) - self.half_points
@@ -282,10 +283,10 @@ impl<const WORDS: usize> Go<WORDS> {
     /// The empty cells to which a way over empty cells leads from `stones`.
     fn reached(&self, stones: Cells<WORDS>, empty: Cells<WORDS>) -> Cells<WORDS> {
         let mut reached = Cells::NONE;
-        let mut new = self.table().around(stones).and(empty);
+        let mut new = self.geometry().around(stones).and(empty);
         while !new.is_empty() {
             reached = reached.or(new);
-            new = self.table().around(new).and(empty).without(reached);
+            new = self.geometry().around(new).and(empty).without(reached);
         }
         reached
     }
@@ -296,8 +297,8 @@ impl<const WORDS: usize> Go<WORDS> {
     }
 
     #[inline]
-    fn table(&self) -> &'static Table {
-        Table::of(self.size())
+    fn geometry(&self) -> &'static Geometry {
+        Geometry::of(self.size())
     }
 
     #[inline]
@@ -307,7 +308,7 @@ impl<const WORDS: usize> Go<WORDS> {
 
     fn cell_name(&self, cell: usize) -> String {
         let size = self.size();
-        format!("{}{}", char::from(LETTERS[cell % size]), grid::row_number(size, cell))
+        format!("{}{}", char::from(LETTERS[cell % size]), size - cell / size)
     }
 
     /// The word and the bit of `filter` for a hash.
@@ -360,13 +361,13 @@ impl<const WORDS: usize> Go<WORDS> {
     /// The empty cells on which a stone of the player to move has a liberty, or takes a chain.
     #[inline]
     fn breathing(&self) -> Cells<WORDS> {
-        let (table, stones) = (self.table(), self.board().stones);
+        let (geometry, stones) = (self.geometry(), self.board().stones);
         let (own, other) = (stones[self.mover.index()], stones[self.mover.opponent().index()]);
-        let empty = table.cells().without(own.or(other));
+        let empty = geometry.cells().without(own.or(other));
         // All chains beside an empty cell have a liberty there. Another one is what an own chain needs, so these help:
         // own stones not in atari, and those of the opponent that are.
         let help = own.xor(self.chains.in_atari());
-        empty.and(table.around(help.or(empty)))
+        empty.and(geometry.around(help.or(empty)))
     }
 
     /// The cells where the player to move may put a stone.
@@ -395,7 +396,7 @@ impl<const WORDS: usize> Go<WORDS> {
     #[inline]
     fn taking(&self) -> Cells<WORDS> {
         let threatened = self.board().stones[self.mover.opponent().index()].and(self.chains.in_atari());
-        self.table().around(threatened)
+        self.geometry().around(threatened)
     }
 
     /// The hash of the board after a legal stone of the player to move on `cell`.
@@ -405,7 +406,7 @@ impl<const WORDS: usize> Go<WORDS> {
         let mut hash = self.board().hash ^ STONES[own][cell];
         let threatened = self.board().stones[other].and(self.chains.in_atari());
         let mut gone = Cells::<WORDS>::NONE;
-        for near in self.table().near(cell) {
+        for near in self.geometry().near(cell) {
             if threatened.has(near) && !gone.has(near) {
                 self.chains.for_each(near, |stone| {
                     gone.insert(stone);
@@ -434,23 +435,23 @@ impl<const WORDS: usize> Go<WORDS> {
     /// Puts a stone of the player to move and takes what it takes.
     #[inline]
     fn put(&mut self, board: &mut Board<WORDS>, cell: usize) {
-        let (own, other, table) = (self.mover.index(), self.mover.opponent().index(), self.table());
+        let (own, other, geometry) = (self.mover.index(), self.mover.opponent().index(), self.geometry());
         board.stones[own].insert(cell);
         board.hash ^= STONES[own][cell];
         let first = !self.taken[own].has(cell);
-        if !self.chains.add(table, cell, own) {
+        if !self.chains.add(geometry, cell, own) {
             self.growing |= first;
             return;
         }
         let mut gone = Cells::<WORDS>::NONE;
-        for near in table.near(cell) {
+        for near in geometry.near(cell) {
             if board.stones[other].has(near) && self.chains.is_dead(near) {
                 self.chains.for_each(near, |stone| {
                     board.stones[other].remove(stone);
                     board.hash ^= STONES[other][stone];
                     gone.insert(stone);
                 });
-                self.chains.remove(table, near, board.stones[own]);
+                self.chains.remove(geometry, near, board.stones[own]);
             }
         }
         self.growing = first;
@@ -464,17 +465,14 @@ impl<const WORDS: usize> Go<WORDS> {
 impl<const WORDS: usize> Game for Go<WORDS> {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [2 * HISTORY + 1, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         2 * self.num_cells()
     }

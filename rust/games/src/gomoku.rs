@@ -13,13 +13,17 @@ mod lines;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line};
+use azpy_core::text::{Notation, outcome_text};
 
+use crate::Error;
 use crate::cells::{Cells, Counted};
 use crate::grid;
 use crate::key::{Tag, digest};
-use crate::notation::{FULL_BOARD, in_rows, is_board, read_board, stones, write_board};
+use crate::notation::{
+    FULL_BOARD, PLAYERS, board_or_line, cell_name, in_range, in_rows, read_board, stones, write_board,
+};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
+use crate::svg;
 use lines::Lines;
 
 const MIN_SIZE: usize = 3;
@@ -70,14 +74,12 @@ impl Gomoku {
     ///
     /// # Errors
     /// If the size is not from 3 to 19, or k not from 2 to the size.
-    pub fn new(size: usize, k: usize) -> Result<Self, String> {
-        if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
-            return Err(format!("the size must be from {MIN_SIZE} to {MAX_SIZE}, got {size}"));
-        }
+    pub fn new(size: usize, k: usize) -> Result<Self, Error> {
+        let fits = in_range("the size", size, MIN_SIZE..=MAX_SIZE)?;
         if !(2..=size).contains(&k) {
-            return Err(format!("k must be from 2 to the size of the board ({size}), got {k}"));
+            return Err(Error::value("k", format!("from 2 to the size of the board ({size})"), k));
         }
-        Ok(Self::empty(size as u8, k as u8))
+        Ok(Self::empty(fits, k as u8))
     }
 
     fn empty(size: u8, k: u8) -> Self {
@@ -109,7 +111,7 @@ impl Gomoku {
     #[must_use]
     pub fn stone(&self, cell: usize) -> Option<Player> {
         debug_assert!(cell < self.num_cells());
-        [Player::Zero, Player::One].into_iter().find(|player| self.stones[player.index()].has(cell))
+        PLAYERS.into_iter().find(|player| self.stones[player.index()].has(cell))
     }
 
     #[inline]
@@ -134,37 +136,19 @@ impl Gomoku {
         own.for_each(|cell| with_one_stone |= !wins(own.without(Cells::NONE.with(cell))));
         (wins(own), with_one_stone)
     }
-
-    /// The position that a board as text shows.
-    fn drawn(&self, text: &str) -> Result<Self, String> {
-        let board = read_board(text, self.size(), self.size())?;
-        board.check_turns()?;
-        let mut position = Self::empty(self.size, self.k);
-        for player in [Player::Zero, Player::One] {
-            board.stones(player).for_each(|cell| position.put(player, cell));
-        }
-        position.mover = board.mover;
-        let rows = [Player::Zero, Player::One].map(|player| position.rows_of(player));
-        board.check_winner(rows.map(|(won, _)| won), |winner| rows[winner.index()].1)?;
-        position.won = rows[position.mover.opponent().index()].0;
-        Ok(position)
-    }
 }
 
 impl Game for Gomoku {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells()
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [2, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         self.num_cells()
     }
@@ -245,7 +229,7 @@ impl Notation for Gomoku {
     /// Column letter and row number as printed beside the board, row 1 at the bottom.
     fn action_name(&self, action: Action) -> String {
         let (size, cell) = (self.size(), action as usize);
-        format!("{}{}", char::from(LETTERS[cell % size]), grid::row_number(size, cell))
+        cell_name(cell % size, size - cell / size)
     }
 
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
@@ -267,7 +251,8 @@ impl Notation for Gomoku {
     fn to_svg(&self) -> String {
         let size = self.size();
         let rows = in_rows(size, size, self.k(), |cell| self.stone(cell));
-        grid::to_svg(size, LETTERS, |cell| self.stone(cell), |cell| rows[cell])
+        let said = svg::standing(self, ["Black", "White"]);
+        grid::to_svg(size, LETTERS, &said, |cell| self.stone(cell), |cell| rows[cell])
     }
 
     fn touches(&self, action: Action) -> Vec<Touch> {
@@ -275,11 +260,20 @@ impl Notation for Gomoku {
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if is_board(text) {
-            return Ok(self.drawn(text)?);
-        }
-        play_line(self, text)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let board = read_board(text, self.size(), self.size())?;
+            board.check_turns()?;
+            let mut position = Self::empty(self.size, self.k);
+            for player in PLAYERS {
+                board.stones(player).for_each(|cell| position.put(player, cell));
+            }
+            position.mover = board.mover;
+            let rows = PLAYERS.map(|player| position.rows_of(player));
+            board.check_winner(rows.map(|(won, _)| won), |winner| rows[winner.index()].1)?;
+            position.won = rows[position.mover.opponent().index()].0;
+            Ok(position)
+        })
     }
 
     /// The rows from the top and who is to move: `.../.x./... o`.

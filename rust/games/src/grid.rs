@@ -8,15 +8,16 @@ use azpy_core::game::Player;
 use azpy_core::picture::Touch;
 
 use crate::notation::rows;
+use crate::svg::Svg;
 
 /// Pixels between two lines of a picture.
-const STEP: usize = 30;
+const STEP: f32 = 30.0;
 /// Pixels from a picture's edge to the first line.
-const MARGIN: usize = 45;
+const MARGIN: f32 = 45.0;
 
-/// The number printed beside a row.
-pub(crate) fn row_number(size: usize, cell: usize) -> usize {
-    size - cell / size
+/// Where a line of a picture is.
+fn at(line: usize) -> f32 {
+    MARGIN + STEP * line as f32
 }
 
 /// The board, with `x` for the stones of player 0 and `o` for those of player 1; line 0 has the letters.
@@ -40,62 +41,47 @@ pub(crate) fn owner(line: usize, glyph: char) -> Option<Player> {
     }
 }
 
-/// The board as an SVG document: player 0 has the black stones. `is_marked`: whether a cell's stone gets a ring.
+/// The board as an SVG document: player 0 has the black stones. `said` is how the game stands, and `is_marked` whether a
+/// cell's stone gets a ring.
 pub(crate) fn to_svg(
     size: usize,
     letters: &[u8],
+    said: &str,
     stone: impl Fn(usize) -> Option<Player>,
     is_marked: impl Fn(usize) -> bool,
 ) -> String {
-    let at = |line: usize| MARGIN + line * STEP;
+    const LINE: &str = "stroke=\"#4a3a1c\" stroke-width=\"1.2\" stroke-linecap=\"square\"";
     let (first, last) = (at(0), at(size - 1));
-    let side = last + MARGIN;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {side} {side}\" width=\"{side}\" height=\"{side}\">\
-         <rect width=\"{side}\" height=\"{side}\" fill=\"#e3b869\"/>\
-         <g stroke=\"#4a3a1c\" stroke-width=\"1.2\" stroke-linecap=\"square\">"
-    );
-    for line in 0..size {
-        let at = at(line);
-        let _ = write!(svg, "<path d=\"M{first} {at}H{last}M{at} {first}V{last}\"/>");
-    }
-    svg += "</g><g fill=\"#4a3a1c\">";
-    for cell in star_cells(size) {
-        let _ = write!(svg, "<circle cx=\"{}\" cy=\"{}\" r=\"3.5\"/>", at(cell % size), at(cell / size));
-    }
-    svg += "</g><g font-family=\"sans-serif\" font-size=\"13\" fill=\"#4a3a1c\" text-anchor=\"middle\">";
+    let mut svg = Svg::new(last + MARGIN, last + MARGIN, said);
+    svg.rect(0.0, 0.0, last + MARGIN, last + MARGIN, "fill=\"#e3b869\"");
     for (line, &letter) in letters[..size].iter().enumerate() {
-        let (at, letter, number) = (at(line), char::from(letter), size - line);
-        for edge in [first - 24, last + 33] {
-            let _ = write!(svg, "<text x=\"{at}\" y=\"{edge}\">{letter}</text>");
-        }
-        for edge in [first - 29, last + 29] {
-            let _ = write!(svg, "<text x=\"{edge}\" y=\"{}\">{number}</text>", at + 5);
+        svg.line((first, at(line)), (last, at(line)), LINE);
+        svg.line((at(line), first), (at(line), last), LINE);
+        let (letter, number) = (char::from(letter).to_string(), (size - line).to_string());
+        for beyond in [first - 29.0, last + 29.0] {
+            svg.text(at(line), beyond, 13.0, &letter);
+            svg.text(beyond, at(line), 13.0, &number);
         }
     }
-    svg += "</g>";
+    for cell in star_cells(size) {
+        svg.circle(at(cell % size), at(cell / size), 3.5, "fill=\"#4a3a1c\"");
+    }
     for cell in 0..size * size {
         let Some(player) = stone(cell) else { continue };
         let (x, y) = (at(cell % size), at(cell / size));
-        let (fill, contrast) = match player {
-            Player::Zero => ("#161616", "#ffffff"),
-            _ => ("#fdfdf8", "#161616"),
-        };
-        let _ = write!(svg, "<circle cx=\"{x}\" cy=\"{y}\" r=\"14\" fill=\"{fill}\" stroke=\"#161616\"/>");
+        let [fill, contrast] = [["#161616", "#ffffff"], ["#fdfdf8", "#161616"]][player.index()];
+        svg.circle(x, y, 14.0, &format!("fill=\"{fill}\" stroke=\"#161616\""));
         if is_marked(cell) {
-            let _ = write!(
-                svg,
-                "<circle cx=\"{x}\" cy=\"{y}\" r=\"7\" fill=\"none\" stroke=\"{contrast}\" stroke-width=\"2\"/>"
-            );
+            svg.circle(x, y, 7.0, &format!("fill=\"none\" stroke=\"{contrast}\" stroke-width=\"2\""));
         }
     }
-    svg + "</svg>"
+    svg.done()
 }
 
 /// The place of a cell of the picture.
 pub(crate) fn touch(size: usize, cell: usize, name: String) -> Touch {
-    let [x, y] = [cell % size, cell / size].map(|line| (MARGIN + line * STEP - STEP / 2) as f32);
-    Touch::new(name, [x, y, STEP as f32, STEP as f32])
+    let [x, y] = [cell % size, cell / size].map(|line| at(line) - STEP / 2.0);
+    Touch::new(name, [x, y, STEP, STEP])
 }
 
 /// Where boards have dots: the middle where there is one, the corners from 7 lines on, the sides' middles from 17.

@@ -31,11 +31,14 @@
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line};
+use azpy_core::text::{Notation, outcome_text};
 
 use crate::cells::{self, Counted};
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{Board as Drawn, PLAYERS, is_board, read_board, rows, stones, write_board};
+use crate::notation::{
+    Board as Drawn, PLAYERS, board_or_line, cell_name, in_range, read_board, rows, stones, write_board,
+};
 use crate::planes::{cells_then, d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
@@ -158,11 +161,8 @@ impl Hex {
     ///
     /// # Errors
     /// If the size is not from 3 to 13.
-    pub fn new(size: usize, swap: bool) -> Result<Self, String> {
-        if !(MIN_SIZE..=MAX_SIZE).contains(&size) {
-            return Err(format!("the size must be from {MIN_SIZE} to {MAX_SIZE}, got {size}"));
-        }
-        Ok(Self::empty(size as u8, swap))
+    pub fn new(size: usize, swap: bool) -> Result<Self, Error> {
+        Ok(Self::empty(in_range("the size", size, MIN_SIZE..=MAX_SIZE)?, swap))
     }
 
     fn empty(size: u8, swap: bool) -> Self {
@@ -181,12 +181,6 @@ impl Hex {
     #[must_use]
     pub fn size(&self) -> usize {
         usize::from(self.size)
-    }
-
-    /// Whether player 1 may take over the first stone.
-    #[must_use]
-    pub fn swap(&self) -> bool {
-        self.swap
     }
 
     /// Who has the stone on `cell` (row * size + column), if any has.
@@ -244,14 +238,14 @@ impl Hex {
     }
 
     /// Refuses numbers of stones that nobody can have here. A swap takes a stone from x and gives one to o.
-    fn check_turns(&self, drawn: &Drawn) -> Result<(), String> {
+    fn check_turns(&self, drawn: &Drawn) -> Result<(), Error> {
         let [x, o, ..] = drawn.counts();
         let swapped = match drawn.mover {
             Player::Zero => o == x + 1,
             _ => o == x && o > 0,
         };
         match drawn.check_turns() {
-            Err(error) if self.swap && !swapped => Err(format!("{error}; after a swap x has one less")),
+            Err(error) if self.swap && !swapped => Err(invalid!("{error}; after a swap x has one less")),
             Err(_) if self.swap => Ok(()),
             other => other,
         }
@@ -276,17 +270,14 @@ impl Hex {
 impl Game for Hex {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + usize::from(self.swap)
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [7, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         // Swapping adds no stone.
         self.num_actions()
@@ -399,10 +390,7 @@ impl Notation for Hex {
     /// Column letter and row number as printed beside the board, or "swap".
     fn action_name(&self, action: Action) -> String {
         let (size, cell) = (self.size(), action as usize);
-        if cell == self.num_cells() {
-            return "swap".to_owned();
-        }
-        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
+        if cell == self.num_cells() { "swap".to_owned() } else { cell_name(cell % size, cell / size + 1) }
     }
 
     fn on_board(&self) -> Vec<(String, char)> {
@@ -479,30 +467,28 @@ impl Notation for Hex {
 
     /// A board as in `.../.x./o.. x`, or a line of play. The numbers of stones say whether there was a swap, and whether
     /// it may come next.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if !is_board(text) {
-            return play_line(self, text);
-        }
-        let board = read_board(text, self.size(), self.size())?;
-        self.check_turns(&board)?;
-        let mut state = Self::empty(self.size, self.swap);
-        state.mover = board.mover;
-        for player in PLAYERS {
-            state.stones[player.index()] = board.stones(player).fold(Cells::NONE, Cells::with);
-        }
-        let [x, o] = state.stones;
-        state.empty = Counted::of(self.board().cells.without(x.or(o)));
-        let won = PLAYERS.map(|player| state.join(player));
-        board.check_winner(won, |winner| {
-            board.stones(winner).any(|cell| {
-                let mut before = state;
-                let stones = &mut before.stones[winner.index()];
-                *stones = stones.without(Cells::NONE.with(cell));
-                !before.join(winner)
-            })
-        })?;
-        state.won = won.contains(&true);
-        Ok(state)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let board = read_board(text, self.size(), self.size())?;
+            self.check_turns(&board)?;
+            let mut state = Self::empty(self.size, self.swap);
+            state.mover = board.mover;
+            for player in PLAYERS {
+                state.stones[player.index()] = board.stones(player).fold(Cells::NONE, Cells::with);
+            }
+            let [x, o] = state.stones;
+            state.empty = Counted::of(self.board().cells.without(x.or(o)));
+            let won = PLAYERS.map(|player| state.join(player));
+            board.check_winner(won, |winner| {
+                board.stones(winner).any(|cell| {
+                    let mut before = state;
+                    before.stones[winner.index()].remove(cell);
+                    !before.join(winner)
+                })
+            })?;
+            state.won = won.contains(&true);
+            Ok(state)
+        })
     }
 
     fn to_text(&self) -> Option<String> {

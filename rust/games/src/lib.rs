@@ -26,7 +26,7 @@
 //! | [`WallGame`] | `new(columns, rows, rules)` | right walls, bottom walls, steps | `[9, columns, rows]` |
 //!
 //! [`registry`] has them by their names, and [`any`] has a position of any of them as one type. Each has a `Default`,
-//! and a constructor that takes numbers refuses bad ones with a sentence that says why.
+//! and a constructor that takes numbers refuses bad ones with an [`Error`].
 //!
 //! Every game keeps the rules of [`azpy_core::game::Game`]. `tests/all/conformance.rs` plays all games at random and calls
 //! [`azpy_core::conformance`] in each position. The crate knows the game contract of azpy-core and nothing above it: no
@@ -42,6 +42,7 @@ pub mod chess;
 pub mod chinese_checkers;
 pub mod connect_four;
 pub mod dice_nim;
+mod error;
 pub mod game2048;
 pub mod go;
 pub mod gomoku;
@@ -68,6 +69,7 @@ pub use chess::Chess;
 pub use chinese_checkers::ChineseCheckers;
 pub use connect_four::{ConnectFour, ConnectFourForThree};
 pub use dice_nim::DiceNim;
+pub use error::Error;
 pub use game2048::Game2048;
 pub use go::{Go, Go9, Go19};
 pub use gomoku::Gomoku;

@@ -22,6 +22,7 @@ use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
 use crate::notation::{Words, check_players, limit_of_plies, mark, marked, read_number};
 use crate::svg::{self, Svg};
@@ -93,10 +94,10 @@ impl<P: Payoff> Maedn<P> {
     /// # Errors
     /// If the players are not 2 with `Value`, or 3 or 4 with `Values`; if more than two are not to sit opposite; if
     /// `max_plies` is not from 1 to 65,535.
-    pub fn new(players: usize, opposite: bool, max_plies: usize) -> Result<Self, String> {
+    pub fn new(players: usize, opposite: bool, max_plies: usize) -> Result<Self, Error> {
         check_players::<P>(players, &[2, 3, 4])?;
         if !opposite && players != 2 {
-            return Err(format!("opposite=0 seats two players side by side, got {players} players"));
+            return Err(Error::form("opposite=0 seats two players side by side", format!("{players} players")));
         }
         Ok(Self::start(players, opposite, limit_of_plies(max_plies)?))
     }
@@ -198,6 +199,44 @@ impl<P: Payoff> Maedn<P> {
             _ => ring_place(field + seat * (RING / SEATS)),
         }
     }
+
+    /// The position that a text like `x=1,13,b o=40 turn=x die=6 plies=33` means.
+    fn read(&self, text: &str) -> Result<Self, Error> {
+        const KEYS: [&str; 7] = ["x", "o", "y", "z", "turn", "die", "plies"];
+        let words = Words::read(text, &KEYS, "x=FIELDS o=FIELDS and so on, turn=, and die= and plies= where needed")?;
+        let mut game = Self::start(self.num_players(), self.opposite, self.max_plies);
+        for (seat, key) in KEYS[..SEATS].iter().enumerate() {
+            let Some(fields) = words.get(key) else { continue };
+            if seat >= self.num_players() {
+                return Err(invalid!("{key} is none of {} players", self.players));
+            }
+            for word in fields.split(',') {
+                let field = read_field(word)?;
+                if game.pieces[seat] >> field & 1 == 1 {
+                    return Err(invalid!("{key} has two pieces on field {word}"));
+                }
+                game.pieces[seat] |= 1 << field;
+            }
+            let count = game.pieces[seat].count_ones();
+            if count > PIECES {
+                return Err(Error::form(format!("{key} has {PIECES} pieces"), format!("{count} fields")));
+            }
+        }
+        let on_board: u32 = game.pieces.iter().map(|pieces| (pieces & !GOAL).count_ones()).sum();
+        if (0..RING).filter(|&ring| game.on_ring(ring).is_some()).count() != on_board as usize {
+            return Err(invalid!("a ring field has pieces of two players; fields count from each player's start"));
+        }
+        let turn = words.needed("turn")?;
+        let mover = self.everybody().find(|&player| turn == mark(player).to_string());
+        game.mover = mover.ok_or_else(|| Error::value("turn", "the letter of a player", shown(turn)))?;
+        game.die = words.number("die", 1, u16::from(SIX))? as u8;
+        game.plies = words.number("plies", 0, self.max_plies)?;
+        let winners = self.everybody().filter(|player| game.pieces[player.index()] == GOAL).count();
+        if winners > 1 || (winners == 1 && game.die > 0) {
+            return Err(invalid!("the game is over once a player's pieces are all in the goal, before a roll"));
+        }
+        Ok(game)
+    }
 }
 
 /// Column and row of the ring's first quarter, and of the home, of player 0, who sits at the left.
@@ -223,35 +262,31 @@ fn field_name(field: usize) -> String {
     }
 }
 
-fn read_field(word: &str) -> Result<usize, String> {
+fn read_field(word: &str) -> Result<usize, Error> {
     match word.as_bytes() {
         [letter @ b'a'..=b'd'] => Ok(RING + usize::from(letter - b'a')),
         _ => read_number("a field", word, 1, RING as u16)
             .map(|number| usize::from(number) - 1)
-            .map_err(|error| format!("{error}; fields of the goal are a to d")),
+            .map_err(|error| invalid!("{error}; fields of the goal are a to d")),
     }
 }
 
 impl<P: Payoff> Game for Maedn<P> {
     type Payoff = P;
 
-    #[inline]
     fn num_players(&self) -> usize {
         usize::from(self.players)
     }
 
-    #[inline]
     fn num_actions(&self) -> usize {
         // No piece leaves the last field of the goal.
         FIRST as usize + FIELDS - 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [FEATURES, 1, 1]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         usize::from(self.max_plies)
     }
@@ -469,44 +504,8 @@ impl<P: Payoff> Notation for Maedn<P> {
     }
 
     /// A position as in `x=1,13,b o=40 turn=x die=6 plies=33`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        const KEYS: [&str; 7] = ["x", "o", "y", "z", "turn", "die", "plies"];
-        if !text.contains('=') {
-            return play_line(self, text);
-        }
-        let words = Words::read(text, &KEYS, "x=FIELDS o=FIELDS and so on, turn=, and die= and plies= where needed")?;
-        let mut game = Self::start(self.num_players(), self.opposite, self.max_plies);
-        for (seat, key) in KEYS[..SEATS].iter().enumerate() {
-            let Some(fields) = words.get(key) else { continue };
-            if seat >= self.num_players() {
-                return Err(format!("{key} is none of {} players", self.players).into());
-            }
-            for word in fields.split(',') {
-                let field = read_field(word)?;
-                if game.pieces[seat] >> field & 1 == 1 {
-                    return Err(format!("{key} has two pieces on field {word}").into());
-                }
-                game.pieces[seat] |= 1 << field;
-            }
-            let count = game.pieces[seat].count_ones();
-            if count > PIECES {
-                return Err(format!("{key} has {PIECES} pieces, got {count} fields").into());
-            }
-        }
-        let on_board: u32 = game.pieces.iter().map(|pieces| (pieces & !GOAL).count_ones()).sum();
-        if (0..RING).filter(|&ring| game.on_ring(ring).is_some()).count() != on_board as usize {
-            return Err("a ring field has pieces of two players; fields count from each player's start".into());
-        }
-        let turn = words.needed("turn")?;
-        let mover = self.everybody().find(|&player| turn == mark(player).to_string());
-        game.mover = mover.ok_or_else(|| format!("turn must be the letter of a player, got {}", shown(turn)))?;
-        game.die = words.get("die").map_or(Ok(0), |word| read_number("die", word, 1, u16::from(SIX)))? as u8;
-        game.plies = words.get("plies").map_or(Ok(0), |word| read_number("plies", word, 0, self.max_plies))?;
-        let winners = self.everybody().filter(|player| game.pieces[player.index()] == GOAL).count();
-        if winners > 1 || (winners == 1 && game.die > 0) {
-            return Err("the game is over once a player's pieces are all in the goal, before a roll".into());
-        }
-        Ok(game)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if text.contains('=') { Ok(self.read(text)?) } else { play_line(self, text) }
     }
 
     fn to_text(&self) -> Option<String> {

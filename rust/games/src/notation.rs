@@ -4,8 +4,12 @@
 //! player and `.` an empty cell, and after a blank who is to move: `..x/.o./... x`. No action is called like a row of a
 //! board, so a text is one or the other ([`is_board`]).
 
+use std::ops::RangeInclusive;
+
 use azpy_core::game::{MAX_PLAYERS, Payoff, Player};
-use azpy_core::text::shown;
+use azpy_core::text::{Notation, play_line, shown};
+
+use crate::error::{Error, invalid};
 
 pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
 
@@ -24,28 +28,44 @@ pub(crate) fn marked(mark: char) -> Option<Player> {
     Player::ALL.into_iter().find(|player| MARKS[player.index()] == mark)
 }
 
+/// The name of a board's column: letters from a on.
+pub(crate) fn letter(column: usize) -> char {
+    char::from(b'a' + column as u8)
+}
+
+/// A cell's name: the letter of its column, and the number that is printed beside its row.
+pub(crate) fn cell_name(column: usize, number: usize) -> String {
+    format!("{}{number}", letter(column))
+}
+
+/// A parameter, or a number of a text, as a game keeps it. Refuses what is not in the range.
+pub(crate) fn in_range<T: TryFrom<usize>>(what: &str, number: usize, range: RangeInclusive<usize>) -> Result<T, Error> {
+    let fits = T::try_from(number).ok().filter(|_| range.contains(&number));
+    fits.ok_or_else(|| Error::value(what, format!("from {} to {}", range.start(), range.end()), number))
+}
+
+/// A limit of plies as a game has it.
+pub(crate) fn limit_of_plies(max_plies: usize) -> Result<u16, Error> {
+    in_range("max_plies", max_plies, 1..=usize::from(u16::MAX))
+}
+
 /// Refuses a number of players that a game does not have, or that its type is not for.
-///
-/// # Errors
-/// Says which it may be.
-pub(crate) fn check_players<P: Payoff>(players: usize, allowed: &[usize]) -> Result<(), String> {
+pub(crate) fn check_players<P: Payoff>(players: usize, allowed: &[usize]) -> Result<(), Error> {
     if !allowed.contains(&players) {
         let numbers: Vec<_> = allowed.iter().map(usize::to_string).collect();
-        return Err(format!("players must be one of {}, got {players}", numbers.join(", ")));
+        return Err(Error::value("players", format!("one of {}", numbers.join(", ")), players));
     }
     if P::ZERO_SUM != (players == 2) {
-        return Err(format!("a Value is what two players share, and Values are for more; got {players} players"));
+        return Err(invalid!("a Value is what two players share, and Values are for more; got {players} players"));
     }
     Ok(())
 }
 
-/// A limit of plies as a game has it.
-///
-/// # Errors
-/// If it is not from 1 to 65,535.
-pub(crate) fn limit_of_plies(max_plies: usize) -> Result<u16, String> {
-    let fits = u16::try_from(max_plies).ok().filter(|&plies| plies > 0);
-    fits.ok_or_else(|| format!("max_plies must be from 1 to {}, got {max_plies}", u16::MAX))
+/// The player who alone has the highest score.
+pub(crate) fn leader<T: PartialOrd>(scores: impl Iterator<Item = (Player, T)>) -> Option<Player> {
+    let scores: Vec<_> = scores.collect();
+    let mut leaders = scores.iter().filter(|(_, own)| scores.iter().all(|(_, other)| other <= own));
+    leaders.next().filter(|_| leaders.next().is_none()).map(|&(player, _)| player)
 }
 
 /// A board as it stands in a text.
@@ -61,6 +81,16 @@ pub(crate) struct Board {
 pub(crate) fn is_board(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     first.contains(['/', '.']) || (!first.is_empty() && first.chars().all(|cell| marked(cell).is_some()))
+}
+
+/// What [`Notation::parse`] is for a game whose positions are written as boards: `read` reads a board, and any other text
+/// is a line of play.
+pub(crate) fn board_or_line<G: Notation>(
+    start: &G,
+    text: &str,
+    read: impl FnOnce(&str) -> Result<G, Error>,
+) -> Result<G, String> {
+    if is_board(text) { Ok(read(text)?) } else { play_line(start, text) }
 }
 
 /// The stones of a board and the names of their cells; see `Notation::on_board`.
@@ -116,46 +146,43 @@ pub(crate) fn write_board(
 }
 
 /// Reads a board of that size, of two players.
-///
-/// # Errors
-/// Says what is not as it should be.
-pub(crate) fn read_board(text: &str, width: usize, height: usize) -> Result<Board, String> {
+pub(crate) fn read_board(text: &str, width: usize, height: usize) -> Result<Board, Error> {
     read_board_of(2, text, width, height)
 }
 
 /// Reads a board of that size, of so many players.
-///
-/// # Errors
-/// Says what is not as it should be.
-pub(crate) fn read_board_of(players: usize, text: &str, width: usize, height: usize) -> Result<Board, String> {
+pub(crate) fn read_board_of(players: usize, text: &str, width: usize, height: usize) -> Result<Board, Error> {
     let marks = &MARKS[..players];
     let owner = |cell: char| marked(cell).filter(|player| player.index() < players);
     let mut words = text.split_whitespace();
     let rows = words.next().unwrap_or_default();
     let count = rows.split('/').count();
     if count != height {
-        return Err(format!("the board must have {height} rows, from the top with \"/\" between them, got {count}"));
+        let expected = format!("the board must have {height} rows, from the top with \"/\" between them");
+        return Err(Error::form(expected, count));
     }
     let mut cells = Vec::with_capacity(width * height);
     for (row, number) in rows.split('/').zip(1..) {
         let length = row.chars().count();
         if length != width {
-            return Err(format!("row {number} of the board must have {width} cells, got {length}: {}", shown(row)));
+            let expected = format!("row {number} of the board must have {width} cells");
+            return Err(Error::form(expected, format!("{length}: {}", shown(row))));
         }
         for cell in row.chars() {
             let stone = owner(cell);
             if stone.is_none() && cell != '.' {
                 let stones = listed(marks, ", ");
-                return Err(format!("row {number} of the board must be made of {stones} and dots, got {cell:?}"));
+                let expected = format!("row {number} of the board must be made of {stones} and dots");
+                return Err(Error::form(expected, format!("{cell:?}")));
             }
             cells.push(stone);
         }
     }
     let expected = format!("after the board stands who is to move, {}", listed(marks, " or "));
-    let Some(word) = words.next() else { return Err(format!("{expected}; got nothing")) };
-    let mover = word.parse().ok().and_then(owner).ok_or_else(|| format!("{expected}, got {}", shown(word)))?;
+    let Some(word) = words.next() else { return Err(invalid!("{expected}; got nothing")) };
+    let mover = word.parse().ok().and_then(owner).ok_or_else(|| Error::form(expected, shown(word)))?;
     match words.next() {
-        Some(more) => Err(format!("nothing stands after who is to move, got {}", shown(more))),
+        Some(more) => Err(Error::form("nothing stands after who is to move", shown(more))),
         None => Ok(Board { cells, mover, players }),
     }
 }
@@ -180,11 +207,8 @@ impl Board {
         Player::ALL.map(|player| self.stones(player).count())
     }
 
-    /// Refuses what cannot be where the players put one stone each in turn, x first.
-    ///
-    /// # Errors
-    /// Says how many stones there are.
-    pub(crate) fn check_turns(&self) -> Result<(), String> {
+    /// Refuses numbers of stones that cannot be where the players put one stone each in turn, x first.
+    pub(crate) fn check_turns(&self) -> Result<(), Error> {
         let (counts, ahead) = (self.counts(), self.mover.index());
         let (counts, least) = (&counts[..self.players], counts[self.players - 1]);
         if counts.iter().enumerate().all(|(player, &count)| count == least + usize::from(player < ahead)) {
@@ -198,46 +222,42 @@ impl Board {
             _ => format!("{} have one stone more", listed(&MARKS[..ahead], " and ")),
         };
         let got: Vec<_> = counts.iter().zip(MARKS).map(|(count, mark)| format!("{count} of {mark}")).collect();
-        Err(format!("where {mover} is to move {expected}, got {}", got.join(" and ")))
+        Err(Error::form(format!("where {mover} is to move {expected}"), got.join(" and ")))
     }
 
     /// Refuses what cannot be where a game ends as soon as one has won. `won` is by player; `with_one_stone` says
     /// whether one stone of the winner can have brought that about.
-    ///
-    /// # Errors
-    /// Says who has won.
     pub(crate) fn check_winner<const N: usize>(
         &self,
         won: [bool; N],
         with_one_stone: impl Fn(Player) -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), Error> {
         let winners: Vec<_> =
             Player::ALL.into_iter().zip(won).filter(|&(_, won)| won).map(|(player, _)| player).collect();
         let winner = match winners[..] {
             [] => return Ok(()),
             [winner] => winner,
-            [one, other, ..] => return Err(format!("both {} and {} have won", mark(one), mark(other))),
+            [one, other, ..] => {
+                return Err(invalid!("both {} and {} have won", mark(one), mark(other)));
+            }
         };
         let (name, next) = (mark(winner), Player::ALL[(winner.index() + 1) % self.players]);
         if next != self.mover {
-            return Err(format!("{name} has won, so that {} is to move, got {}", mark(next), mark(self.mover)));
+            return Err(Error::form(format!("{name} has won, so that {} is to move", mark(next)), mark(self.mover)));
         }
         if !with_one_stone(winner) {
-            return Err(format!("{name} has won more than once: no last stone can have done that"));
+            return Err(invalid!("{name} has won more than once: no last stone can have done that"));
         }
         Ok(())
     }
 }
 
 /// Reads a whole number from `low` to `high`, for `what`.
-///
-/// # Errors
-/// Says what it may be.
-pub(crate) fn read_number(what: &str, word: &str, low: u16, high: u16) -> Result<u16, String> {
+pub(crate) fn read_number(what: &str, word: &str, low: u16, high: u16) -> Result<u16, Error> {
     // Numbers have no signs here.
     let digits = word.bytes().all(|byte| byte.is_ascii_digit());
     let number = word.parse().ok().filter(|number| digits && (low..=high).contains(number));
-    number.ok_or_else(|| format!("{what} must be a whole number from {low} to {high}, got {}", shown(word)))
+    number.ok_or_else(|| Error::value(what, format!("a whole number from {low} to {high}"), shown(word)))
 }
 
 /// The `key=value` words of a position, each at most once.
@@ -248,17 +268,14 @@ pub(crate) struct Words<'a> {
 
 impl<'a> Words<'a> {
     /// Reads a text of words with one of the `keys`; `expected` says what a text needs.
-    ///
-    /// # Errors
-    /// Names the word.
-    pub(crate) fn read(text: &'a str, keys: &[&str], expected: &'static str) -> Result<Self, String> {
+    pub(crate) fn read(text: &'a str, keys: &[&str], expected: &'static str) -> Result<Self, Error> {
         let mut words = Self { words: Vec::new(), expected };
         for word in text.split_whitespace() {
             let known = word.split_once('=').filter(|(key, _)| keys.contains(key));
             let (key, value) =
-                known.ok_or_else(|| format!("{} is not understood: expected {expected}", shown(word)))?;
+                known.ok_or_else(|| invalid!("{} is not understood: expected {expected}", shown(word)))?;
             if words.get(key).is_some() {
-                return Err(format!("{key}= is there twice"));
+                return Err(invalid!("{key}= is there twice"));
             }
             words.words.push((key, value));
         }
@@ -269,9 +286,21 @@ impl<'a> Words<'a> {
         self.words.iter().find(|(known, _)| *known == key).map(|&(_, value)| value)
     }
 
-    /// # Errors
-    /// If the word is missing.
-    pub(crate) fn needed(&self, key: &str) -> Result<&'a str, String> {
-        self.get(key).ok_or_else(|| format!("{key}= is missing: expected {}", self.expected))
+    /// The value of a word that must be there.
+    pub(crate) fn needed(&self, key: &str) -> Result<&'a str, Error> {
+        self.get(key).ok_or_else(|| invalid!("{key}= is missing: expected {}", self.expected))
+    }
+
+    /// The number of a word; 0 where the word is missing.
+    pub(crate) fn number(&self, key: &str, low: u16, high: u16) -> Result<u16, Error> {
+        self.get(key).map_or(Ok(0), |word| read_number(key, word, low, high))
+    }
+
+    /// Refuses the words that mean something only with another one.
+    pub(crate) fn refuse(&self, keys: &[&str], why: &str) -> Result<(), Error> {
+        match keys.iter().find(|key| self.get(key).is_some()) {
+            Some(key) => Err(invalid!("{key}= {why}")),
+            None => Ok(()),
+        }
     }
 }

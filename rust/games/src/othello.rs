@@ -17,10 +17,11 @@
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line};
+use azpy_core::text::{Notation, outcome_text};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{PLAYERS, is_board, read_board, rows, stones, write_board};
+use crate::notation::{PLAYERS, board_or_line, cell_name, read_board, rows, stones, write_board};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg};
 
@@ -130,31 +131,11 @@ impl Othello {
     ///
     /// # Errors
     /// If the size is not 4, 6 or 8.
-    pub fn new(size: usize) -> Result<Self, String> {
+    pub fn new(size: usize) -> Result<Self, Error> {
         match size {
             4 | 6 | 8 => Ok(Self::start(size as u8)),
-            _ => Err(format!("the size must be 4, 6 or 8, got {size}")),
+            _ => Err(Error::value("the size", "4, 6 or 8", size)),
         }
-    }
-
-    /// Any position: `discs` by player, bit `row * size + column` a cell, and who is to move.
-    ///
-    /// # Errors
-    /// If the size is not 4, 6 or 8, a cell is off the board, taken twice, or one of the four in the centre is empty
-    /// (a game begins with those taken).
-    pub fn from_discs(size: usize, discs: [u64; 2], mover: Player) -> Result<Self, String> {
-        let start = Self::new(size)?;
-        let [zero, one] = discs;
-        if (zero | one) & !all_cells(start.width()) != 0 {
-            return Err(format!("discs {zero:#x} and {one:#x} are not all on the {size} x {size} board"));
-        }
-        if zero & one != 0 {
-            return Err(format!("cells {:#x} are taken by both players", zero & one));
-        }
-        if centre(start.width()) & !(zero | one) != 0 {
-            return Err(format!("discs {zero:#x} and {one:#x} leave a cell of the centre empty"));
-        }
-        Ok(Self::position(size as u8, discs, mover))
     }
 
     fn start(size: u8) -> Self {
@@ -231,17 +212,14 @@ impl Othello {
 impl Game for Othello {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         self.num_cells() + 1
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [2, self.size(), self.size()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         // After a pass the opponent has a move: there are at most as many passes as discs to put.
         2 * (self.num_cells() - 4)
@@ -337,10 +315,7 @@ impl Notation for Othello {
     /// Column letter and row number as printed beside the board, or "pass".
     fn action_name(&self, action: Action) -> String {
         let (size, cell) = (self.size(), action as usize);
-        if cell == self.num_cells() {
-            return "pass".to_owned();
-        }
-        format!("{}{}", (b'a' + (cell % size) as u8) as char, cell / size + 1)
+        if cell == self.num_cells() { "pass".to_owned() } else { cell_name(cell % size, cell / size + 1) }
     }
 
     fn on_board(&self) -> Vec<(String, char)> {
@@ -363,8 +338,7 @@ impl Notation for Othello {
         let mut picture = Svg::board(&svg::letters(size), &svg::numbers(size), &below);
         for cell in 0..self.num_cells() {
             let (x, y) = (svg::centre(cell % size), svg::centre(cell / size));
-            let corner = (x - CELL / 2.0, y - CELL / 2.0);
-            picture.rect(corner.0, corner.1, CELL, CELL, "fill=\"#3f8f5f\" stroke=\"#2c6b46\"");
+            picture.cell(cell % size, cell / size, "fill=\"#3f8f5f\" stroke=\"#2c6b46\"");
             match self.disc(cell) {
                 Some(Player::Zero) => picture.circle(x, y, 0.4 * CELL, "fill=\"#111111\""),
                 Some(_) => picture.circle(x, y, 0.4 * CELL, "fill=\"#ffffff\" stroke=\"#9ca3af\""),
@@ -383,28 +357,26 @@ impl Notation for Othello {
 
     /// A board as in `..../.ox./.xo./.... x`, or a line of play. Every disc must hang together with the centre, where
     /// games begin; whether a line of play leads there is not found out.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if !is_board(text) {
-            return play_line(self, text);
-        }
-        let board = read_board(text, self.size(), self.size())?;
-        let discs: [u64; 2] = PLAYERS.map(|player| board.stones(player).map(|cell| 1_u64 << cell).sum());
-        let (taken, centre) = (discs[0] | discs[1], centre(self.width()));
-        if centre & !taken != 0 {
-            return Err("a cell in the centre is empty, but a game begins with discs on those four".into());
-        }
-        if taken == centre {
-            let start = Self::start(self.size).discs;
-            if (discs != start && discs != [start[1], start[0]]) || board.mover == Player::One {
-                return Err("with four discs a game begins: two of each player in a diagonal, x to move".into());
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let board = read_board(text, self.size(), self.size())?;
+            let discs: [u64; 2] = PLAYERS.map(|player| board.stones(player).map(|cell| 1_u64 << cell).sum());
+            let (taken, centre) = (discs[0] | discs[1], centre(self.width()));
+            if centre & !taken != 0 {
+                return Err(invalid!("a cell in the centre is empty, but a game begins with discs on those four"));
             }
-        }
-        let apart = taken & !self.joined_to(centre, taken);
-        if apart != 0 {
-            let disc = self.action_name(apart.trailing_zeros());
-            return Err(format!("the disc on {disc} does not hang together with the centre").into());
-        }
-        Ok(Self::position(self.size, discs, board.mover))
+            let [zero, one] = Self::start(self.size).discs;
+            if taken == centre && ((discs != [zero, one] && discs != [one, zero]) || board.mover == Player::One) {
+                let start = "two of each player in a diagonal, x to move";
+                return Err(invalid!("with four discs a game begins: {start}"));
+            }
+            let apart = taken & !self.joined_to(centre, taken);
+            if apart != 0 {
+                let disc = self.action_name(apart.trailing_zeros());
+                return Err(invalid!("the disc on {disc} does not hang together with the centre"));
+            }
+            Ok(Self::position(self.size, discs, board.mover))
+        })
     }
 
     fn to_text(&self) -> Option<String> {

@@ -17,10 +17,11 @@ use std::sync::LazyLock;
 
 use azpy_core::game::{Action, Game, Player, Turn, Values};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, play_line, shown};
+use azpy_core::text::{Notation, shown};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, spread};
-use crate::notation::{is_board, mark, stones};
+use crate::notation::{board_or_line, cell_name, mark, stones};
 use crate::planes::{D4, d4_cell};
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -35,19 +36,19 @@ pub enum PegBoard {
 }
 
 impl FromStr for PegBoard {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(name: &str) -> Result<Self, String> {
+    fn from_str(name: &str) -> Result<Self, Error> {
         match name {
             "english" => Ok(Self::English),
             "triangle" => Ok(Self::Triangle),
-            _ => Err(format!("board must be english or triangle, got {}", shown(name))),
+            _ => Err(Error::value("board", "english or triangle", shown(name))),
         }
     }
 }
 
 /// Row and column.
-type Place = [usize; 2];
+type RowColumn = [usize; 2];
 
 struct Jump {
     /// The peg that jumps and the one that is taken, a bit each.
@@ -62,7 +63,7 @@ struct Layout {
     side: usize,
     /// The top of each row is half a hole further to the right.
     slanted: bool,
-    holes: Vec<Place>,
+    holes: Vec<RowColumn>,
     directions: usize,
     /// By action; `None` where a peg would leave the board.
     jumps: Vec<Option<Jump>>,
@@ -72,8 +73,8 @@ struct Layout {
 }
 
 static ENGLISH: LazyLock<Layout> = LazyLock::new(|| {
-    let holes = |[row, column]: Place| (2..5).contains(&row) || (2..5).contains(&column);
-    let image = |symmetry, [row, column]: Place| {
+    let holes = |[row, column]: RowColumn| (2..5).contains(&row) || (2..5).contains(&column);
+    let image = |symmetry, [row, column]: RowColumn| {
         let cell = d4_cell(symmetry, 7, 7 * row + column);
         [cell / 7, cell % 7]
     };
@@ -83,7 +84,7 @@ static ENGLISH: LazyLock<Layout> = LazyLock::new(|| {
 static TRIANGLE: LazyLock<Layout> = LazyLock::new(|| {
     // Three numbers say how far a hole is from each edge. Symmetries exchange the edges.
     const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [1, 0, 2], [0, 2, 1], [2, 1, 0], [1, 2, 0], [2, 0, 1]];
-    let image = |symmetry: usize, [row, column]: Place| {
+    let image = |symmetry: usize, [row, column]: RowColumn| {
         let [_, left, bottom] = ORDERS[symmetry].map(|edge| [row - column, column, 4 - row][edge]);
         [4 - bottom, left]
     };
@@ -95,15 +96,15 @@ impl Layout {
     fn new(
         side: usize,
         slanted: bool,
-        is_hole: impl Fn(Place) -> bool,
+        is_hole: impl Fn(RowColumn) -> bool,
         steps: &[[isize; 2]],
-        empty: Place,
+        empty: RowColumn,
         symmetries: usize,
-        image: impl Fn(usize, Place) -> Place,
+        image: impl Fn(usize, RowColumn) -> RowColumn,
     ) -> Self {
         let cells = (0..side).flat_map(|row| (0..side).map(move |column| [row, column]));
-        let holes: Vec<Place> = cells.filter(|&place| is_hole(place)).collect();
-        let number = |place: Place| holes.iter().position(|&hole| hole == place);
+        let holes: Vec<RowColumn> = cells.filter(|&place| is_hole(place)).collect();
+        let number = |place: RowColumn| holes.iter().position(|&hole| hole == place);
         let beside = |hole: usize, direction: usize| {
             let ([row, column], [down, right]) = (holes[hole], steps[direction]);
             number([row.checked_add_signed(down)?, column.checked_add_signed(right)?])
@@ -202,7 +203,7 @@ impl PegSolitaire {
     /// Column letter and row number as on a chess board.
     fn hole_name(&self, hole: usize) -> String {
         let (side, [row, column]) = (self.layout().side, self.layout().holes[hole]);
-        format!("{}{}", char::from(b'a' + column as u8), side - row)
+        cell_name(column, side - row)
     }
 
     /// The holes of each row from the top.
@@ -218,7 +219,7 @@ impl PegSolitaire {
     }
 
     /// The middle of a hole in the picture.
-    fn middle(&self, [row, column]: Place) -> (f32, f32) {
+    fn middle(&self, [row, column]: RowColumn) -> (f32, f32) {
         let layout = self.layout();
         let slant = if layout.slanted { CELL / 2.0 * (layout.side - 1 - row) as f32 } else { 0.0 };
         (centre(column) + slant, centre(row))
@@ -358,8 +359,7 @@ impl Notation for PegSolitaire {
         let side = layout.side;
         let below = if self.turn() == Turn::Terminal { self.result_text() } else { format!("{} pegs", self.pegs()) };
         let columns = if layout.slanted { vec![String::new(); side] } else { svg::letters(side) };
-        let rows: Vec<_> = svg::numbers(side).into_iter().rev().collect();
-        let mut picture = Svg::board(&columns, &rows, &below);
+        let mut picture = Svg::board(&columns, &svg::numbers_up(side), &below);
         if layout.slanted {
             // The columns run along the left edge, and their letters stand at the right one.
             for (column, letter) in svg::letters(side).iter().enumerate() {
@@ -387,23 +387,22 @@ impl Notation for PegSolitaire {
 
     /// A board as in `x/.x/x../xxxx/xxxxx`, the holes of each row from the top, or a line of play. One empty hole,
     /// wherever it is, is the start of another puzzle; on any other board a jump must have been the last one.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if !is_board(text) {
-            return play_line(self, text);
-        }
-        let (layout, peg) = (self.layout(), mark(Player::Zero));
-        let form = Self { pegs: 0, ..*self }.board_text();
-        if text.trim().replace(peg, ".") != form {
-            return Err(format!("the board must be {form} with {peg} where pegs are, got {}", shown(text)).into());
-        }
-        let holes = text.trim().chars().filter(|&cell| cell != '/').enumerate();
-        let pegs = holes.filter(|&(_, cell)| cell == peg).fold(0, |pegs, (hole, _)| pegs | 1 << hole);
-        let state = Self { pegs, ..*self };
-        let is_start = state.pegs() as usize + 1 == layout.holes.len();
-        if !is_start && !state.jumps().any(|(_, jump)| pegs & jump.to != 0 && pegs & jump.pegs == 0) {
-            return Err(format!("no jump ends in such a board, and it is no start: {}", shown(text)).into());
-        }
-        Ok(state)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let (layout, peg) = (self.layout(), mark(Player::Zero));
+            let form = Self { pegs: 0, ..*self }.board_text();
+            if text.trim().replace(peg, ".") != form {
+                return Err(Error::value("the board", format!("{form} with {peg} where pegs are"), shown(text)));
+            }
+            let holes = text.trim().chars().filter(|&cell| cell != '/').enumerate();
+            let pegs = holes.filter(|&(_, cell)| cell == peg).fold(0, |pegs, (hole, _)| pegs | 1 << hole);
+            let state = Self { pegs, ..*self };
+            let is_start = state.pegs() as usize + 1 == layout.holes.len();
+            if !is_start && !state.jumps().any(|(_, jump)| pegs & jump.to != 0 && pegs & jump.pegs == 0) {
+                return Err(invalid!("no jump ends in such a board, and it is no start: {}", shown(text)));
+            }
+            Ok(state)
+        })
     }
 
     fn to_text(&self) -> Option<String> {

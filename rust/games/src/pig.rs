@@ -20,8 +20,9 @@
 use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, spread};
-use crate::notation::{PLAYERS, limit_of_plies, read_number};
+use crate::notation::{PLAYERS, in_range, limit_of_plies, read_number};
 use crate::svg::{self, Svg};
 
 /// Throw the die.
@@ -33,6 +34,9 @@ const FACES: Action = 6;
 const MAX_TARGET: usize = 1000;
 /// Plies for each point of the target. At 20 points a sensible game takes about 50 plies and the cap is 400.
 const PLIES_A_POINT: usize = 20;
+
+const FORM: &str = "a position is written as in \"6/0 table 4 player 1 ply 9\", with \"rolling\" behind it where the die \
+                    is in the air";
 
 /// A position of Pig.
 ///
@@ -74,7 +78,7 @@ impl Pig {
     ///
     /// # Errors
     /// If the target is not from 1 to 1,000.
-    pub fn new(target: usize) -> Result<Self, String> {
+    pub fn new(target: usize) -> Result<Self, Error> {
         Self::with_max_plies(target, target.saturating_mul(PLIES_A_POINT))
     }
 
@@ -82,21 +86,12 @@ impl Pig {
     ///
     /// # Errors
     /// If the target is not from 1 to 1,000 or the plies not from 1 to 65,535.
-    pub fn with_max_plies(target: usize, max_plies: usize) -> Result<Self, String> {
-        if !(1..=MAX_TARGET).contains(&target) {
-            return Err(format!("the target must be from 1 to {MAX_TARGET}, got {target}"));
-        }
-        Ok(Self::start(target as u16, limit_of_plies(max_plies)?))
+    pub fn with_max_plies(target: usize, max_plies: usize) -> Result<Self, Error> {
+        Ok(Self::start(in_range("the target", target, 1..=MAX_TARGET)?, limit_of_plies(max_plies)?))
     }
 
     fn start(target: u16, max_plies: u16) -> Self {
         Self { target, max_plies, plies: 0, banks: [0; 2], table: 0, mover: Player::Zero, rolling: false }
-    }
-
-    /// The points that win.
-    #[must_use]
-    pub fn target(&self) -> usize {
-        usize::from(self.target)
     }
 
     /// The banked points, by player.
@@ -129,34 +124,55 @@ impl Pig {
     }
 
     /// Refuses what no line of play leads to, as far as points and turns tell.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), Error> {
         let [wins_zero, wins_one] = PLAYERS.map(|player| self.has_won(player));
         let own = self.mover.index();
         if wins_zero && wins_one {
-            return Err(format!("both players have banked {}", self.target));
+            return Err(invalid!("both players have banked {}", self.target));
         }
         if (wins_zero || wins_one) && (self.has_won(self.mover) || self.table > 0 || self.rolling) {
-            let winner = if wins_zero { 0 } else { 1 };
-            return Err(format!(
-                "player {winner} has won: then the table is empty, nothing rolls and it is player {}'s turn",
-                1 - winner
-            ));
+            let (winner, loser) = if wins_zero { (0, 1) } else { (1, 0) };
+            let then = format!("then the table is empty, nothing rolls and it is player {loser}'s turn");
+            return Err(invalid!("player {winner} has won: {then}"));
         }
         let wins = self.target - self.banks[own];
         if self.table > wins {
-            return Err(format!("the table stops at the {wins} points that player {own} needs, got {}", self.table));
+            let expected = format!("the table stops at the {wins} points that player {own} needs");
+            return Err(Error::form(expected, self.table));
         }
         // No face is worth a single point, but one is all that may be left to win.
         for (points, most) in [(self.banks[0], self.target), (self.banks[1], self.target), (self.table, wins)] {
             if points == 1 && most != 1 {
-                return Err("no roll is worth a single point, but a bank or the table has one".to_owned());
+                return Err(invalid!("no roll is worth a single point, but a bank or the table has one"));
             }
         }
         let needed = self.fewest_plies();
         if u32::from(self.plies) < needed {
-            return Err(format!("such a position comes at ply {needed} at the earliest, got ply {}", self.plies));
+            let expected = format!("such a position comes at ply {needed} at the earliest");
+            return Err(Error::form(expected, format!("ply {}", self.plies)));
         }
         Ok(())
+    }
+
+    /// The position that a text like `6/0 table 4 player 1 ply 9` means.
+    fn read(&self, text: &str) -> Result<Self, Error> {
+        let words: Vec<_> = text.split_whitespace().take(9).collect();
+        let [banks, "table", table, "player", mover, "ply", ply, ref behind @ ..] = words[..] else {
+            return Err(Error::form(FORM, shown(text)));
+        };
+        let rolling = match behind {
+            [] => false,
+            ["rolling"] => true,
+            _ => return Err(Error::form(FORM, shown(text))),
+        };
+        let (zero, one) = banks.split_once('/').unwrap_or((banks, ""));
+        let bank = |player, word| read_number(&format!("the bank of player {player}"), word, 0, self.target);
+        let mover = PLAYERS[usize::from(read_number("the player", mover, 0, 1)?)];
+        let plies = read_number("the ply", ply, 0, self.max_plies)?;
+        let (banks, table) = ([bank(0, zero)?, bank(1, one)?], read_number("the table", table, 0, self.target)?);
+        let state = Self { plies, banks, table, mover, rolling, ..*self };
+        state.check()?;
+        Ok(state)
     }
 
     /// A lower bound of the plies up to here. A player's turns so far were banked or lost on a one. Each is a roll at
@@ -265,7 +281,7 @@ impl Game for Pig {
     }
 
     fn render(&self) -> String {
-        let marks = [Player::Zero, Player::One].map(|player| if player == self.mover { '>' } else { ' ' });
+        let marks = PLAYERS.map(|player| if player == self.mover { '>' } else { ' ' });
         format!(
             "{} player 0: {} of {target}\n{} player 1: {} of {target}\ntable: {}{}, ply {} of {}",
             marks[0],
@@ -331,37 +347,9 @@ impl Notation for Pig {
 
     /// A position as in `6/0 table 4 player 1 ply 9`, with `rolling` behind it where the die is in the air, or a line of
     /// play. A position must be one that so many plies can bring about, as far as points and turns tell.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        let words: Vec<_> = text.split_whitespace().take(9).collect();
-        let (banks, table, mover, ply, rolling) = match words[..] {
-            [first, ..] if !first.contains('/') => return play_line(self, text),
-            [] => return play_line(self, text),
-            [banks, "table", table, "player", mover, "ply", ply] => (banks, table, mover, ply, false),
-            [banks, "table", table, "player", mover, "ply", ply, "rolling"] => (banks, table, mover, ply, true),
-            _ => {
-                return Err(format!(
-                    "a position is written as in \"6/0 table 4 player 1 ply 9\", with \"rolling\" behind it where the \
-                     die is in the air, got {}",
-                    shown(text)
-                )
-                .into());
-            }
-        };
-        let Some((zero, one)) = banks.split_once('/') else {
-            return Err(format!("the banks of both players stand with \"/\" between them, got {}", shown(banks)).into());
-        };
-        let bank = |player, word| read_number(&format!("the bank of player {player}"), word, 0, self.target);
-        let mover = PLAYERS[usize::from(read_number("the player", mover, 0, 1)?)];
-        let state = Self {
-            plies: read_number("the ply", ply, 0, self.max_plies)?,
-            banks: [bank(0, zero)?, bank(1, one)?],
-            table: read_number("the table", table, 0, self.target)?,
-            mover,
-            rolling,
-            ..*self
-        };
-        state.check()?;
-        Ok(state)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        let is_position = text.split_whitespace().next().is_some_and(|first| first.contains('/'));
+        if is_position { Ok(self.read(text)?) } else { play_line(self, text) }
     }
 
     fn to_text(&self) -> Option<String> {

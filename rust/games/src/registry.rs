@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use azpy_core::text::shown;
 
+use crate::error::{Error, invalid};
 use crate::wall_game::{Variant, WallGame, WallRules};
 
 #[doc(hidden)]
@@ -19,15 +20,24 @@ pub struct Entry<S> {
     /// Parameters and their defaults.
     pub params: &'static [(&'static str, &'static str)],
     /// Its start, or why there is none.
-    pub make: fn(&Params<'_>) -> Result<S, String>,
+    pub make: fn(&Params<'_>) -> Result<S, Error>,
 }
 
 impl<S> Entry<S> {
+    /// A game of this name, these parameters and this start.
+    pub const fn new(
+        name: &'static str,
+        params: &'static [(&'static str, &'static str)],
+        make: fn(&Params<'_>) -> Result<S, Error>,
+    ) -> Self {
+        Self { name, params, make }
+    }
+
     /// Its start with the defaults of all parameters.
     ///
     /// # Errors
-    /// A sentence, if the game refuses them.
-    pub fn usual(&self) -> Result<S, String> {
+    /// If the game refuses them.
+    pub fn usual(&self) -> Result<S, Error> {
         (self.make)(&Params(&self.defaults()))
     }
 
@@ -46,30 +56,30 @@ impl Params<'_> {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// A parameter as a `T`; a number is none that is infinite, or no number.
+    /// A parameter as a `T`, which the error calls `expected`. A number that is infinite, or NaN, is refused.
     ///
     /// # Errors
-    /// A sentence with what was `expected`.
-    pub fn read<T: FromStr>(&self, name: &str, expected: &str) -> Result<T, String> {
+    /// If it is none.
+    pub fn read<T: FromStr>(&self, name: &str, expected: &str) -> Result<T, Error> {
         let text = self.text(name);
         let endless = text.parse::<f64>().is_ok_and(|number| !number.is_finite());
         let value = text.parse().ok().filter(|_| !endless);
-        value.ok_or_else(|| format!("{name} must be {expected}, got {}", plainly(text)))
+        value.ok_or_else(|| Error::value(name, expected, plainly(text)))
     }
 
-    /// A word that says itself what it may be.
+    /// As [`Params::read`]; nothing where the parameter is this word.
     ///
     /// # Errors
-    /// What it says.
-    pub fn word<T: FromStr<Err = String>>(&self, name: &str) -> Result<T, String> {
-        self.text(name).parse()
+    /// If it is neither.
+    pub fn read_unless<T: FromStr>(&self, name: &str, word: &str, expected: &str) -> Result<Option<T>, Error> {
+        if self.text(name) == word { Ok(None) } else { self.read(name, expected).map(Some) }
     }
 
     /// A whole number.
     ///
     /// # Errors
     /// If it is none.
-    pub fn number(&self, name: &str) -> Result<usize, String> {
+    pub fn number(&self, name: &str) -> Result<usize, Error> {
         self.read(name, "a whole number >= 0")
     }
 
@@ -77,11 +87,11 @@ impl Params<'_> {
     ///
     /// # Errors
     /// If it is neither 0 nor 1.
-    pub fn switch(&self, name: &str) -> Result<bool, String> {
+    pub fn switch(&self, name: &str) -> Result<bool, Error> {
         match self.text(name) {
             "0" => Ok(false),
             "1" => Ok(true),
-            text => Err(format!("{name} must be 0 or 1, got {}", plainly(text))),
+            text => Err(Error::value(name, "0 or 1", plainly(text))),
         }
     }
 }
@@ -91,135 +101,77 @@ impl Params<'_> {
 #[macro_export]
 macro_rules! built_in {
     ($start:path) => {{
-        use $crate::chess::Encoding;
-        use $crate::registry::{Entry, Value, Values, plainly, wall_game};
+        use $crate::registry::{Entry, Value, Values, komi, wall_game};
         use $crate::*;
+        const WHOLE: &str = "auto or a whole number >= 0";
         [
-            Entry {
-                name: "backgammon",
-                params: &[("gammons", "1"), ("max_plies", "3000")],
-                make: |p| Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map($start),
-            },
-            Entry {
-                name: "blokus",
-                params: &[("players", "2"), ("size", "auto")],
-                make: |p| {
-                    let players = p.number("players")?;
-                    let usual = if players == 2 { 14 } else { 20 };
-                    let size = match p.text("size") {
-                        "auto" => usual,
-                        _ => p.read("size", "auto or a whole number >= 0")?,
-                    };
-                    match players {
-                        2 => Blokus::<Value>::new(players, size).map($start),
-                        _ => Blokus::<Values>::new(players, size).map($start),
-                    }
-                },
-            },
-            Entry {
-                name: "breakthrough",
-                params: &[("width", "8"), ("height", "8")],
-                make: |p| Breakthrough::new(p.number("width")?, p.number("height")?).map($start),
-            },
-            Entry {
-                name: "chess",
-                params: &[("encoding", "az119"), ("chess960", "off"), ("max_plies", "512")],
-                make: |p| {
-                    let chess960 = match p.text("chess960") {
-                        "off" => None,
-                        _ => Some(p.read("chess960", "off or the number of a start, 0 to 959")?),
-                    };
-                    Chess::new(p.word::<Encoding>("encoding")?, chess960, p.number("max_plies")?).map($start)
-                },
-            },
-            Entry {
-                name: "chinese_checkers",
-                params: &[("players", "2"), ("max_turns", "100")],
-                make: |p| {
-                    let (players, max_turns) = (p.number("players")?, p.number("max_turns")?);
-                    match players {
-                        2 => ChineseCheckers::<Value>::new(players, max_turns).map($start),
-                        _ => ChineseCheckers::<Values>::new(players, max_turns).map($start),
-                    }
-                },
-            },
-            Entry {
-                name: "connect_four",
-                params: &[("width", "7"), ("height", "6"), ("k", "4")],
-                make: |p| ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map($start),
-            },
-            Entry {
-                name: "connect_four_for_three",
-                params: &[("width", "7"), ("height", "6"), ("k", "4")],
-                make: |p| ConnectFourForThree::new(p.number("width")?, p.number("height")?, p.number("k")?).map($start),
-            },
-            Entry {
-                name: "dice_nim",
-                params: &[("heap", "12")],
-                make: |p| DiceNim::new(p.number("heap")?).map($start),
-            },
-            Entry {
-                name: "game2048",
-                params: &[("size", "4"), ("target", "2048")],
-                make: |p| Game2048::new(p.number("size")?, p.number("target")?).map($start),
-            },
-            Entry {
-                name: "go",
-                params: &[("size", "9"), ("komi", "7.5"), ("superko", "1")],
-                make: |p| {
-                    let (size, superko) = (p.number("size")?, p.switch("superko")?);
-                    let given: f64 = p.read("komi", "a number")?;
-                    // What no f32 can hold is no half of a whole number, and must not become one.
-                    let komi = Some(given as f32).filter(|&komi| f64::from(komi) == given);
-                    let komi = komi.ok_or_else(|| {
-                        format!("komi must be a half or whole number, got {}", plainly(p.text("komi")))
-                    })?;
-                    // Positions of small boards are smaller. Any other size is the larger one's to refuse.
-                    if (5..=11).contains(&size) {
-                        Go9::new(size, komi, superko).map($start)
-                    } else {
-                        Go19::new(size, komi, superko).map($start)
-                    }
-                },
-            },
-            Entry {
-                name: "gomoku",
-                params: &[("size", "15"), ("k", "5")],
-                make: |p| Gomoku::new(p.number("size")?, p.number("k")?).map($start),
-            },
-            Entry {
-                name: "hex",
-                params: &[("size", "11"), ("swap", "0")],
-                make: |p| Hex::new(p.number("size")?, p.switch("swap")?).map($start),
-            },
-            Entry {
-                name: "maedn",
-                params: &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")],
-                make: |p| {
-                    let (players, opposite, plies) =
-                        (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
-                    match players {
-                        2 => Maedn::<Value>::new(players, opposite, plies).map($start),
-                        _ => Maedn::<Values>::new(players, opposite, plies).map($start),
-                    }
-                },
-            },
-            Entry { name: "othello", params: &[("size", "8")], make: |p| Othello::new(p.number("size")?).map($start) },
-            Entry {
-                name: "peg_solitaire",
-                params: &[("board", "english")],
-                make: |p| Ok($start(PegSolitaire::new(p.word("board")?))),
-            },
-            Entry { name: "pig", params: &[("target", "20")], make: |p| Pig::new(p.number("target")?).map($start) },
-            Entry { name: "tic_tac_toe", params: &[], make: |_| Ok($start(TicTacToe::new())) },
-            Entry {
-                name: "trictrac",
-                params: &[("holes", "12"), ("max_plies", "3000")],
-                make: |p| Trictrac::new(p.number("holes")?, p.number("max_plies")?).map($start),
-            },
-            Entry {
-                name: "wall_game",
-                params: &[
+            Entry::new("backgammon", &[("gammons", "1"), ("max_plies", "3000")], |p| {
+                Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map($start)
+            }),
+            Entry::new("blokus", &[("players", "2"), ("size", "auto")], |p| {
+                let (players, size) = (p.number("players")?, p.read_unless("size", "auto", WHOLE)?);
+                match players {
+                    2 => Blokus::<Value>::new(players, size.unwrap_or(14)).map($start),
+                    _ => Blokus::<Values>::new(players, size.unwrap_or(20)).map($start),
+                }
+            }),
+            Entry::new("breakthrough", &[("width", "8"), ("height", "8")], |p| {
+                Breakthrough::new(p.number("width")?, p.number("height")?).map($start)
+            }),
+            Entry::new("chess", &[("encoding", "az119"), ("chess960", "off"), ("max_plies", "512")], |p| {
+                let chess960 = p.read_unless("chess960", "off", "off or the number of a start, 0 to 959")?;
+                Chess::new(p.text("encoding").parse()?, chess960, p.number("max_plies")?).map($start)
+            }),
+            Entry::new("chinese_checkers", &[("players", "2"), ("max_turns", "100")], |p| {
+                let (players, max_turns) = (p.number("players")?, p.number("max_turns")?);
+                match players {
+                    2 => ChineseCheckers::<Value>::new(players, max_turns).map($start),
+                    _ => ChineseCheckers::<Values>::new(players, max_turns).map($start),
+                }
+            }),
+            Entry::new("connect_four", &[("width", "7"), ("height", "6"), ("k", "4")], |p| {
+                ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map($start)
+            }),
+            Entry::new("connect_four_for_three", &[("width", "7"), ("height", "6"), ("k", "4")], |p| {
+                ConnectFourForThree::new(p.number("width")?, p.number("height")?, p.number("k")?).map($start)
+            }),
+            Entry::new("dice_nim", &[("heap", "12")], |p| DiceNim::new(p.number("heap")?).map($start)),
+            Entry::new("game2048", &[("size", "4"), ("target", "2048")], |p| {
+                Game2048::new(p.number("size")?, p.number("target")?).map($start)
+            }),
+            Entry::new("go", &[("size", "9"), ("komi", "7.5"), ("superko", "1")], |p| {
+                let (size, superko, komi) = (p.number("size")?, p.switch("superko")?, komi(p)?);
+                // Positions of small boards are smaller. Any other size is the larger one's to refuse.
+                match size {
+                    5..=11 => Go9::new(size, komi, superko).map($start),
+                    _ => Go19::new(size, komi, superko).map($start),
+                }
+            }),
+            Entry::new("gomoku", &[("size", "15"), ("k", "5")], |p| {
+                Gomoku::new(p.number("size")?, p.number("k")?).map($start)
+            }),
+            Entry::new("hex", &[("size", "11"), ("swap", "0")], |p| {
+                Hex::new(p.number("size")?, p.switch("swap")?).map($start)
+            }),
+            Entry::new("maedn", &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")], |p| {
+                let (players, opposite, plies) = (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
+                match players {
+                    2 => Maedn::<Value>::new(players, opposite, plies).map($start),
+                    _ => Maedn::<Values>::new(players, opposite, plies).map($start),
+                }
+            }),
+            Entry::new("othello", &[("size", "8")], |p| Othello::new(p.number("size")?).map($start)),
+            Entry::new("peg_solitaire", &[("board", "english")], |p| {
+                Ok($start(PegSolitaire::new(p.text("board").parse()?)))
+            }),
+            Entry::new("pig", &[("target", "20")], |p| Pig::new(p.number("target")?).map($start)),
+            Entry::new("tic_tac_toe", &[], |_| Ok($start(TicTacToe::new()))),
+            Entry::new("trictrac", &[("holes", "12"), ("max_plies", "3000")], |p| {
+                Trictrac::new(p.number("holes")?, p.number("max_plies")?).map($start)
+            }),
+            Entry::new(
+                "wall_game",
+                &[
                     ("variant", "standard"),
                     ("width", "auto"),
                     ("height", "auto"),
@@ -228,18 +180,24 @@ macro_rules! built_in {
                     ("classic_policy", "0"),
                     ("seed", "random"),
                 ],
-                make: |p| wall_game(p).map($start),
-            },
+                |p| wall_game(p).map($start),
+            ),
         ]
     }};
 }
 
-/// The start of the Wall Game.
-///
-/// # Errors
-/// For rules or a size that the game refuses.
+/// The komi of Go.
 #[doc(hidden)]
-pub fn wall_game(params: &Params<'_>) -> Result<WallGame, String> {
+pub fn komi(params: &Params<'_>) -> Result<f32, Error> {
+    let given: f64 = params.read("komi", "a number")?;
+    // What no f32 can hold is no half of a whole number, and must not become one.
+    let komi = Some(given as f32).filter(|&komi| f64::from(komi) == given);
+    komi.ok_or_else(|| Error::value("komi", "a half or whole number", plainly(params.text("komi"))))
+}
+
+/// The start of the Wall Game.
+#[doc(hidden)]
+pub fn wall_game(params: &Params<'_>) -> Result<WallGame, Error> {
     let rules = WallRules {
         variant: params.text("variant").parse()?,
         immediate: params.switch("immediate")?,
@@ -247,14 +205,12 @@ pub fn wall_game(params: &Params<'_>) -> Result<WallGame, String> {
         classic_policy: params.switch("classic_policy")?,
     };
     let usual = if rules.variant == Variant::Freestyle { [12, 10] } else { [8, 8] };
-    let side = |name: &str, usual| match params.text(name) {
-        "auto" => Ok(usual),
-        _ => params.read(name, "auto or a whole number >= 0"),
-    };
-    let start = WallGame::new(side("width", usual[0])?, side("height", usual[1])?, rules)?;
-    match params.text("seed") {
-        "random" => Ok(start),
-        _ => WallGame::with_seed(rules, params.read("seed", "random or a whole number >= 0")?),
+    let side = |name: &str| params.read_unless(name, "auto", "auto or a whole number >= 0");
+    let (width, height) = (side("width")?.unwrap_or(usual[0]), side("height")?.unwrap_or(usual[1]));
+    let start = WallGame::new(width, height, rules)?;
+    match params.read_unless("seed", "random", "random or a whole number >= 0")? {
+        None => Ok(start),
+        Some(seed) => WallGame::with_seed(rules, seed),
     }
 }
 
@@ -269,8 +225,7 @@ fn plain_number(text: &str) -> String {
 }
 
 /// A value as an error repeats it: a number as it is, anything else in quotes.
-#[doc(hidden)]
-pub fn plainly(text: &str) -> String {
+fn plainly(text: &str) -> String {
     let number = text.parse::<f64>().is_ok_and(f64::is_finite) && text.len() < 40;
     if number { text.to_string() } else { shown(text) }
 }
@@ -298,39 +253,37 @@ pub fn with_params(spec: &str, params: &[(&str, String)]) -> Vec<(String, String
 /// - `same`: whether two starts are the same position.
 ///
 /// # Errors
-/// A sentence about what cannot be read, or what the game refuses.
+/// What cannot be read, or what the game refuses.
 pub fn make<S>(
     games: &[&Entry<S>],
     spec: &str,
     mut given: Vec<(String, String)>,
     same: fn(&S, &S) -> bool,
-) -> Result<(String, S), String> {
+) -> Result<(String, S), Error> {
     let (name, inside) = match spec.split_once('(') {
         None => (spec.trim(), ""),
         Some((name, rest)) => {
             let inside = rest.trim_end().strip_suffix(')');
-            (name.trim(), inside.ok_or_else(|| format!("game {} lacks its closing parenthesis", shown(spec)))?)
+            (name.trim(), inside.ok_or_else(|| invalid!("game {} lacks its closing parenthesis", shown(spec)))?)
         }
     };
     for part in inside.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let pair = part.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        let (key, value) =
-            pair.ok_or_else(|| format!("expected parameter=value in game {}, got {}", shown(spec), shown(part)))?;
-        given.push((key.to_string(), value.to_string()));
+        let expected = || Error::form(format!("expected parameter=value in game {}", shown(spec)), shown(part));
+        let (key, value) = part.split_once('=').ok_or_else(expected)?;
+        given.push((key.trim().to_owned(), value.to_owned()));
     }
     let Some(entry) = games.iter().find(|entry| entry.name == name) else {
-        let names: Vec<_> = games.iter().map(|entry| entry.name).collect();
-        return Err(format!("unknown game {}; there are: {}", shown(name), names.join(", ")));
+        let known = games.iter().map(|entry| entry.name).collect();
+        return Err(Error::UnknownGame { name: name.to_owned(), known });
     };
     let mut values = entry.defaults();
     for (place, (key, value)) in given.iter().enumerate() {
         if given[..place].iter().any(|(earlier, _)| earlier == key) {
-            return Err(format!("parameter {} is given twice", shown(key)));
+            return Err(Error::GivenTwice(key.clone()));
         }
         let Some(known) = values.iter_mut().find(|(name, _)| *name == key.as_str()) else {
-            let names: Vec<_> = entry.params.iter().map(|&(name, _)| name).collect();
-            let known = if names.is_empty() { "it has none".into() } else { format!("it has: {}", names.join(", ")) };
-            return Err(format!("{name} has no parameter {}; {known}", shown(key)));
+            let known = entry.params.iter().map(|&(name, _)| name).collect();
+            return Err(Error::UnknownParameter { game: entry.name, name: key.clone(), known });
         };
         known.1 = plain_number(value.trim());
     }

@@ -8,6 +8,8 @@ use std::fmt::{self, Write as _};
 use azpy_core::game::{Game, MAX_PLAYERS, Payoff, Player, Turn};
 use azpy_core::picture::{Touch, xml_text};
 
+use crate::notation::{leader, letter};
+
 /// The side of a cell of a board.
 pub(crate) const CELL: f32 = 40.0;
 /// What a board has around it, for the names of its columns and rows and for a line below.
@@ -80,6 +82,11 @@ impl Svg {
         let _ = write!(self.0, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" {look}/>");
     }
 
+    /// The square of a board's column and row.
+    pub(crate) fn cell(&mut self, column: usize, row: usize, look: &str) {
+        self.rect(centre(column) - CELL / 2.0, centre(row) - CELL / 2.0, CELL, CELL, look);
+    }
+
     pub(crate) fn circle(&mut self, x: f32, y: f32, radius: f32, look: &str) {
         let [x, y, radius] = [x, y, radius].map(Length);
         let _ = write!(self.0, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" {look}/>");
@@ -95,10 +102,19 @@ impl Svg {
         let _ = write!(self.0, "<polygon points=\"{}\" {look}/>", points.join(" "));
     }
 
+    pub(crate) fn path(&mut self, path: &str, look: &str) {
+        let _ = write!(self.0, "<path d=\"{path}\" {look}/>");
+    }
+
     /// Text whose middle is at (x, y). Not by `dominant-baseline`, which many programs do not know.
     pub(crate) fn text(&mut self, x: f32, y: f32, size: f32, text: &str) {
+        self.text_that_looks(x, y, size, text, "");
+    }
+
+    pub(crate) fn text_that_looks(&mut self, x: f32, y: f32, size: f32, text: &str, look: &str) {
         let (x, y, size, text) = (Length(x), Length(y + 0.35 * size), Length(size), xml_text(text));
-        let _ = write!(self.0, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\">{text}</text>");
+        let look = if look.is_empty() { String::new() } else { format!(" {look}") };
+        let _ = write!(self.0, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\"{look}>{text}</text>");
     }
 
     /// The document.
@@ -120,12 +136,17 @@ pub(crate) fn square(place: String, column: usize, row: usize) -> Touch {
 
 /// The names of so many columns, by letters from a on.
 pub(crate) fn letters(count: usize) -> Vec<String> {
-    ('a'..='z').take(count).map(String::from).collect()
+    (0..count).map(|column| letter(column).to_string()).collect()
 }
 
 /// The numbers from 1 to `count`.
 pub(crate) fn numbers(count: usize) -> Vec<String> {
     (1..=count).map(|number| number.to_string()).collect()
+}
+
+/// The numbers from `count` to 1: those of rows that are counted from below.
+pub(crate) fn numbers_up(count: usize) -> Vec<String> {
+    numbers(count).into_iter().rev().collect()
 }
 
 /// How a game stands, in words; `names` are those of the players. Who alone got the most has won.
@@ -135,12 +156,8 @@ pub(crate) fn standing<G: Game, const N: usize>(game: &G, names: [&str; N]) -> S
         Turn::Chance => "the dice roll".to_owned(),
         Turn::Terminal => {
             let each = game.outcome().each();
-            let most = each.numbers().iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let mut winners = (0..N).filter(|&player| each.numbers().get(player) == Some(&most));
-            match (winners.next(), winners.next()) {
-                (Some(winner), None) => format!("{} has won", names[winner]),
-                _ => "a draw".to_owned(),
-            }
+            let scores = Player::ALL.into_iter().zip(each.numbers().iter().copied());
+            leader(scores).map_or("a draw".to_owned(), |winner| format!("{} has won", names[winner.index()]))
         }
     }
 }

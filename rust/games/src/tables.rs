@@ -5,6 +5,7 @@
 use azpy_core::game::{Action, Player};
 use azpy_core::text::shown;
 
+use crate::error::{Error, invalid};
 use crate::notation::{PLAYERS, Words, mark, read_number};
 
 pub(crate) mod picture;
@@ -29,6 +30,11 @@ pub(crate) fn write_outcomes(opening: bool, out: &mut Vec<(Action, f32)>) {
         let chance = |outcome| if outcome < UNEQUAL { 2.0 / 36.0 } else { 1.0 / 36.0 };
         out.extend((0..ROLLS.len()).map(|outcome| (outcome as Action, chance(outcome))));
     }
+}
+
+/// The outcome of a roll as people write it: 3-1.
+pub(crate) fn roll_name(outcome: Action) -> Option<String> {
+    ROLLS.get(outcome as usize).map(|[high, low]| format!("{high}-{low}"))
 }
 
 /// A player's checkers on the board: the number on place p is made of bit p of the four words, the lowest first. Adding
@@ -63,6 +69,21 @@ impl Side {
     #[inline]
     pub(crate) fn off(self) -> u32 {
         CHECKERS - self.on_board()
+    }
+
+    /// The checkers on each place, and as the last number those that are off.
+    pub(crate) fn counts<const N: usize>(self) -> [u32; N] {
+        std::array::from_fn(|place| if place + 1 < N { self.count(place as u32) } else { self.off() })
+    }
+
+    /// Writes four features a place, those of `place_of` the same place: 1 for at least 1, 2 and 3 checkers, and those
+    /// beyond 3 as a part of `rest`.
+    pub(crate) fn encode(self, rest: u16, place_of: impl Fn(u32) -> u32, features: &mut [f32]) {
+        for place in each(self.taken()) {
+            let (count, at) = (self.count(place), 4 * place_of(place) as usize);
+            features[at..at + count.min(3) as usize].fill(1.0);
+            features[at + 3] = count.saturating_sub(3) as f32 / f32::from(rest);
+        }
     }
 
     #[inline]
@@ -107,50 +128,73 @@ pub(crate) fn each(mut set: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// A side's checkers in words: `place:number` with commas between, and those that are `off`.
-pub(crate) fn side_text(side: Side, places: impl Iterator<Item = u32>, name: impl Fn(u32) -> String) -> String {
-    let parts = places.map(|place| format!("{}:{}", name(place), side.count(place)));
-    let off = (side.off() > 0).then(|| format!("off:{}", side.off()));
-    parts.chain(off).collect::<Vec<_>>().join(",")
+/// The words of a key: both sides, and the other facts, each with its number of bits.
+#[inline]
+pub(crate) fn key_words<const N: usize>(sides: [Side; 2], facts: [(u64, u32); N]) -> [u64; 5] {
+    let [[a, b], [c, d]] = sides.map(|side| {
+        let [ones, twos, fours, eights] = side.0.map(u64::from);
+        [ones | twos << 32, fours | eights << 32]
+    });
+    [a, b, c, d, facts.into_iter().fold(0, |word, (value, bits)| word << bits | value)]
 }
 
-/// Reads what [`side_text`] writes. `place` reads the name of a place; where it gives no error of its own, the text is
-/// not of the `form`.
-///
-/// # Errors
-/// Says what `whose` side has.
-pub(crate) fn read_side(
-    text: &str,
-    whose: &str,
+/// Checkers in words: `x=24:2,13:5 o=24:2,off:13 turn=x`, as [`read_sides`] reads them. A place is called `name`, and
+/// `highest_first` says in which order places come.
+pub(crate) fn sides_text(sides: [Side; 2], mover: Player, highest_first: bool, name: fn(u32) -> String) -> String {
+    let [x, o] = sides.map(|side| {
+        let mut places: Vec<u32> = each(side.taken()).collect();
+        if highest_first {
+            places.reverse();
+        }
+        let parts = places.into_iter().map(|place| format!("{}:{}", name(place), side.count(place)));
+        let off = (side.off() > 0).then(|| format!("off:{}", side.off()));
+        parts.chain(off).collect::<Vec<_>>().join(",")
+    });
+    format!("x={x} o={o} turn={}", mark(mover))
+}
+
+/// Reads the words `x=`, `o=` and `turn=`. `read_place` reads the name of a place; where it gives no error of its own,
+/// the text is not of the `form`. `point` is what the game calls a place on the board.
+pub(crate) fn read_sides(
+    words: &Words<'_>,
     form: &str,
-    place: impl Fn(&str) -> Result<u32, Option<String>>,
-) -> Result<Side, String> {
-    let (mut side, mut off) = (Side::NONE, 0);
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        let wrong = || format!("{whose} has {}: expected {form}", shown(part));
-        let (name, number) = part.split_once(':').ok_or_else(wrong)?;
-        let number = u32::from(read_number("", number, 1, CHECKERS as u16).map_err(|_| wrong())?);
-        if side.on_board() + off + number > CHECKERS {
-            return Err(format!("{whose} has more than {CHECKERS} checkers"));
+    point: &str,
+    read_place: impl Fn(&str) -> Result<u32, Option<Error>>,
+) -> Result<([Side; 2], Player), Error> {
+    let mut sides = [Side::NONE; 2];
+    for (side, whose) in sides.iter_mut().zip(["x", "o"]) {
+        let mut off = 0;
+        for part in words.needed(whose)?.split(',').filter(|part| !part.is_empty()) {
+            let wrong = || invalid!("{whose} has {}: expected {form}", shown(part));
+            let (name, number) = part.split_once(':').ok_or_else(wrong)?;
+            let number = u32::from(read_number("", number, 1, CHECKERS as u16).map_err(|_| wrong())?);
+            if side.on_board() + off + number > CHECKERS {
+                return Err(invalid!("{whose} has more than {CHECKERS} checkers"));
+            }
+            if name == "off" {
+                off += number;
+                continue;
+            }
+            let place = read_place(name).map_err(|error| error.unwrap_or_else(wrong))?;
+            (0..number).for_each(|_| side.add(place));
         }
-        if name == "off" {
-            off += number;
-            continue;
+        let number = side.on_board() + off;
+        if number != CHECKERS {
+            return Err(invalid!("{whose} has {number} checkers, those off included; expected {CHECKERS}"));
         }
-        let place = place(name).map_err(|error| error.unwrap_or_else(wrong))?;
-        (0..number).for_each(|_| side.add(place));
     }
-    match side.on_board() + off {
-        CHECKERS => Ok(side),
-        number => Err(format!("{whose} has {number} checkers, those off included; expected {CHECKERS}")),
-    }
-}
-
-/// Whose turn it is, by the word `turn=`.
-pub(crate) fn read_turn(words: &Words<'_>) -> Result<Player, String> {
+    check_apart(sides, point)?;
     let turn = words.needed("turn")?;
     let mover = PLAYERS.into_iter().find(|&player| turn == mark(player).to_string());
-    mover.ok_or_else(|| format!("turn must be x or o, got {}", shown(turn)))
+    Ok((sides, mover.ok_or_else(|| Error::value("turn", "x or o", shown(turn)))?))
+}
+
+/// Refuses checkers of both players on one place.
+pub(crate) fn check_apart([x, o]: [Side; 2], point: &str) -> Result<(), Error> {
+    match each(x.taken() & from_other_side(o.taken())).next() {
+        Some(place) => Err(invalid!("x's {point} {} has checkers of both players", place + 1)),
+        None => Ok(()),
+    }
 }
 
 /// The board in lines of text: the places `upper` and `lower`, twelve each from the left, as x numbers them from 1. Five

@@ -7,10 +7,10 @@
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, play_line};
+use azpy_core::text::{Notation, outcome_text};
 
 use crate::key::{Tag, spread};
-use crate::notation::{FULL_BOARD, PLAYERS, in_rows, is_board, read_board, rows, stones, write_board};
+use crate::notation::{FULL_BOARD, PLAYERS, board_or_line, cell_name, in_rows, read_board, rows, stones, write_board};
 use crate::planes::{D4, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -151,8 +151,7 @@ impl Game for TicTacToe {
 impl Notation for TicTacToe {
     /// Column letter and row number as on a chess board: `a1` is the bottom left cell.
     fn action_name(&self, action: Action) -> String {
-        let (row, column) = (action as usize / SIZE, action as usize % SIZE);
-        format!("{}{}", (b'a' + column as u8) as char, SIZE - row)
+        cell_name(action as usize % SIZE, SIZE - action as usize / SIZE)
     }
 
     fn on_board(&self) -> Vec<(String, char)> {
@@ -168,8 +167,7 @@ impl Notation for TicTacToe {
     }
 
     fn to_svg(&self) -> String {
-        let numbers: Vec<_> = svg::numbers(SIZE).into_iter().rev().collect();
-        let mut picture = Svg::board(&svg::letters(SIZE), &numbers, &svg::standing(self, ["x", "o"]));
+        let mut picture = Svg::board(&svg::letters(SIZE), &svg::numbers_up(SIZE), &svg::standing(self, ["x", "o"]));
         let line = format!("stroke=\"{}\" stroke-width=\"2\"", svg::INK);
         let edges = [centre(0) - CELL / 2.0, centre(2) + CELL / 2.0];
         for at in [centre(0) + CELL / 2.0, centre(1) + CELL / 2.0] {
@@ -204,16 +202,15 @@ impl Notation for TicTacToe {
     }
 
     /// A board as in `..x/.o./... x`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if !is_board(text) {
-            return play_line(self, text);
-        }
-        let board = read_board(text, SIZE, SIZE)?;
-        board.check_turns()?;
-        let state = Self { stones: PLAYERS.map(|player| board.stones(player).map(|cell| 1_u16 << cell).sum()) };
-        // Two lines of one player share a cell: five stones have no room for others.
-        board.check_winner(PLAYERS.map(|player| state.has_line(player)), |_| true)?;
-        Ok(state)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        board_or_line(self, text, |text| {
+            let board = read_board(text, SIZE, SIZE)?;
+            board.check_turns()?;
+            let state = Self { stones: PLAYERS.map(|player| board.stones(player).map(|cell| 1_u16 << cell).sum()) };
+            // Two lines of one player share a cell: five stones have no room for others.
+            board.check_winner(PLAYERS.map(|player| state.has_line(player)), |_| true)?;
+            Ok(state)
+        })
     }
 
     fn to_text(&self) -> Option<String> {

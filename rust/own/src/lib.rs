@@ -66,7 +66,7 @@ macro_rules! entries {
             params: $params,
             make: |params| {
                 let make: fn(&$crate::Params<'_>) -> ::core::result::Result<$game, ::std::string::String> = $make;
-                make(params).map($crate::start)
+                Ok($crate::start(make(params)?))
             },
         }),*]
     };

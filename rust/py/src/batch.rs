@@ -11,8 +11,8 @@ use azpy_core::look::{self, Shown};
 use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::text::{Notation, Position};
 use azpy_core::tree::Tree;
-use azpy_games::any::Any;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use azpy_games::any::AnyGame;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::{CoreError, GameError, caught, core_error, no_stop_iteration, search_error};
@@ -54,8 +54,8 @@ impl AnyBatch {
 
 /// Searches of one game that pays a `P`, and the loop that runs their rounds.
 pub(crate) struct Batch<P: Paid> {
-    searches: Vec<Search<Any<P>>>,
-    rounds: Rounds<Any<P>>,
+    searches: Vec<Search<AnyGame<P>>>,
+    rounds: Rounds<AnyGame<P>>,
     seed: u64,
     /// Calls of `run` so far: each has draws of its own.
     runs: u64,
@@ -71,8 +71,8 @@ impl<P: Paid> Batch<P> {
         roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(refused))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(core_error)?;
-        let search = |&root: &&Any<P>| Search::new(root.clone(), settings.config);
+        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
+        let search = |&root: &&AnyGame<P>| Search::new(root.clone(), settings.config);
         Ok(Self {
             searches: roots.iter().map(search).collect(),
             rounds: Rounds::new(workers, settings.cache),
@@ -160,9 +160,9 @@ pub(crate) fn allowed_actions(state: &AnyState, given: Option<Listed<Whole>>) ->
 }
 
 /// The position in `state`, if it goes with the others.
-pub(crate) fn same_game<'a, P: Paid>(state: &'a AnyState, first: Option<&Any<P>>) -> PyResult<&'a Any<P>> {
+pub(crate) fn same_game<'a, P: Paid>(state: &'a AnyState, first: Option<&AnyGame<P>>) -> PyResult<&'a AnyGame<P>> {
     // A class in Python may have the name of a game in Rust. Only one thread may touch it.
-    fn kind<P: Paid>(game: &Any<P>) -> (&str, usize, [usize; 3], usize, bool) {
+    fn kind<P: Paid>(game: &AnyGame<P>) -> (&str, usize, [usize; 3], usize, bool) {
         (game.game(), game.num_actions(), game.obs_shape(), game.num_players(), game.fault().is_some())
     }
     P::among(state)
@@ -170,7 +170,7 @@ pub(crate) fn same_game<'a, P: Paid>(state: &'a AnyState, first: Option<&Any<P>>
         .ok_or_else(|| PyTypeError::new_err("the states of one search must all be of one game and size"))
 }
 
-impl<P: Paid> AnySearch for Search<Any<P>> {
+impl<P: Paid> AnySearch for Search<AnyGame<P>> {
     fn num_actions(&self) -> usize {
         self.root().num_actions()
     }
@@ -194,7 +194,7 @@ impl<P: Paid> AnySearch for Search<Any<P>> {
     fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>> {
         // On copies with a place of their own for errors: a game in Python that fails here has not failed the search.
         let root = renewed(self.root());
-        let shown = look::picture(&root, self.tree(), best, max_nodes, depth, Any::action_name);
+        let shown = look::picture(&root, self.tree(), best, max_nodes, depth, AnyGame::action_name);
         root.check()?;
         Ok(shown)
     }

@@ -13,7 +13,8 @@ use azpy_core::engine::{
 use azpy_core::game::{Game, Turn};
 use azpy_core::search::Search;
 use azpy_core::text::Position;
-use azpy_games::any::Any;
+use azpy_games::any::AnyGame;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::batch::{same_game, try_play};
@@ -97,7 +98,7 @@ fn signal<P: Paid>(token: &Token<P>) -> Signal {
     token.call.signal()
 }
 
-fn failed<P: Paid>(root: &Any<P>) -> bool {
+fn failed<P: Paid>(root: &AnyGame<P>) -> bool {
     root.fault().is_some_and(Fault::is_set)
 }
 
@@ -110,7 +111,7 @@ fn request<P: Paid>(asked: Asked, game: Option<Arc<OpenGame<P>>>) -> Request<Tok
 /// The one implementation of [`AnyModel`].
 struct Model<P: Paid> {
     /// Of the game and size that all requests are about.
-    first: Any<P>,
+    first: AnyGame<P>,
     config: SearchConfig,
     /// Tells networks apart.
     number: u64,
@@ -118,12 +119,12 @@ struct Model<P: Paid> {
     network: Option<u64>,
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
-    queue: Queue<Any<P>, Token<P>>,
-    pipelines: [Mutex<Pipeline<Any<P>, Token<P>>>; PIPELINES],
+    queue: Queue<AnyGame<P>, Token<P>>,
+    lanes: [Mutex<Lane<AnyGame<P>, Token<P>>>; LANES],
 }
 
 impl<P: Paid> Model<P> {
-    fn new(first: &Any<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
+    fn new(first: &AnyGame<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
         let ModelSettings { config, number, max_batch, split_from, cache, workers, device } = settings;
         let mut scheduler = Scheduler::new(config, max_batch, split_from, failed, signal);
         // A game written in Python is touched by one thread at a time.
@@ -142,8 +143,8 @@ impl<P: Paid> Model<P> {
     }
 
     /// The end of a request. Its search goes back to its game, or into its result.
-    fn done(&self, open: OpenSearch<Any<P>, Token<P>>, error: Option<PyErr>) -> Done {
-        let OpenSearch { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
+    fn done(&self, open: Open<AnyGame<P>, Token<P>>, error: Option<PyErr>) -> Done {
+        let Open { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
         search.drop_spare();
         // A Python game's own error comes before whatever followed from it.
         let broken = search.root().check().err();
@@ -163,8 +164,8 @@ impl<P: Paid> Model<P> {
         Done { ending: wanted.then_some(result), call, game_tree: Some(game) }
     }
 
-    /// Has a pipeline take searches, and these gather leaves, until its batch is full or nothing waits.
-    fn fill(&self, pipeline: &mut Pipeline<Any<P>, Token<P>>, quiet: bool) {
+    /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
+    fn fill(&self, lane: &mut Lane<AnyGame<P>, Token<P>>, quiet: bool) {
         loop {
             let now = Instant::now();
             if !(self.queue.scheduler(now).give(pipeline, now, quiet) && pipeline.gather(self.network)) {
@@ -174,8 +175,8 @@ impl<P: Paid> Model<P> {
     }
 
     /// One part of a round after the other.
-    fn work(&self, pipeline: &mut Pipeline<Any<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
-        self.fill(pipeline, quiet);
+    fn work(&self, lane: &mut Lane<AnyGame<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
+        self.fill(lane, quiet);
         filled();
         if !pipeline.needs_evaluator() {
             let outcome = pipeline.evaluate(&mut AnyEvaluator::Uniform);
@@ -277,7 +278,7 @@ impl<P: Paid> AnyModel for Model<P> {
 /// A game that goes on, the one implementation of [`AnyGameTree`].
 struct OpenGame<P: Paid> {
     this: std::sync::Weak<Self>,
-    game_tree: Mutex<GameTree<Any<P>, Token<P>>>,
+    seat: Mutex<Seat<AnyGame<P>, Token<P>>>,
     model: String,
     spec: String,
     /// Requests that end as soon as something else is asked for.
@@ -285,12 +286,12 @@ struct OpenGame<P: Paid> {
 }
 
 impl<P: Paid> OpenGame<P> {
-    /// The game_tree, for a thread that does not hold the GIL. Whoever ponders there stops.
-    fn interrupted(&self) -> MutexGuard<'_, GameTree<Any<P>, Token<P>>> {
-        // First the game_tree: whoever has it may be about to ponder.
-        let game_tree = locked(&self.game_tree);
-        locked(&self.pondering).drain(..).for_each(|call| call.signals.stop());
-        game_tree
+    /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
+    fn interrupted(&self) -> MutexGuard<'_, Seat<AnyGame<P>, Token<P>>> {
+        // First the seat: whoever has it may be about to ponder.
+        let seat = locked(&self.seat);
+        locked(&self.pondering).drain(..).for_each(|call| call.wishes.stop());
+        seat
     }
 }
 

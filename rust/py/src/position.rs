@@ -1,6 +1,6 @@
 //! A position of any game, in Rust or in Python, as Python holds it and as the core is compiled for it.
 //!
-//! Games pay in two ways ([`Value`], [`Values`]). So what is generic over games is there twice, once for [`Any`] of each
+//! Games pay in two ways ([`Value`], [`Values`]). So what is generic over games is there twice, once for [`AnyGame`] of each
 //! payoff, and what Python holds is [`Either`] of the two.
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
 use azpy_core::written::{Bounds, Variations, WrittenGame};
 use azpy_core::{of_game, of_notation};
-use azpy_games::any::Any;
+use azpy_games::any::AnyGame;
 use pyo3::prelude::*;
 
 use crate::errors::GameError;
@@ -30,7 +30,7 @@ pub enum Either<Z, S> {
 }
 
 /// A position of any game.
-pub(crate) type AnyState = Either<Any<Value>, Any<Values>>;
+pub(crate) type AnyState = Either<AnyGame<Value>, AnyGame<Values>>;
 
 /// Does the same with either.
 macro_rules! each {
@@ -55,25 +55,25 @@ pub(crate) use {each, map};
 /// A payoff, and the games among all that pay it.
 pub(crate) trait Paid: Told {
     /// A position as Python holds it.
-    fn held(state: Any<Self>) -> AnyState;
+    fn held(state: AnyGame<Self>) -> AnyState;
     /// The position, if its game pays this.
-    fn among(state: &AnyState) -> Option<&Any<Self>>;
+    fn among(state: &AnyState) -> Option<&AnyGame<Self>>;
 }
 
 impl Paid for Value {
-    fn held(state: Any<Self>) -> AnyState {
+    fn held(state: AnyGame<Self>) -> AnyState {
         Either::Zero(state)
     }
-    fn among(state: &AnyState) -> Option<&Any<Self>> {
+    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
         if let Either::Zero(state) = state { Some(state) } else { None }
     }
 }
 
 impl Paid for Values {
-    fn held(state: Any<Self>) -> AnyState {
+    fn held(state: AnyGame<Self>) -> AnyState {
         Either::Several(state)
     }
-    fn among(state: &AnyState) -> Option<&Any<Self>> {
+    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
         if let Either::Several(state) = state { Some(state) } else { None }
     }
 }
@@ -98,7 +98,7 @@ pub(crate) trait Hosted: Sized {
     }
 }
 
-impl<P: Paid> Hosted for Any<P> {
+impl<P: Paid> Hosted for AnyGame<P> {
     fn fault(&self) -> Option<&Fault> {
         self.inside::<PyGame<P>>().map(PyGame::fault)
     }
@@ -111,7 +111,7 @@ impl<P: Paid> Hosted for Any<P> {
 }
 
 /// The same position without the error that its game met.
-pub(crate) fn renewed<P: Paid>(state: &Any<P>) -> Any<P> {
+pub(crate) fn renewed<P: Paid>(state: &AnyGame<P>) -> AnyGame<P> {
     state.inside::<PyGame<P>>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
 }
 
@@ -160,8 +160,8 @@ impl Notation for AnyState {
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, Error> {
         each!(self, state => state.read_game(text))
     }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, Error> {
-        fn read<P: Paid>(state: &Any<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, Error> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+        fn read<P: Paid>(state: &AnyGame<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, String> {
             let Variations { start, moves, tags, notes, left_out } = state.read_variations(text, bounds)?;
             Ok(Variations { start: P::held(start), moves, tags, notes, left_out })
         }
@@ -224,7 +224,7 @@ impl AnyState {
     }
 }
 
-fn random_games<P: Paid>(start: &Any<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+fn random_games<P: Paid>(start: &AnyGame<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
     let mut random = RandomGames::default();
     let (mut done, mut plies) = (0, 0);
     for game in games {

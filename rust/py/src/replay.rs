@@ -8,7 +8,7 @@ use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
 use azpy_core::text::Position;
-use azpy_games::any::Any;
+use azpy_games::any::AnyGame;
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ struct Origin {
     state: AnyState,
 }
 
-type Buffer<P> = CoreBuffer<Any<P>>;
+type Buffer<P> = CoreBuffer<AnyGame<P>>;
 
 /// A replay buffer of some game.
 type AnyReplay = Either<Buffer<Value>, Buffer<Values>>;

@@ -10,8 +10,8 @@ use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
 use azpy_core::text::Position;
 use azpy_core::timing::PipelineStats;
-use azpy_games::any::Any;
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
+use azpy_games::any::AnyGame;
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -49,7 +49,7 @@ struct Playing {
 }
 
 impl Playing {
-    fn start<P: Paid>(start: &Any<P>, settings: SelfPlaySettings) -> PyResult<Self> {
+    fn start<P: Paid>(start: &AnyGame<P>, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(core_error)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use azpy_core::game::{Game, Player, Turn, Value, Values};
 use azpy_core::text::{Notation, Position, result_words, unmarked};
 use azpy_core::written::Variations as CoreVariations;
-use azpy_games::any::Any;
+use azpy_games::any::AnyGame;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -127,7 +127,7 @@ pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<An
     fn held<P: Paid>(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
         let game = PyGame::<P>::new(object)?;
         let spec = game.game().to_owned();
-        Ok(P::held(Any::unlisted(&spec, game)))
+        Ok(P::held(AnyGame::unlisted(&spec, game)))
     }
     if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
 }

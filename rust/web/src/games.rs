@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::Payoff;
 use azpy_core::text::Notation;
-use azpy_games::any::{self, Any, Open};
+use azpy_games::any::{self, AnyGame, GameVisitor};
 use azpy_games::registry;
 use azpy_net::Answers;
 use azpy_serve::{Page, Position, Reply, Session, Stepping, answers};
@@ -76,14 +76,14 @@ pub struct Opening {
     weights: Vec<u8>,
 }
 
-impl Open for Opening {
-    type Opened = Result<Box<dyn Asked>, String>;
+impl GameVisitor for Opening {
+    type Output = Result<Box<dyn Asked>, String>;
 
     fn games() -> &'static [Entry] {
         GAMES.get().copied().unwrap_or_default()
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
         let Self { page, weights } = self;
         let (player, net) = page.player(start, &weights)?;
         let searcher = Stepping::new(player, answers(net, Uniform), TREES, ANSWERS);

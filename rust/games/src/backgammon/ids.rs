@@ -24,6 +24,7 @@ use azpy_core::text::shown;
 use super::Backgammon;
 use super::notation::placed;
 use super::side::{BAR, PLACES};
+use crate::error::{Error, invalid};
 use crate::tables::{CHECKERS, ROLLS, Side};
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -33,7 +34,7 @@ const XGID: &str = "XGID=";
 const POINTS: usize = 26; // letters of XGID's board: the bar of the upper player, 24 points, the bar of the lower one
 
 /// The position of an id; nothing for a text of another kind.
-pub(super) fn read(start: &Backgammon, text: &str) -> Option<Result<Backgammon, String>> {
+pub(super) fn read(start: &Backgammon, text: &str) -> Option<Result<Backgammon, Error>> {
     let text = text.trim();
     if text.contains(char::is_whitespace) {
         let xgid = text.split_whitespace().find_map(|word| word.strip_prefix(XGID));
@@ -58,7 +59,7 @@ fn labelled<'a>(text: &'a str, label: &str) -> Option<&'a str> {
 }
 
 /// A board, a player to move, and the dice, where they are rolled.
-fn position(start: &Backgammon, sides: [Side; 2], mover: Player, dice: [u32; 2]) -> Result<Backgammon, String> {
+fn position(start: &Backgammon, sides: [Side; 2], mover: Player, dice: [u32; 2]) -> Result<Backgammon, Error> {
     let mut game = placed(start, sides, mover, 0)?;
     if let Some(winner) = game.winner() {
         // The other programs leave the turn where it was. Here the loser would be next, and no dice are left.
@@ -69,7 +70,8 @@ fn position(start: &Backgammon, sides: [Side; 2], mover: Player, dice: [u32; 2])
     if high > 0 {
         let outcome = ROLLS.iter().position(|roll| roll.map(u32::from) == [high, low]);
         // Where no checker can move, the turn passes at once.
-        game.roll(outcome.ok_or_else(|| format!("the dice must be from 1 to 6, got {} and {}", dice[0], dice[1]))?);
+        let wrong = || Error::value("the dice", "from 1 to 6", format!("{} and {}", dice[0], dice[1]));
+        game.roll(outcome.ok_or_else(wrong)?);
     }
     Ok(game)
 }
@@ -90,10 +92,10 @@ fn bits(text: &str) -> Option<u128> {
     (held == 0).then_some(found)
 }
 
-fn read_gnu(start: &Backgammon, board: &str, of_match: Option<&str>) -> Result<Backgammon, String> {
+fn read_gnu(start: &Backgammon, board: &str, of_match: Option<&str>) -> Result<Backgammon, Error> {
     let decoded = |text: &str, letters: usize, what: &str| {
         let found = Some(text).filter(|text| text.len() == letters).and_then(bits); // 22 letters and more fill no u128
-        found.ok_or_else(|| format!("{what} must be {letters} letters of base64, got {}", shown(text)))
+        found.ok_or_else(|| Error::value(what, format!("{letters} letters of base64"), shown(text)))
     };
     let board = decoded(board, POSITION, "the position id")?;
     let of_match = of_match.map(|text| decoded(text, MATCH, "the match id")).transpose()?;
@@ -101,11 +103,14 @@ fn read_gnu(start: &Backgammon, board: &str, of_match: Option<&str>) -> Result<B
     // Bits 0 to 5 are the cube, bit 7 the Crawford rule; bits 21 and later are the match and its score.
     let mover = if part(6, 1) == Some(0) { Player::One } else { Player::Zero };
     let dice = [15, 18].map(|from| part(from, 3).unwrap_or(0));
-    match (part(8, 3), part(12, 1), part(13, 2)) {
-        (Some(3..), ..) => return Err("the match id says that a player gave up, which azpy's rules do not have".into()),
-        (_, Some(1), _) => return Err("the match id says that a double is offered: azpy has no cube".into()),
-        (.., Some(1..)) => return Err("the match id says that a resignation is offered: azpy has none".into()),
-        _ => {}
+    let pending = match (part(8, 3), part(12, 1), part(13, 2)) {
+        (Some(3..), ..) => "a player gave up, which azpy's rules do not have",
+        (_, Some(1), _) => "a double is offered: azpy has no cube",
+        (.., Some(1..)) => "a resignation is offered: azpy has none",
+        _ => "",
+    };
+    if !pending.is_empty() {
+        return Err(invalid!("the match id says that {pending}"));
     }
     // Each checker is a 1, and each place ends in a 0: the opponent's 25 places, then those of the player to move.
     let (mut both, mut whose, mut place) = ([Side::NONE; 2], 0, 0);
@@ -118,28 +123,26 @@ fn read_gnu(start: &Backgammon, board: &str, of_match: Option<&str>) -> Result<B
         } else if whose < 2 && both[whose].on_board() < CHECKERS {
             both[whose].add(place as u32);
         } else {
-            return Err(format!("the position id has more than {CHECKERS} checkers of a player"));
+            return Err(invalid!("the position id has more than {CHECKERS} checkers of a player"));
         }
     }
     let [other, own] = both;
     position(start, if mover == Player::Zero { [own, other] } else { [other, own] }, mover, dice)
 }
 
-fn read_xgid(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
+fn read_xgid(start: &Backgammon, text: &str) -> Result<Backgammon, Error> {
     let fields: Vec<_> = text.split(':').collect();
     let [board, _, _, turn, dice, ..] = fields[..] else {
-        return Err(format!(
-            "an XGID must be BOARD:CUBE:OWNER:TURN:DICE and what follows, got {}; a position id of GNU Backgammon has \
-             {POSITION} letters, and perhaps : and {MATCH} letters of the match id",
+        let form = "BOARD:CUBE:OWNER:TURN:DICE and what follows";
+        let got = format!(
+            "{}; a position id of GNU Backgammon has {POSITION} letters, and perhaps : and {MATCH} letters of the match id",
             shown(text)
-        ));
+        );
+        return Err(Error::value("an XGID", form, got));
     };
     let wrong = |index: usize, letter: char| {
-        format!(
-            "the board of an XGID has {} at letter {}: expected -, A to O or a to o",
-            shown(&letter.to_string()),
-            index + 1
-        )
+        let (letter, number) = (shown(&letter.to_string()), index + 1);
+        invalid!("the board of an XGID has {letter} at letter {number}: expected -, A to O or a to o")
     };
     let mut sides = [Side::NONE; 2];
     for (index, letter) in board.chars().enumerate() {
@@ -152,24 +155,24 @@ fn read_xgid(start: &Backgammon, text: &str) -> Result<Backgammon, String> {
         };
         let place = place.filter(|place| *place <= BAR as usize).ok_or_else(|| wrong(index, letter))? as u32;
         if sides[side].on_board() + count > CHECKERS {
-            return Err(format!("the XGID has more than {CHECKERS} checkers of a player"));
+            return Err(invalid!("the XGID has more than {CHECKERS} checkers of a player"));
         }
         (0..count).for_each(|_| sides[side].add(place));
     }
     if board.chars().count() != POINTS {
-        return Err(format!("the board of an XGID must be {POINTS} letters, got {}", shown(board)));
+        return Err(Error::value("the board of an XGID", format!("{POINTS} letters"), shown(board)));
     }
     let mover = match turn {
         "1" => Player::Zero,
         "-1" => Player::One,
-        _ => return Err(format!("the turn of an XGID must be 1 or -1, got {}", shown(turn))),
+        _ => return Err(Error::value("the turn of an XGID", "1 or -1", shown(turn))),
     };
     let dice = match dice.as_bytes() {
         [first @ b'0'..=b'9', second @ b'0'..=b'9'] => [first, second].map(|die| u32::from(die - b'0')),
         b"D" | b"B" | b"R" => {
-            return Err(format!("the dice of the XGID are {dice}, a double that is offered: azpy has no cube"));
+            return Err(invalid!("the dice of the XGID are {dice}, a double that is offered: azpy has no cube"));
         }
-        _ => return Err(format!("the dice of an XGID must be 00 or two digits from 1 to 6, got {}", shown(dice))),
+        _ => return Err(Error::value("the dice of an XGID", "00 or two digits from 1 to 6", shown(dice))),
     };
     position(start, sides, mover, dice)
 }

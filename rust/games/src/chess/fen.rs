@@ -7,6 +7,7 @@ use cozy_chess::{
 
 use super::san::is_move;
 use super::{Chess, Rules};
+use crate::error::{Error, invalid};
 use azpy_core::text::shown;
 
 /// Plies without a capture or a pawn's move after which the game is drawn.
@@ -22,11 +23,11 @@ impl Chess {
     /// The position may be of a game that went on where azpy's rules had ended it: its clock is above 100, or its number
     /// is past `max_plies`. There the clock begins anew at 0, or the number at 1. The number 0, which some programs
     /// write, is 1.
-    pub(super) fn from_fen(text: &str, rules: Rules) -> Result<(Self, &str), String> {
+    pub(super) fn from_fen(text: &str, rules: Rules) -> Result<(Self, &str), Error> {
         let (words, behind) = words_of(text);
         let (operations, rest) = split_operations(behind)?;
         if words.len() < 4 {
-            return Err(format!(
+            return Err(invalid!(
                 "a FEN has 6 words (men, side to move, castling, en passant, clock, move number), of which the last two \
                  may be missing; got {}: {}",
                 words.len(),
@@ -38,14 +39,14 @@ impl Chess {
         builder.side_to_move = match words[1] {
             "w" => Color::White,
             "b" => Color::Black,
-            word => return Err(format!("the side to move of a FEN is w or b, got {}", shown(word))),
+            word => return Err(Error::form("the side to move of a FEN is w or b", shown(word))),
         };
         check_men(&builder)?;
         read_castling(&mut builder, words[2], rules.chess960)?;
         read_en_passant(&mut builder, words[3])?;
         let counter = |index: usize, opcode: &str, what: &str| {
             let given = words.get(index).copied().or_else(|| operand_of(operations, opcode));
-            let wrong = |word: &str| format!("{what} of a FEN is a whole number, got {}", shown(word));
+            let wrong = |word: &str| Error::form(format!("{what} of a FEN is a whole number"), shown(word));
             given.map(|word| plain_number(word).ok_or_else(|| wrong(word))).transpose()
         };
         let clock = counter(4, "hmvc", "the fifth word, the fifty-move clock,")?.unwrap_or(0);
@@ -54,10 +55,10 @@ impl Chess {
         let board = builder.build().map_err(|error| refusal(error, words[3]))?;
         // The crate does not count kings among what gives check.
         if get_king_moves(board.king(Color::White)).has(board.king(Color::Black)) {
-            return Err("the kings stand side by side; no game leads there".to_owned());
+            return Err(invalid!("the kings stand side by side; no game leads there"));
         }
         if board.checkers().len() > 2 {
-            return Err(format!("{} men give check at once; no game leads there", board.checkers().len()));
+            return Err(invalid!("{} men give check at once; no game leads there", board.checkers().len()));
         }
         let mut game = Self::at(board, rules);
         if game.ply() > usize::from(rules.max_plies) {
@@ -146,7 +147,7 @@ fn next_word(text: &str) -> (&str, &str) {
 }
 
 /// The operations of an EPD, which end with their line; and the text behind them.
-fn split_operations(text: &str) -> Result<(&str, &str), String> {
+fn split_operations(text: &str) -> Result<(&str, &str), Error> {
     if text.is_empty() || next_word(text).0 == "moves" {
         return Ok(("", text));
     }
@@ -162,9 +163,9 @@ fn split_operations(text: &str) -> Result<(&str, &str), String> {
             || is_move(opcode) && !is_quoted
             || behind.is_none() && unquoted(operand).flat_map(str::split_whitespace).any(is_foreign);
         if !opcode.is_empty() && (is_none || !is_known) {
-            return Err(format!(
-                "expected \"moves\", nothing, or operations of EPD such as bm Qd1+; after the words of a FEN, got {}",
-                shown(operations.trim())
+            return Err(Error::form(
+                "expected \"moves\", nothing, or operations of EPD such as bm Qd1+; after the words of a FEN",
+                shown(operations.trim()),
             ));
         }
         is_first = false;
@@ -174,7 +175,7 @@ fn split_operations(text: &str) -> Result<(&str, &str), String> {
     if rest.is_empty() || next_word(rest).0 == "moves" {
         return Ok((operations, rest));
     }
-    Err(format!("more than one position: {} follows the first one; give one at a time", shown(rest)))
+    Err(invalid!("more than one position: {} follows the first one; give one at a time", shown(rest)))
 }
 
 /// Whether a word begins what stands behind a position, or a position.
@@ -220,17 +221,17 @@ fn plain_number(word: &str) -> Option<u16> {
     is_number.then(|| word.parse().unwrap_or(u16::MAX))
 }
 
-fn read_men(builder: &mut BoardBuilder, word: &str) -> Result<(), String> {
+fn read_men(builder: &mut BoardBuilder, word: &str) -> Result<(), Error> {
     let rows: Vec<_> = word.split('/').collect();
     if rows.len() != 8 {
-        return Err(format!("the men of a FEN are 8 rows with / between, got {}: {}", rows.len(), shown(word)));
+        return Err(invalid!("the men of a FEN are 8 rows with / between, got {}: {}", rows.len(), shown(word)));
     }
     for (row, &rank) in rows.into_iter().zip(Rank::ALL.iter().rev()) {
         let (mut file, mut after_number) = (0, false);
         for letter in row.chars() {
             let number = letter.to_digit(10);
             if number.is_some() && after_number {
-                return Err(format!("row {} of a FEN has two numbers side by side", shown(row)));
+                return Err(invalid!("row {} of a FEN has two numbers side by side", shown(row)));
             }
             after_number = number.is_some();
             if let Some(empty @ 1..=8) = number {
@@ -243,18 +244,18 @@ fn read_men(builder: &mut BoardBuilder, word: &str) -> Result<(), String> {
                 file += 1;
             } else {
                 let expected = "pnbrqk in capitals or small letters, or 1 to 8 empty squares";
-                return Err(format!("{letter:?} in row {} of a FEN; expected {expected}", shown(row)));
+                return Err(invalid!("{letter:?} in row {} of a FEN; expected {expected}", shown(row)));
             }
         }
         if file != 8 {
-            return Err(format!("row {} of a FEN has {file} squares, expected 8", shown(row)));
+            return Err(invalid!("row {} of a FEN has {file} squares, expected 8", shown(row)));
         }
     }
     Ok(())
 }
 
 /// What no game of chess has, so that the reason can be named.
-fn check_men(builder: &BoardBuilder) -> Result<(), String> {
+fn check_men(builder: &BoardBuilder) -> Result<(), Error> {
     for (color, name) in [(Color::White, "White"), (Color::Black, "Black")] {
         let count = |wanted: Option<Piece>| {
             let men = builder.board.iter().flatten();
@@ -262,26 +263,26 @@ fn check_men(builder: &BoardBuilder) -> Result<(), String> {
         };
         let (kings, pawns, all) = (count(Some(Piece::King)), count(Some(Piece::Pawn)), count(None));
         if kings != 1 {
-            return Err(format!("{name} has {kings} kings, expected 1"));
+            return Err(invalid!("{name} has {kings} kings, expected 1"));
         }
         if pawns > 8 || all > 16 {
-            return Err(format!("{name} has {all} men, {pawns} of them pawns; at most 16 and 8 are possible"));
+            return Err(invalid!("{name} has {all} men, {pawns} of them pawns; at most 16 and 8 are possible"));
         }
     }
     for (index, man) in builder.board.iter().enumerate() {
         let square = Square::index(index);
         if matches!(man, Some((Piece::Pawn, _))) && matches!(square.rank(), Rank::First | Rank::Eighth) {
-            return Err(format!("a pawn on {square}, where none can stand"));
+            return Err(invalid!("a pawn on {square}, where none can stand"));
         }
     }
     Ok(())
 }
 
-fn read_castling(builder: &mut BoardBuilder, word: &str, chess960: bool) -> Result<(), String> {
+fn read_castling(builder: &mut BoardBuilder, word: &str, chess960: bool) -> Result<(), Error> {
     if word == "-" {
         return Ok(());
     }
-    let nonsense = |why: &str| format!("castling rights {} of a FEN: {why}", shown(word));
+    let nonsense = |why: &str| invalid!("castling rights {} of a FEN: {why}", shown(word));
     if word.is_empty() || word.len() > 4 {
         return Err(nonsense("expected - or up to four of KQkq, in Chess960 also letters of the rooks' files"));
     }
@@ -319,22 +320,22 @@ fn read_castling(builder: &mut BoardBuilder, word: &str, chess960: bool) -> Resu
     Ok(())
 }
 
-fn read_en_passant(builder: &mut BoardBuilder, word: &str) -> Result<(), String> {
+fn read_en_passant(builder: &mut BoardBuilder, word: &str) -> Result<(), Error> {
     if word != "-" {
-        let square =
-            word.parse::<Square>().map_err(|_| format!("en passant in a FEN is - or a square, got {}", shown(word)))?;
-        builder.en_passant = Some(square);
+        let wrong = |_| Error::form("en passant in a FEN is - or a square", shown(word));
+        builder.en_passant = Some(word.parse::<Square>().map_err(wrong)?);
     }
     Ok(())
 }
 
-fn refusal(error: BoardBuilderError, en_passant: &str) -> String {
+fn refusal(error: BoardBuilderError, en_passant: &str) -> Error {
     match error {
-        BoardBuilderError::InvalidBoard => "the player who is not to move is in check; no game leads there".to_owned(),
+        BoardBuilderError::InvalidBoard => invalid!("the player who is not to move is in check; no game leads there"),
         BoardBuilderError::InvalidEnPassant => {
-            format!("no pawn can just have gone two steps past {}, the en-passant square of the FEN", shown(en_passant))
+            let square = shown(en_passant);
+            invalid!("no pawn can just have gone two steps past {square}, the en-passant square of the FEN")
         }
         // Each of the others was looked at before.
-        error => format!("{error} (in a FEN)"),
+        error => invalid!("{error} (in a FEN)"),
     }
 }

@@ -29,12 +29,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::picture::{Mark, Touch};
-use azpy_core::text::{Notation, captured_men, outcome_text, shown};
-use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
+use azpy_core::text::shown;
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
+use crate::Error;
 use crate::key::{Tag, digest};
+use crate::notation::in_range;
 use encoding::PLANES;
 use history::{History, PAST_BOARDS, men};
 
@@ -54,13 +54,13 @@ pub enum Encoding {
 }
 
 impl FromStr for Encoding {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         match text {
             "az18" => Ok(Self::Az18),
             "az119" => Ok(Self::Az119),
-            _ => Err(format!("the encoding must be az18 or az119, got {}", shown(text))),
+            _ => Err(Error::value("the encoding", "az18 or az119", shown(text))),
         }
     }
 }
@@ -145,15 +145,13 @@ impl Chess {
     ///
     /// # Errors
     /// If there is no such start, or `max_plies` is not from 1 to 12,000.
-    pub fn new(encoding: Encoding, chess960: Option<usize>, max_plies: usize) -> Result<Self, String> {
-        if !(1..=MAX_PLIES).contains(&max_plies) {
-            return Err(format!("max_plies must be from 1 to {MAX_PLIES}, got {max_plies}"));
-        }
+    pub fn new(encoding: Encoding, chess960: Option<usize>, max_plies: usize) -> Result<Self, Error> {
+        let max_plies = in_range("max_plies", max_plies, 1..=MAX_PLIES)?;
         if let Some(number) = chess960.filter(|&number| number >= 960) {
-            return Err(format!("chess960 must be off or a start's number, 0 to 959, got {number}"));
+            return Err(Error::value("chess960", "off or a start's number, 0 to 959", number));
         }
         let number = chess960.map_or(STANDARD, |number| number as u16);
-        let rules = Rules { encoding, chess960: chess960.is_some(), number, max_plies: max_plies as u16 };
+        let rules = Rules { encoding, chess960: chess960.is_some(), number, max_plies };
         Ok(Self::at(Board::chess960_startpos(u32::from(number)), rules))
     }
 
@@ -254,17 +252,14 @@ fn repetition_hash(board: &Board) -> u64 {
 impl Game for Chess {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         64 * PLANES
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [self.planes(), 8, 8]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         usize::from(self.rules.max_plies)
     }
@@ -356,113 +351,5 @@ impl Game for Chess {
     /// The board from White's side, White's men in capitals; then the FEN, and how the game ended.
     fn render(&self) -> String {
         self.drawing()
-    }
-}
-
-impl Notation for Chess {
-    /// As UCI writes it: e2e4, e7e8n; castling is e1g1, in Chess960 the king's square and the rook's.
-    fn action_name(&self, action: Action) -> String {
-        self.uci(action).unwrap_or_else(|| action.to_string())
-    }
-
-    /// SAN, of a legal action.
-    fn short_name(&self, action: Action) -> String {
-        self.san(action).unwrap_or_else(|| self.action_name(action))
-    }
-
-    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        match glyph {
-            _ if line >= 8 => None,
-            'A'..='Z' => Some(Player::Zero),
-            'a'..='z' => Some(Player::One),
-            _ => None,
-        }
-    }
-
-    fn on_board(&self) -> Vec<(String, char)> {
-        let man = |&square: &Square| Some((square.to_string(), fen::letter(&self.board, square)?));
-        Square::ALL.iter().filter_map(man).collect()
-    }
-
-    /// The dearest first.
-    fn captured(&self, actions: &[Action]) -> Vec<String> {
-        let sorted = |men: String| {
-            let mut men: Vec<char> = men.chars().collect();
-            men.sort_by_key(|man| "qrbnp".find(man.to_ascii_lowercase()));
-            men.into_iter().collect::<String>()
-        };
-        captured_men(self, actions).into_iter().map(sorted).collect()
-    }
-
-    fn side_names(&self) -> Option<Vec<&str>> {
-        Some(vec!["White", "Black"])
-    }
-
-    fn result_text(&self) -> String {
-        outcome_text(self, &self.ending().map_or_else(String::new, |ending| format!("by {ending}")))
-    }
-
-    fn to_svg(&self) -> String {
-        self.svg()
-    }
-
-    /// The two squares of the name: to castle, the king's and where it goes, in Chess960 the king's and the rook's.
-    fn touches(&self, action: Action) -> Vec<Touch> {
-        self.squares(action).map_or(Vec::new(), |(from, to, _)| vec![picture::touch(from), picture::touch(to)])
-    }
-
-    /// Circles and arrows.
-    fn marks(&self, notes: &Notes) -> Vec<Mark> {
-        picture::marks(notes)
-    }
-
-    /// Moves in UCI, SAN or PGN; see [`Chess::parse`](Notation::parse).
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, azpy_core::Error> {
-        Ok(self.read_actions(text)?)
-    }
-
-    /// A FEN, "FEN moves ...", "startpos moves ..." as UCI has them, a PGN, or the moves that lead there from here.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        Ok(self.read_position(text)?)
-    }
-
-    /// A game of PGN.
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
-        Ok(self.read_written(text)?)
-    }
-
-    /// A PGN with its variations, with or without a FEN of its own; or what [`Chess::parse`](Notation::parse) reads.
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, azpy_core::Error> {
-        Ok(self.read_tree(text, bounds)?)
-    }
-
-    /// As PGN.
-    fn write_variations(
-        &self,
-        moves: &[Named],
-        tags: &[(String, String)],
-        notes: &[Notes],
-        bounds: Bounds,
-    ) -> Result<String, azpy_core::Error> {
-        Ok(self.write_tree(moves, tags, notes, bounds)?)
-    }
-
-    /// A FEN, and where the past matters the one from which it does, with the moves since: "FEN moves e2e4 ...".
-    fn to_text(&self) -> Option<String> {
-        Some(self.text_with_past())
-    }
-
-    /// See [`Chess::fen`].
-    fn fen(&self) -> Option<String> {
-        Some(self.fen())
-    }
-
-    /// No moves without progress, and nothing to repeat.
-    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
-        let color = mover.map_or(self.board.side_to_move(), |mover| [Color::White, Color::Black][mover.index()]);
-        let mut board = self.board.clone();
-        board.set_halfmove_clock(0);
-        board.set_fullmove_number(1);
-        (color == board.side_to_move()).then(|| Self::at(board, self.rules))
     }
 }

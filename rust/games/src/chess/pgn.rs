@@ -6,6 +6,8 @@
 use azpy_core::text::shown;
 use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Order, Part, Wrong, note};
 
+use crate::error::{Error, invalid, wrong};
+
 /// A game as it is written.
 pub(super) struct Pgn<'a> {
     pub(super) tags: Vec<(&'a str, String)>,
@@ -106,10 +108,10 @@ pub(super) fn read(text: &str, variations: Option<Bounds>) -> Result<Pgn<'_>, Wr
         (next, rest) = read_first(rest, None).map_err(|Wrong { at: more, why }| Wrong { at: at + more, why })?;
         let played = next.moves.main_line().next().map(|said| said.word);
         if !next.tags.is_empty() {
-            return Err(Wrong { at, why: "more than one game; give one at a time".to_owned() });
+            return Err(wrong(at, invalid!("more than one game; give one at a time")));
         }
         if let Some(played) = played {
-            return Err(Wrong { at, why: format!("{} after the result; give one game at a time", shown(played)) });
+            return Err(wrong(at, invalid!("{} after the result; give one game at a time", shown(played))));
         }
     }
     Ok(game)
@@ -121,7 +123,7 @@ pub(super) fn read_first(text: &str, variations: Option<Bounds>) -> Result<(Pgn<
     let mut rest = text;
     match scan(&mut rest, variations) {
         Ok(game) => Ok((game, rest)),
-        Err(why) => Err(Wrong { at: text.len() - rest.len(), why }),
+        Err(error) => Err(wrong(text.len() - rest.len(), error)),
     }
 }
 
@@ -169,7 +171,7 @@ fn plain(comment: &str) -> String {
 }
 
 /// Takes a game from the beginning of a text; what is wrong stands there then.
-fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, String> {
+fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, Error> {
     let bounds = variations.unwrap_or(Bounds { moves: MOST, depth: 0 });
     let mut game = Pgn { tags: Vec::new(), moves: Moves::new(bounds), notes: Notes::new(), result: None };
     // A count and a list, not a recursion: variations may be nested as deep as someone likes. The list has where each
@@ -186,7 +188,7 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
             '%' if begins_line => end_of_line(after),
             ';' | '{' => {
                 let (comment, after) = if first == '{' {
-                    read_comment(after).ok_or("a comment that begins with { has no end")?
+                    read_comment(after).ok_or_else(|| invalid!("a comment that begins with {{ has no end"))?
                 } else {
                     after.split_at(after.len() - end_of_line(after).len())
                 };
@@ -200,14 +202,16 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                 depth += 1;
                 if variations.is_some() {
                     open.push((here, last));
-                    let replaced = last.checked_sub(1).ok_or("a variation that begins with ( stands for no move")?;
+                    let replaced = last
+                        .checked_sub(1)
+                        .ok_or_else(|| invalid!("a variation that begins with ( stands for no move"))?;
                     last = game.moves.all()[replaced].0;
                     ahead = Some(Notes::new());
                 }
                 after
             }
             ')' => {
-                depth = depth.checked_sub(1).ok_or("a ) without its (")?;
+                depth = depth.checked_sub(1).ok_or_else(|| invalid!("a ) without its ("))?;
                 last = open.pop().map_or(last, |(_, last)| last);
                 ahead = None;
                 after
@@ -220,11 +224,11 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
                 let result = if name == "Result" { result_of(value.trim()) } else { None };
                 game.tags.push((name, result.map_or(value, str::to_owned)));
                 if game.tags.len() > MOST {
-                    return Err(format!("a game of more than {MOST} tags"));
+                    return Err(invalid!("a game of more than {MOST} tags"));
                 }
                 after
             }
-            '}' | '[' | ']' => return Err(format!("{first:?} where a move was expected: {}", shown(here))),
+            '}' | '[' | ']' => return Err(invalid!("{first:?} where a move was expected: {}", shown(here))),
             _ => {
                 let ends = |letter: char| letter.is_whitespace() || "{}()[];".contains(letter);
                 let (word, after) = here.split_at(here.find(ends).unwrap_or(here.len()));
@@ -254,7 +258,7 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, S
     }
     if depth > 0 {
         *rest = open.pop().map_or(*rest, |(begin, _)| begin);
-        return Err("a variation that begins with ( has no end".to_owned());
+        return Err(invalid!("a variation that begins with ( has no end"));
     }
     Ok(game)
 }
@@ -288,9 +292,9 @@ fn is_of_tag_name(letter: char) -> bool {
 
 /// The tag whose [ has been read, and the text after it. It ends in its line. A quote within the value that no ]
 /// follows is a part of the value, with a backslash before it or without.
-fn read_tag(text: &str) -> Result<((&str, String), &str), String> {
+fn read_tag(text: &str) -> Result<((&str, String), &str), Error> {
     let line = &text[..text.find(['\n', '\r']).unwrap_or(text.len())];
-    let wrong = || format!("a tag is [Name \"value\"], got {}", shown(&format!("[{line}")));
+    let wrong = || Error::form("a tag is [Name \"value\"]", shown(&format!("[{line}")));
     let (name, value) = line.split_once('"').ok_or_else(wrong)?;
     let name = name.trim();
     if name.is_empty() || !name.chars().all(is_of_tag_name) {
@@ -338,13 +342,13 @@ pub(super) struct Ply {
 ///
 /// # Errors
 /// A sentence on a note that PGN does not have.
-pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, String> {
+pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, Error> {
     let mut words = Vec::new();
     // Glyphs stand before comments.
     for (name, values) in notes.iter().filter(|(name, _)| *name != COMMENT) {
         let is_number = |value: &&String| value.parse::<u8>().is_ok();
         if name != GLYPH || !values.iter().all(|value| is_number(&value)) {
-            return Err(format!("{} {} is no note of PGN", shown(name), shown(&values.join(" "))));
+            return Err(invalid!("{} {} is no note of PGN", shown(name), shown(&values.join(" "))));
         }
         words.extend(values.iter().map(|value| format!("${value}")));
     }
@@ -382,12 +386,12 @@ pub(super) fn write(
     own: &[(&str, String)],
     before: Vec<String>,
     moves: &Moves<Ply>,
-) -> Result<String, String> {
+) -> Result<String, Error> {
     let given = |wanted: &str| tags.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let ending = moves.main_line().last().and_then(|ply| ply.result);
     let result = given("Result").or(ending).unwrap_or("*");
     if !RESULTS.contains(&result) {
-        return Err(format!("tag Result: expected one of {}, got {}", RESULTS.join(", "), shown(result)));
+        return Err(invalid!("tag Result: expected one of {}, got {}", RESULTS.join(", "), shown(result)));
     }
     let mut text = String::new();
     let mut put = |name: &str, value: &str| {
@@ -403,7 +407,7 @@ pub(super) fn write(
     }
     for (name, value) in tags.iter().filter(|(name, _)| ROSTER.iter().all(|(known, _)| known != name)) {
         if !is_free(name) {
-            return Err(format!("{} is no tag to choose", shown(name)));
+            return Err(invalid!("{} is no tag to choose", shown(name)));
         }
         put(name, value);
     }

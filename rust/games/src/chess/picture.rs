@@ -5,14 +5,15 @@ use std::collections::HashSet;
 use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::Notation;
 use azpy_core::written::{COMMENT, Notes};
-use cozy_chess::{Board, Color, File, Piece, Rank, Square};
+use cozy_chess::{Color, File, Piece, Rank, Square};
 
 use super::Chess;
 use super::fen::letter;
+use crate::svg::{Svg, standing};
 
 /// Side of a square of the picture, and the width of its rim.
-const SIDE: usize = 40;
-const RIM: usize = 20;
+const SIDE: f32 = 40.0;
+const RIM: f32 = 20.0;
 
 /// Outlines of a man in a square of [`SIDE`], of our own drawing.
 fn outline(piece: Piece) -> &'static str {
@@ -50,35 +51,45 @@ impl Chess {
 
     /// The board from White's side, with the names of files and ranks.
     pub(super) fn svg(&self) -> String {
-        const SIZE: usize = 8 * SIDE + 2 * RIM;
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {SIZE} {SIZE}\" width=\"{SIZE}\" height=\"{SIZE}\">\
-             <rect width=\"{SIZE}\" height=\"{SIZE}\" fill=\"#ffffff\"/>\
-             <g font-family=\"sans-serif\" font-size=\"12\" text-anchor=\"middle\" fill=\"#404040\">"
-        );
+        const SIZE: f32 = 8.0 * SIDE + 2.0 * RIM;
+        let mut svg = Svg::new(SIZE, SIZE, &standing(self, ["White", "Black"]));
         for index in 0..8 {
-            let (middle, below) = (RIM + index * SIDE + SIDE / 2, SIZE - 6);
-            let (file, rank) = (File::index(index), Rank::index(7 - index));
-            svg += &format!("<text x=\"{middle}\" y=\"{below}\">{file}</text>");
-            svg += &format!("<text x=\"{}\" y=\"{}\">{rank}</text>", RIM / 2, middle + 4);
+            let middle = RIM + SIDE * (index as f32 + 0.5);
+            svg.text(middle, SIZE - RIM / 2.0, 12.0, &File::index(index).to_string());
+            svg.text(RIM / 2.0, middle, 12.0, &Rank::index(7 - index).to_string());
         }
-        svg += "</g>";
-        let checked = (!self.board.checkers().is_empty()).then(|| self.board.king(self.board.side_to_move()));
+        let checked = self.is_check().then(|| self.board.king(self.board.side_to_move()));
         for square in Square::ALL {
-            svg += &square_svg(&self.board, square, checked == Some(square));
+            let [x, y] = corner(square);
+            let is_dark = (square.file() as usize + square.rank() as usize).is_multiple_of(2);
+            let fill = match is_dark {
+                _ if checked == Some(square) => "#e07a5f",
+                true => "#8fa5b5",
+                false => "#e6ebee",
+            };
+            svg.rect(x, y, SIDE, SIDE, &format!("fill=\"{fill}\""));
+            let Some(piece) = self.board.piece_on(square) else { continue };
+            // Dark men have light lines inside, and a rim that is hardly seen.
+            let is_white = self.board.colors(Color::White).has(square);
+            let (fill, line) = if is_white { ("#ffffff", "#202020") } else { ("#262626", "#c8c8c8") };
+            let look = format!(
+                "class=\"{piece}\" transform=\"translate({x} {y})\" fill=\"{fill}\" stroke=\"{line}\" \
+                 stroke-width=\"1.4\" stroke-linecap=\"round\" stroke-linejoin=\"round\""
+            );
+            svg.path(outline(piece), &look);
         }
-        svg + "</svg>"
+        svg.done()
     }
 }
 
 /// The upper left corner of a square.
-fn corner(square: Square) -> [usize; 2] {
-    [square.file() as usize, 7 - square.rank() as usize].map(|number| RIM + number * SIDE)
+fn corner(square: Square) -> [f32; 2] {
+    [square.file() as usize, 7 - square.rank() as usize].map(|number| RIM + SIDE * number as f32)
 }
 
 pub(super) fn touch(square: Square) -> Touch {
-    let ([x, y], side) = (corner(square), SIDE as f32);
-    Touch::new(square.to_string(), [x as f32, y as f32, side, side])
+    let [x, y] = corner(square);
+    Touch::new(square.to_string(), [x, y, SIDE, SIDE])
 }
 
 /// The circles and arrows of comments, as lichess and ChessBase write them: [%csl Gd4,Re5] and [%cal Gd1d4]. Colors do
@@ -105,26 +116,4 @@ pub(super) fn marks(notes: &Notes) -> Vec<Mark> {
         }
     }
     marks
-}
-
-fn square_svg(board: &Board, square: Square, in_check: bool) -> String {
-    let [x, y] = corner(square);
-    let dark = (square.file() as usize + square.rank() as usize).is_multiple_of(2);
-    let color = match (in_check, dark) {
-        (true, _) => "#e07a5f",
-        (false, true) => "#8fa5b5",
-        (false, false) => "#e6ebee",
-    };
-    let mut svg = format!("<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"{color}\"/>");
-    if let Some(piece) = board.piece_on(square) {
-        let white = board.colors(Color::White).has(square);
-        // Dark men have light lines inside, and a rim that is hardly seen.
-        let (fill, line) = if white { ("#ffffff", "#202020") } else { ("#262626", "#c8c8c8") };
-        svg += &format!(
-            "<path class=\"{piece}\" transform=\"translate({x} {y})\" d=\"{}\" fill=\"{fill}\" stroke=\"{line}\" stroke-width=\"1.4\" \
-             stroke-linecap=\"round\" stroke-linejoin=\"round\"/>",
-            outline(piece)
-        );
-    }
-    svg
 }

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 use azpy_core::text::shown;
 
 use crate::cells;
+use crate::error::{Error, invalid};
+use crate::notation;
 
 pub(super) const CELLS: usize = 121;
 /// Rows and columns of the planes.
@@ -61,11 +63,11 @@ pub(super) static STAR: LazyLock<Star> = LazyLock::new(|| {
 /// A cell's letter, counted from the left end of its row, and the number of the row from the top.
 pub(super) fn cell_name(cell: usize) -> String {
     let (row, x) = STAR.places[cell];
-    format!("{}{}", char::from(b'a' + (x - ROWS[row].1) as u8), row + 1)
+    notation::cell_name(x - ROWS[row].1, row + 1)
 }
 
-pub(super) fn read_cell(word: &str) -> Result<usize, String> {
-    (0..CELLS).find(|&cell| cell_name(cell) == word).ok_or_else(|| format!("{} is no cell of the star", shown(word)))
+pub(super) fn read_cell(word: &str) -> Result<usize, Error> {
+    (0..CELLS).find(|&cell| cell_name(cell) == word).ok_or_else(|| invalid!("{} is no cell of the star", shown(word)))
 }
 
 /// Pixels between two cells of a row, and between two rows.

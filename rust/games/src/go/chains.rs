@@ -38,7 +38,7 @@ fn next_side(sides: &mut u32) -> usize {
 }
 
 /// What follows from the size of a board alone.
-pub(super) struct Table {
+pub(super) struct Geometry {
     size: usize,
     left: [u64; MAX_WORDS],
     right: [u64; MAX_WORDS],
@@ -82,19 +82,19 @@ const fn off_board(size: usize) -> usize {
     if size * size < 128 { 127 } else { 64 * MAX_WORDS - 1 }
 }
 
-static TABLES: [Table; MAX_SIZE + 1] = {
-    let mut tables = [const { Table::new(0) }; MAX_SIZE + 1];
+static GEOMETRIES: [Geometry; MAX_SIZE + 1] = {
+    let mut geometries = [const { Geometry::new(0) }; MAX_SIZE + 1];
     let mut size = MIN_SIZE;
     while size <= MAX_SIZE {
-        tables[size] = Table::new(size);
+        geometries[size] = Geometry::new(size);
         size += 1;
     }
-    tables
+    geometries
 };
 
-impl Table {
+impl Geometry {
     const fn new(size: usize) -> Self {
-        let mut table = Self {
+        let mut geometry = Self {
             size,
             left: [0; MAX_WORDS],
             right: [0; MAX_WORDS],
@@ -104,17 +104,17 @@ impl Table {
         };
         let mut sides = 0;
         while sides <= ALL_SIDES {
-            table.air[sides] = Air::of(size, sides);
+            geometry.air[sides] = Air::of(size, sides);
             sides += 1;
         }
         let mut cell = 0;
         while cell < size * size {
             let (row, column) = (cell / size, cell % size);
             if column == 0 {
-                table.left[cell / 64] |= 1 << (cell % 64);
+                geometry.left[cell / 64] |= 1 << (cell % 64);
             }
             if column == size - 1 {
-                table.right[cell / 64] |= 1 << (cell % 64);
+                geometry.right[cell / 64] |= 1 << (cell % 64);
             }
             let sides = [
                 (row > 0, cell.wrapping_sub(size)),
@@ -125,19 +125,19 @@ impl Table {
             let mut side = 0;
             while side < 4 {
                 if sides[side].0 {
-                    table.near[cell][side] = sides[side].1 as u16;
+                    geometry.near[cell][side] = sides[side].1 as u16;
                 }
                 side += 1;
             }
-            table.cells[cell / 64] |= 1 << (cell % 64);
+            geometry.cells[cell / 64] |= 1 << (cell % 64);
             cell += 1;
         }
-        table
+        geometry
     }
 
     #[inline]
     pub(super) fn of(size: usize) -> &'static Self {
-        &TABLES[size]
+        &GEOMETRIES[size]
     }
 
     /// The cells beside `cell`; at the rim some are off the board, where no stone is.
@@ -285,8 +285,8 @@ impl<const WORDS: usize> Chains<WORDS> {
 
     /// A stone of a player, 0 or 1, has come to `cell`. Returns whether a chain of the opponent beside it has no liberty.
     #[inline]
-    pub(super) fn add(&mut self, table: &Table, cell: usize, player: usize) -> bool {
-        let (near, weight, own) = (table.near(cell), weight(cell), 1 + player as u32);
+    pub(super) fn add(&mut self, geometry: &Geometry, cell: usize, player: usize) -> bool {
+        let (near, weight, own) = (geometry.near(cell), weight(cell), 1 + player as u32);
         let (mut kinds, mut heads) = (0, [0; 4]);
         for side in 0..4 {
             let head = self.head[near[side] / 64][near[side] % 64];
@@ -295,7 +295,7 @@ impl<const WORDS: usize> Chains<WORDS> {
             let sums = self.edges_of(heads[side]);
             *sums = sums.wrapping_sub(weight);
         }
-        let Air { count: number, fixed, slope } = table.air[sides_of(kinds, 0) as usize];
+        let Air { count: number, fixed, slope } = geometry.air[sides_of(kinds, 0) as usize];
         let edges = number.wrapping_mul(weight).wrapping_add(fixed).wrapping_add(slope.wrapping_mul(cell as u64));
         self.head[cell / 64][cell % 64] = cell as u16 | (own as u16) << KIND;
         self.next[cell / 64][cell % 64] = cell as u16;
@@ -343,12 +343,12 @@ impl<const WORDS: usize> Chains<WORDS> {
 
     /// The chain of `stone` has left the board; `others` are the stones of the other colour.
     #[inline]
-    pub(super) fn remove(&mut self, table: &Table, stone: usize, others: Cells<WORDS>) {
+    pub(super) fn remove(&mut self, geometry: &Geometry, stone: usize, others: Cells<WORDS>) {
         let (mut at, mut gone) = (stone, Cells::NONE);
         loop {
             gone.insert(at);
             self.head[at / 64][at % 64] = at as u16;
-            for near in table.near(at) {
+            for near in geometry.near(at) {
                 let sums = self.edges_of(self.head(near));
                 *sums = sums.wrapping_add(weight(at));
             }
@@ -359,6 +359,6 @@ impl<const WORDS: usize> Chains<WORDS> {
         }
         self.atari = self.atari.without(gone);
         // Whoever was beside the chain has more liberties now. One that had none, or one, may have one.
-        table.around(gone).and(others).for_each(|near| self.note(near, self.edges(near)));
+        geometry.around(gone).and(others).for_each(|near| self.note(near, self.edges(near)));
     }
 }

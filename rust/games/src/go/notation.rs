@@ -9,6 +9,7 @@ use super::{Go, HISTORY, LETTERS, sgf};
 use crate::cells::Cells;
 use crate::grid;
 use crate::notation::{mark, stones};
+use crate::svg;
 
 impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
@@ -55,7 +56,9 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     /// The board; the last stone has a ring.
     fn to_svg(&self) -> String {
         let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
-        grid::to_svg(self.size(), LETTERS, |cell| self.stone(cell), |cell| self.plies > 0 && cell == last)
+        let is_last = |cell| self.plies > 0 && cell == last;
+        let said = svg::standing(self, ["Black", "White"]);
+        grid::to_svg(self.size(), LETTERS, &said, |cell| self.stone(cell), is_last)
     }
 
     /// A cell; a pass has none.
@@ -112,7 +115,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         tags: &[(String, String)],
         notes: &[Notes],
         bounds: Bounds,
-    ) -> Result<String, azpy_core::Error> {
+    ) -> Result<String, String> {
         Ok(sgf::write_tree(self, moves, tags, notes, bounds)?)
     }
 

@@ -16,6 +16,7 @@ use azpy_core::text::{play_named, shown};
 use azpy_core::written::{Bounds, COMMENT, Moves, Notes, ReadMove, Unfit, Variations, WrittenGame, Wrong, join, note};
 
 use super::Go;
+use crate::error::{Error, invalid, unfit};
 use nodes::{Node, Property, Read, first_game, one_game};
 
 mod nodes;
@@ -46,7 +47,7 @@ pub(super) fn read_written<'a, const WORDS: usize>(
         return Ok(None);
     }
     let mut before = Vec::new();
-    let actions = check_game(&nodes).map_err(Unfit::Variant).and_then(|()| {
+    let actions = check_game(&nodes).map_err(unfit(Unfit::Variant)).and_then(|()| {
         let (state, unfit) = Line::read(rules, &nodes, UNBOUNDED, None)?.play_on()?;
         match (unfit, &state.setup) {
             (None, None) => Ok(state.actions()),
@@ -120,11 +121,11 @@ fn tags_of(nodes: &[Node]) -> Vec<(String, String)> {
 }
 
 /// Refuses games other than Go.
-fn check_game(nodes: &[Node]) -> Result<(), String> {
+fn check_game(nodes: &[Node]) -> Result<(), Error> {
     for property in nodes.iter().flat_map(|node| &node.properties).filter(|property| property.name == "GM") {
         let game = property.value()?;
         if !matches!(game, "" | "1") {
-            return Err(format!("GM[{game}] is another game, expected GM[1], Go"));
+            return Err(invalid!("GM[{game}] is another game, expected GM[1], Go"));
         }
     }
     Ok(())
@@ -190,12 +191,14 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                 node.properties.iter().any(|property| property.name == "AP" && property.values == ["foxwq"]);
             for property in node.properties.iter().filter(|property| !property.says_nothing()) {
                 match &property.name[..] {
-                    "SZ" => property.value().and_then(|size| check_size(size, rules.size())).map_err(Unfit::Size)?,
+                    "SZ" => {
+                        property.value().and_then(|size| check_size(size, rules.size())).map_err(unfit(Unfit::Size))?
+                    }
                     "KM" if is_shown => line.read_komi(property, is_of_fox, last.len() == 1),
                     "KM" => property
                         .value()
                         .and_then(|komi| check_komi(komi, is_of_fox, rules.komi()))
-                        .map_err(Unfit::Komi)?,
+                        .map_err(unfit(Unfit::Komi))?,
                     "AB" | "AW" | "AE" => {
                         if node.is_main && before > 0 && is_shown {
                             let why = format!("{} after move {played}", property.name);
@@ -203,7 +206,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                             (floor, joint, before) = (last.len(), None, 0);
                         }
                         if node.is_main && before == 0 {
-                            line.root.apply(property).map_err(Unfit::Start)?;
+                            line.root.apply(property).map_err(unfit(Unfit::Start))?;
                             line.notes.retain(|name, _| name == COMMENT); // of nodes before: of another board
                         } else {
                             before = line
@@ -213,7 +216,9 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
                         }
                     }
                     // Behind moves, the colour of the next move says it too.
-                    "PL" | "HA" if before == 0 && node.is_main => line.root.apply(property).map_err(Unfit::Start)?,
+                    "PL" | "HA" if before == 0 && node.is_main => {
+                        line.root.apply(property).map_err(unfit(Unfit::Start))?
+                    }
                     _ => {}
                 }
             }
@@ -295,7 +300,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
 
     /// The position that the main line leads to, or the one before the first move that is unfit, and why it is.
     fn play_on(&self) -> Result<(Go<WORDS>, Option<Unfit>), Unfit> {
-        let mut state = self.root.start(first_of(&self.moves)).map_err(Unfit::Start)?;
+        let mut state = self.root.start(first_of(&self.moves)).map_err(unfit(Unfit::Start))?;
         for (number, said) in (self.moves.forgotten() + 1..).zip(self.moves.main_line()) {
             match action_of(&state, number, said.property) {
                 Ok(action) => state.play(action),
@@ -326,7 +331,7 @@ fn action_of<const WORDS: usize>(state: &Go<WORDS>, number: usize, property: &Pr
         let (name, moves) = (&property.name, number - 1);
         return Err(Unfit::Start(format!("{name} after move {moves}: a position is set up before the moves")));
     };
-    let point = property.value().map_err(Unfit::Action)?;
+    let point = property.value().map_err(unfit(Unfit::Action))?;
     let text = format!("move {number}, {}[{point}],", property.name);
     if state.turn() == Turn::Terminal {
         return Err(Unfit::AfterEnd(format!("{text} comes after the end of the game")));
@@ -334,15 +339,15 @@ fn action_of<const WORDS: usize>(state: &Go<WORDS>, number: usize, property: &Pr
     legal_action(state, player, point).map_err(|error| Unfit::Action(format!("{text} {error}")))
 }
 
-fn legal_action<const WORDS: usize>(state: &Go<WORDS>, player: Player, point: &str) -> Result<Action, String> {
+fn legal_action<const WORDS: usize>(state: &Go<WORDS>, player: Player, point: &str) -> Result<Action, Error> {
     if state.turn() != Turn::Player(player) {
-        return Err(format!("is out of turn: {} is to move", colour(player.opponent())));
+        return Err(invalid!("is out of turn: {} is to move", colour(player.opponent())));
     }
     let action = if point.is_empty() || point == "tt" { state.num_cells() } else { cell_of(point, state.size())? };
     if action < state.num_cells()
         && let Some(objection) = state.objection(action)
     {
-        return Err(format!("at {}, is illegal: {objection}", state.cell_name(action)));
+        return Err(invalid!("at {}, is illegal: {objection}", state.cell_name(action)));
     }
     Ok(action as Action)
 }
@@ -356,7 +361,7 @@ struct Root<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Root<WORDS> {
-    fn apply(&mut self, property: &Property) -> Result<(), String> {
+    fn apply(&mut self, property: &Property) -> Result<(), Error> {
         let stone = match &property.name[..] {
             "AB" => Some(Player::Zero),
             "AW" => Some(Player::One),
@@ -365,14 +370,14 @@ impl<const WORDS: usize> Root<WORDS> {
                 let player = match property.value()?.to_ascii_lowercase().as_str() {
                     "b" | "black" | "1" => Player::Zero,
                     "w" | "white" | "2" => Player::One,
-                    other => return Err(format!("PL[{other}] is no colour, expected B or W")),
+                    other => return Err(invalid!("PL[{other}] is no colour, expected B or W")),
                 };
                 self.mover = Some(player);
                 return Ok(());
             }
             _ => {
                 let value = property.value()?;
-                self.handicap = value.parse().map_err(|_| format!("HA[{value}] is no number of stones"))?;
+                self.handicap = value.parse().map_err(|_| invalid!("HA[{value}] is no number of stones"))?;
                 return Ok(());
             }
         };
@@ -383,14 +388,14 @@ impl<const WORDS: usize> Root<WORDS> {
             let (from, to) = (cell_of(from, size)?, cell_of(to, size)?);
             let (rows, columns) = (from / size..=to / size, from % size..=to % size);
             if rows.is_empty() || columns.is_empty() {
-                return Err(format!(
+                return Err(invalid!(
                     "{}[{value}] is no rectangle, expected its upper left and lower right",
                     property.name
                 ));
             }
             for cell in rows.flat_map(|row| columns.clone().map(move |column| row * size + column)) {
                 if stone.is_some() && self.stones[cell].is_some_and(|other| stone != Some(other)) {
-                    return Err(format!("{} is set up twice", self.rules.cell_name(cell)));
+                    return Err(invalid!("{} is set up twice", self.rules.cell_name(cell)));
                 }
                 self.stones[cell] = stone;
             }
@@ -400,7 +405,7 @@ impl<const WORDS: usize> Root<WORDS> {
 
     /// The start. The colour of the first move is to move, whatever PL says; without moves that of PL; and without PL
     /// White, where Black alone has stones, as with a handicap.
-    fn start(&self, first: Option<Player>) -> Result<Go<WORDS>, String> {
+    fn start(&self, first: Option<Player>) -> Result<Go<WORDS>, Error> {
         let of = |player| (0..self.stones.len()).filter(|&cell| self.stones[cell] == Some(player)).collect();
         let [black, white]: [Vec<usize>; 2] = [of(Player::Zero), of(Player::One)];
         let usual = if white.is_empty() && !black.is_empty() { Player::One } else { Player::Zero };
@@ -408,13 +413,13 @@ impl<const WORDS: usize> Root<WORDS> {
     }
 }
 
-fn check_size(value: &str, size: usize) -> Result<(), String> {
+fn check_size(value: &str, size: usize) -> Result<(), Error> {
     // Boards that are not square have columns and rows.
     let (columns, rows) = value.split_once(':').unwrap_or((value, value));
     if [columns, rows].iter().all(|side| side.trim().parse() == Ok(size)) {
         return Ok(());
     }
-    Err(format!("the game is of size {value}, expected {size}"))
+    Err(invalid!("the game is of size {value}, expected {size}"))
 }
 
 /// The komi that a value says, in points.
@@ -433,21 +438,21 @@ fn komi_of(value: &str, is_of_fox: bool) -> Option<f32> {
     Some(if is_in_stones { 2.0 * number } else { number })
 }
 
-fn check_komi(value: &str, is_of_fox: bool, komi: f32) -> Result<(), String> {
+fn check_komi(value: &str, is_of_fox: bool, komi: f32) -> Result<(), Error> {
     if komi_of(value, is_of_fox) == Some(komi) {
         return Ok(());
     }
-    Err(format!("the game has komi {value}, expected {komi}"))
+    Err(invalid!("the game has komi {value}, expected {komi}"))
 }
 
 /// The cell that two letters name: column from the left, row from the top.
-fn cell_of(point: &str, size: usize) -> Result<usize, String> {
+fn cell_of(point: &str, size: usize) -> Result<usize, Error> {
     let line = |letter: u8| usize::from(letter.wrapping_sub(b'a'));
     match *point.as_bytes() {
         [column, row] if line(column) < size && line(row) < size => Ok(line(row) * size + line(column)),
         _ => {
             let last = char::from(b'a' + size as u8 - 1);
-            Err(format!("{} is no point: expected two letters from a to {last}", shown(point)))
+            Err(invalid!("{} is no point: expected two letters from a to {last}", shown(point)))
         }
     }
 }

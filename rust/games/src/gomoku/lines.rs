@@ -10,14 +10,14 @@ use super::{MAX_SIZE, WORDS};
 /// Rows, columns, diagonals down to the right, diagonals down to the left.
 const KINDS: usize = 4;
 
-/// By kind: the number of the line that a cell is on, and the cell's bit there.
+/// The lines of a cell. By kind: the number of the line, and the cell's bit there.
 #[derive(Clone, Copy)]
-struct Place {
+struct CellLines {
     line: [u8; KINDS],
     bit: [u8; KINDS],
 }
 
-impl Place {
+impl CellLines {
     const fn of(size: usize, cell: usize) -> Self {
         let (row, column) = (cell / size, cell % size);
         // Leaving the board on one side, a diagonal comes back on the other, as another one.
@@ -35,18 +35,18 @@ impl Place {
 }
 
 /// By size and cell.
-static PLACES: [[Place; MAX_SIZE * MAX_SIZE]; MAX_SIZE + 1] = {
-    let mut places = [[Place { line: [0; KINDS], bit: [0; KINDS] }; MAX_SIZE * MAX_SIZE]; MAX_SIZE + 1];
+static CELL_LINES: [[CellLines; MAX_SIZE * MAX_SIZE]; MAX_SIZE + 1] = {
+    let mut all = [[CellLines { line: [0; KINDS], bit: [0; KINDS] }; MAX_SIZE * MAX_SIZE]; MAX_SIZE + 1];
     let mut size = 1;
     while size <= MAX_SIZE {
         let mut cell = 0;
         while cell < size * size {
-            places[size][cell] = Place::of(size, cell);
+            all[size][cell] = CellLines::of(size, cell);
             cell += 1;
         }
         size += 1;
     }
-    places
+    all
 };
 
 /// By kind and number: the stones on a line.
@@ -67,7 +67,7 @@ impl Lines {
     /// Puts a stone on a cell. Returns whether there are `k` in a row on one of the cell's lines.
     #[inline]
     pub(super) fn add(&mut self, size: usize, cell: usize, k: usize) -> bool {
-        let place = &PLACES[size][cell];
+        let place = &CELL_LINES[size][cell];
         let mut through = [0; KINDS];
         for (kind, lines) in self.0.iter_mut().enumerate() {
             let line = &mut lines[usize::from(place.line[kind])];

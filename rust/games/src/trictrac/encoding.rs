@@ -16,7 +16,7 @@
 //! | 251 | 0, and from 200 plies before the draw on up to 1 |
 
 use super::points::{full_jans, holds_corner};
-use super::{CHECKERS, FIELDS, Side, Stage, Trictrac, each};
+use super::{CHECKERS, FIELDS, Stage, Trictrac};
 
 pub(super) const FEATURES: usize = 252;
 const SIDE: usize = 4 * FIELDS;
@@ -31,22 +31,12 @@ const THREE: u16 = 3;
 /// The draw by length is seen coming for so many plies.
 const CLOCK: u16 = 200;
 
-fn encode_side(side: Side, is_own: bool, row: &mut [f32]) {
-    for place in each(side.taken()) {
-        let count = side.count(place);
-        let at = 4 * if is_own { place as usize } else { FIELDS - 1 - place as usize };
-        for feature in &mut row[at..at + count.min(3) as usize] {
-            *feature = 1.0;
-        }
-        row[at + 3] = count.saturating_sub(3) as f32 / f32::from(TWELVE);
-    }
-}
-
 pub(super) fn encode(game: &Trictrac, row: &mut [f32]) {
     row.fill(0.0);
     let (sides, players) = ([game.own(), game.other()], [game.mover.index(), game.mover.opponent().index()]);
     for (number, side) in sides.into_iter().enumerate() {
-        encode_side(side, number == 0, &mut row[number * SIDE..][..SIDE]);
+        let place_of = |place| if number == 0 { place } else { FIELDS as u32 - 1 - place };
+        side.encode(TWELVE, place_of, &mut row[number * SIDE..][..SIDE]);
         row[2 * SIDE + number] = side.off() as f32 / CHECKERS as f32;
     }
     let played = game.first.map(|action| if game.is_double() { 1 } else { usize::from(action) / FIELDS });

@@ -37,11 +37,12 @@ mod rolled;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text};
+use azpy_core::text::{Notation, outcome_text, play_line};
 
+use crate::Error;
 use crate::key::{Tag, digest};
-use crate::notation::limit_of_plies;
-use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, write_outcomes};
+use crate::notation::{in_range, limit_of_plies};
+use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, key_words, roll_name, write_outcomes};
 use board::{HIS_CORNER, HIS_JANS, Levels};
 use points::{SIX_TABLES_ROLL, Score};
 use rolled::{Plays, Rolled};
@@ -121,10 +122,8 @@ impl Trictrac {
     ///
     /// # Errors
     /// If `holes` is not from 1 to 12, or `max_plies` not from 1 to 65,535.
-    pub fn new(holes: usize, max_plies: usize) -> Result<Self, String> {
-        let goal = u8::try_from(holes).ok().filter(|holes| (1..=HOLES).contains(holes));
-        let goal = goal.ok_or_else(|| format!("holes must be from 1 to {HOLES}, got {holes}"))?;
-        Ok(Self::start(goal, limit_of_plies(max_plies)?))
+    pub fn new(holes: usize, max_plies: usize) -> Result<Self, Error> {
+        Ok(Self::start(in_range("holes", holes, 1..=usize::from(HOLES))?, limit_of_plies(max_plies)?))
     }
 
     fn start(goal: u8, max_plies: u16) -> Self {
@@ -150,8 +149,7 @@ impl Trictrac {
     /// A player's checkers, from the own side: on fields 1 to 24, off.
     #[must_use]
     pub fn checkers(&self, player: Player) -> [u32; 25] {
-        let side = self.sides[player.index()];
-        std::array::from_fn(|place| if place < FIELDS { side.count(place as u32) } else { side.off() })
+        self.sides[player.index()].counts()
     }
 
     /// Points and holes of a player, and whether the run of marks is unbroken.
@@ -337,17 +335,14 @@ impl Trictrac {
 impl Game for Trictrac {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         ACTIONS
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [encoding::FEATURES, 1, 1]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         usize::from(self.max_plies)
     }
@@ -408,13 +403,9 @@ impl Game for Trictrac {
 
     #[inline]
     fn key(&self) -> u128 {
-        let [a, b] = self.sides.map(|side| {
-            let [ones, twos, fours, eights] = side.0.map(u64::from);
-            [ones | twos << 32, fours | eights << 32]
-        });
         let (score, rolls) = (self.score, self.rolls);
         // How many plies are left decides how the game can end; how many there were does not matter.
-        let rest = [
+        let facts = [
             (u64::from(score.points[0]), 4),
             (u64::from(score.points[1]), 4),
             (u64::from(score.holes[0]), 4),
@@ -431,8 +422,7 @@ impl Game for Trictrac {
             (u64::from(self.goal), 4),
             (u64::from(self.plies_left), 16),
         ];
-        let rest = rest.into_iter().fold(0, |word, (value, bits)| word << bits | value);
-        digest(Tag::Trictrac, &[a[0], a[1], b[0], b[1], rest])
+        digest(Tag::Trictrac, &key_words(self.sides, facts))
     }
 
     fn render(&self) -> String {
@@ -443,11 +433,12 @@ impl Game for Trictrac {
 impl Notation for Trictrac {
     /// A roll as `3-1`; an action as `1/4`, `24/off`, `power`, `hold` or `leave`.
     fn action_name(&self, action: Action) -> String {
-        match (self.turn(), ROLLS.get(action as usize)) {
-            (Turn::Chance, Some([high, low])) => format!("{high}-{low}"),
-            (Turn::Player(_), _) => notation::name_of(self, action),
-            _ => action.to_string(),
-        }
+        let name = match self.turn() {
+            Turn::Chance => roll_name(action),
+            Turn::Player(_) => notation::name_of(self, action),
+            Turn::Terminal => None,
+        };
+        name.unwrap_or_else(|| action.to_string())
     }
 
     fn side_names(&self) -> Option<Vec<&str>> {
@@ -481,8 +472,8 @@ impl Notation for Trictrac {
         }
     }
 
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        Ok(notation::parse(self, text)?)
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        if text.contains('=') { Ok(notation::read(self, text)?) } else { play_line(self, text) }
     }
 
     fn to_text(&self) -> Option<String> {

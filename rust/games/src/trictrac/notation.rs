@@ -19,37 +19,38 @@
 //! | `plies=` | plies of the game so far; not there if there are none |
 
 use azpy_core::game::{Action, Game, Player, Turn};
-use azpy_core::text::{play_line, shown};
+use azpy_core::text::shown;
 
-use super::{FIELDS, HIS_CORNER, POWER, Stage, Trictrac};
-use super::{HOLD, LEAVE, Plays};
+use super::board::CORNER;
+use super::{FIELDS, HIS_CORNER, HOLD, LEAVE, POWER, Plays, Stage, Trictrac};
+use crate::error::{Error, invalid};
 use crate::notation::{PLAYERS, Words, mark, read_number};
-use crate::tables::{self, ROLLS, Side, each, from_other_side, read_side, read_turn, rows_of_text};
-use crate::trictrac::board::CORNER;
+use crate::tables::{ROLLS, Side, from_other_side, read_sides, rows_of_text, sides_text};
 
 const KEYS: [&str; 12] =
     ["x", "o", "turn", "roll", "left", "first", "stage", "points", "holes", "runs", "rolls", "plies"];
 const EXPECTED: &str = "x=FIELDS o=FIELDS turn=x or turn=o, then roll=, left=, first=, stage=, points=, holes=, runs=, \
                         rolls= and plies= where they are needed";
 
-pub(super) fn name_of(game: &Trictrac, action: Action) -> String {
-    match action {
-        POWER => "power".to_owned(),
-        HOLD => "hold".to_owned(),
-        LEAVE => "leave".to_owned(),
+/// The name of an action; nothing where no action has this number.
+pub(super) fn name_of(game: &Trictrac, action: Action) -> Option<String> {
+    let name = match action {
+        POWER => "power",
+        HOLD => "hold",
+        LEAVE => "leave",
         0..POWER => {
             let (which, place) = Trictrac::parts(action);
-            match place + game.die(which) {
-                to if to < FIELDS as u32 => format!("{}/{}", place + 1, to + 1),
-                _ => format!("{}/off", place + 1),
-            }
+            let to = place + game.die(which);
+            let to = if to < FIELDS as u32 { field_name(to) } else { "off".to_owned() };
+            return Some(format!("{}/{to}", field_name(place)));
         }
-        _ => action.to_string(),
-    }
+        _ => return None,
+    };
+    Some(name.to_owned())
 }
 
-fn side_text(side: Side) -> String {
-    tables::side_text(side, each(side.taken()), |place| (place + 1).to_string())
+fn field_name(place: u32) -> String {
+    (place + 1).to_string()
 }
 
 /// The field that the first step left, and the die that is left.
@@ -59,8 +60,7 @@ fn in_mid_turn(game: &Trictrac) -> Option<(u32, u8)> {
 }
 
 pub(super) fn to_text(game: &Trictrac) -> String {
-    let [x, o] = game.sides.map(side_text);
-    let mut text = format!("x={x} o={o} turn={}", mark(game.mover));
+    let mut text = sides_text(game.sides, game.mover, false, field_name);
     if let Some([high, low]) = game.dice() {
         text += &format!(" roll={high}-{low}");
         if let Some((field, left)) = in_mid_turn(game) {
@@ -80,68 +80,57 @@ pub(super) fn to_text(game: &Trictrac) -> String {
     if plies > 0 { format!("{text} plies={plies}") } else { text }
 }
 
-pub(super) fn parse(start: &Trictrac, text: &str) -> Result<Trictrac, String> {
-    if !text.contains('=') {
-        return Ok(play_line(start, text)?);
-    }
+pub(super) fn read(start: &Trictrac, text: &str) -> Result<Trictrac, Error> {
     let words = Words::read(text, &KEYS, EXPECTED)?;
     let mut game = Trictrac::start(start.goal, start.max_plies);
-    game.sides = [parse_side(words.needed("x")?, "x")?, parse_side(words.needed("o")?, "o")?];
-    let [x, o] = game.sides;
-    if let Some(place) = each(x.taken() & from_other_side(o.taken())).next() {
-        return Err(format!("x's field {} has checkers of both players", place + 1));
-    }
-    game.mover = read_turn(&words)?;
-    let plies = words.get("plies").map_or(Ok(0), |word| read_number("plies", word, 0, game.max_plies))?;
-    game.plies_left = game.max_plies - plies;
+    let place =
+        |name: &str| read_number("", name, 1, FIELDS as u16).map(|field| u32::from(field) - 1).map_err(|_| None);
+    (game.sides, game.mover) = read_sides(&words, "field:number, as in 1:13 or off:2", "field", place)?;
+    game.plies_left = game.max_plies - words.number("plies", 0, game.max_plies)?;
     game.score.points = pair(&words, "points", 10, [0; 2])?;
     if let Some(points) = words.get("points").filter(|_| game.score.points.iter().any(|points| points % 2 == 1)) {
-        return Err(format!("points must be even numbers, got {}", shown(points)));
+        return Err(Error::value("points", "even numbers", shown(points)));
     }
     game.score.holes = pair(&words, "holes", game.goal, [0; 2])?;
     game.score.runs = pair(&words, "runs", 1, [1; 2])?.map(|run| run == 1);
     game.rolls = pair(&words, "rolls", 3, [0; 2])?;
     if game.score.holes == [game.goal; 2] {
-        return Err(format!("both players have {} holes", game.goal));
+        return Err(invalid!("both players have {} holes", game.goal));
     }
-    parse_turn(&mut game, &words)?;
+    read_roll(&mut game, &words)?;
     Ok(game)
 }
 
 /// Two numbers, of x and of o.
-fn pair(words: &Words<'_>, key: &str, most: u8, usual: [u8; 2]) -> Result<[u8; 2], String> {
+fn pair(words: &Words<'_>, key: &str, most: u8, usual: [u8; 2]) -> Result<[u8; 2], Error> {
     let Some(text) = words.get(key) else {
         return Ok(usual);
     };
-    let (x, o) = text
-        .split_once(',')
-        .ok_or_else(|| format!("{key} must be two numbers, of x and of o, as in {key}=0,0, got {}", shown(text)))?;
+    let form = || format!("two numbers, of x and of o, as in {key}=0,0");
+    let (x, o) = text.split_once(',').ok_or_else(|| Error::value(key, form(), shown(text)))?;
     let read = |word| read_number(key, word, 0, u16::from(most)).map(|number| number as u8);
     Ok([read(x)?, read(o)?])
 }
 
 /// The dice, and what of them has been played.
-fn parse_turn(game: &mut Trictrac, words: &Words<'_>) -> Result<(), String> {
+fn read_roll(game: &mut Trictrac, words: &Words<'_>) -> Result<(), Error> {
     let Some(roll) = words.get("roll") else {
-        if let Some(word) = ["left", "first", "stage"].into_iter().find(|word| words.get(word).is_some()) {
-            return Err(format!("{word}= needs a roll that is being played"));
-        }
+        words.refuse(&["left", "first", "stage"], "needs a roll that is being played")?;
         if game.is_opening() && game.mover != Player::Zero {
-            return Err("x begins the game, got turn=o at the start".to_owned());
+            return Err(invalid!("x begins the game, got turn=o at the start"));
         }
         return check_end(game, PLAYERS.as_slice());
     };
     if game.winner().is_some() {
-        return Err(format!("roll is {}, but the game is over", shown(roll)));
+        return Err(invalid!("roll is {}, but the game is over", shown(roll)));
     }
-    let known = ROLLS
-        .into_iter()
-        .find(|[high, low]| [format!("{high}-{low}"), format!("{low}-{high}")].contains(&roll.to_owned()));
-    game.dice = known.ok_or_else(|| format!("roll must be two dice as in 3-1, got {}", shown(roll)))?;
+    let known =
+        ROLLS.into_iter().find(|[high, low]| roll == format!("{high}-{low}") || roll == format!("{low}-{high}"));
+    game.dice = known.ok_or_else(|| Error::value("roll", "two dice as in 3-1", shown(roll)))?;
     check_end(game, &[game.mover.opponent()])?;
     game.stage = Stage::Play;
     if words.get("left").is_some() || words.get("first").is_some() {
-        parse_first(game, words.needed("left")?, words.needed("first")?)?;
+        read_first(game, words.needed("left")?, words.needed("first")?)?;
     }
     let before = game.before();
     let rolled = game.rolled(before);
@@ -151,65 +140,64 @@ fn parse_turn(game: &mut Trictrac, words: &Words<'_>) -> Result<(), String> {
     game.allow(&plays);
     if let Some(action) = game.first {
         if let Some(stage) = words.get("stage") {
-            return Err(format!("stage is {}, but a step was played", shown(stage)));
+            return Err(invalid!("stage is {}, but a step was played", shown(stage)));
         }
         return go_on(game, &plays, action);
     }
     check_end(game, &[game.mover])?;
     match words.get("stage") {
-        Some("choice") => parse_choice(game, mine),
-        Some(other) => Err(format!("stage must be choice, got {}", shown(other))),
+        Some("choice") => read_choice(game, mine),
+        Some(other) => Err(Error::value("stage", "choice", shown(other))),
         None if plays.dice == 0 => {
             let (mover, other) = (mark(game.mover), mark(game.mover.opponent()));
-            Err(format!("{mover} can play none of {roll}: leave the roll out and say turn={other}"))
+            Err(invalid!("{mover} can play none of {roll}: leave the roll out and say turn={other}"))
         }
         None => Ok(()),
     }
 }
 
 /// The choice after a hole.
-fn parse_choice(game: &mut Trictrac, mine: u8) -> Result<(), String> {
+fn read_choice(game: &mut Trictrac, mine: u8) -> Result<(), Error> {
     let (me, mover, score) = (game.mover.index(), mark(game.mover), game.score);
     if mine <= score.points[me] || score.holes[me] == 0 {
-        return Err(format!("stage=choice follows a hole of {mover}, but this roll is worth {mine} points"));
+        return Err(invalid!("stage=choice follows a hole of {mover}, but this roll is worth {mine} points"));
     }
     if score.points[1 - me] > 0 || score.runs != [true; 2] {
-        return Err(
-            "stage=choice follows a hole: the other player has no points, and both runs are unbroken".to_owned()
-        );
+        let after = "the other player has no points, and both runs are unbroken";
+        return Err(invalid!("stage=choice follows a hole: {after}"));
     }
     game.stage = Stage::Choice;
     Ok(())
 }
 
 /// The first step.
-fn parse_first(game: &mut Trictrac, left: &str, first: &str) -> Result<(), String> {
+fn read_first(game: &mut Trictrac, left: &str, first: &str) -> Result<(), Error> {
     let [high, low] = game.dice;
     let die = read_number("left", left, 1, 6)? as u8;
     let which = match die {
         _ if high == low && die == high => 0,
         _ if die == low => 0,
         _ if die == high => 1,
-        _ => return Err(format!("left must be a die of the roll {high}-{low}, got {left}")),
+        _ => return Err(Error::value("left", format!("a die of the roll {high}-{low}"), left)),
     };
     let place = u32::from(read_number("first", first, 1, FIELDS as u16)?) - 1;
     let to = place + game.die(which);
     let own = game.own();
     if to < FIELDS as u32 && own.taken() >> to & 1 == 0 {
-        return Err(format!("first is {first}, but {} has no checker on {}", mark(game.mover), to + 1));
+        return Err(invalid!("first is {first}, but {} has no checker on {}", mark(game.mover), to + 1));
     }
     if to >= FIELDS as u32 && own.off() == 0 {
-        return Err(format!("first is {first}, but {} has no checker off", mark(game.mover)));
+        return Err(invalid!("first is {first}, but {} has no checker off", mark(game.mover)));
     }
     if from_other_side(game.other().taken()) >> place & 1 == 1 {
-        return Err(format!("first is {first}, where {} stands", mark(game.mover.opponent())));
+        return Err(invalid!("first is {first}, where {} stands", mark(game.mover.opponent())));
     }
     game.first = Some((which * FIELDS) as u8 + place as u8);
     Ok(())
 }
 
 /// A position after the first step.
-fn go_on(game: &mut Trictrac, plays: &Plays, action: u8) -> Result<(), String> {
+fn go_on(game: &mut Trictrac, plays: &Plays, action: u8) -> Result<(), Error> {
     let (which, place) = Trictrac::parts(Action::from(action));
     let before = game.before();
     let mut earlier = *game;
@@ -217,7 +205,7 @@ fn go_on(game: &mut Trictrac, plays: &Plays, action: u8) -> Result<(), String> {
     earlier.first = None;
     check_end(&earlier, &[game.mover])?;
     if plays.dice < 2 || plays.first[which] >> place & 1 == 0 {
-        return Err(format!("first is {}, but no play of this roll begins there", place + 1));
+        return Err(invalid!("first is {}, but no play of this roll begins there", place + 1));
     }
     game.power = false;
     game.legal = game.rolled(before).seconds(which, place, game.keep_full);
@@ -225,26 +213,20 @@ fn go_on(game: &mut Trictrac, plays: &Plays, action: u8) -> Result<(), String> {
 }
 
 /// Refuses what no turn can end with.
-fn check_end(game: &Trictrac, players: &[Player]) -> Result<(), String> {
+fn check_end(game: &Trictrac, players: &[Player]) -> Result<(), Error> {
     for &player in players {
         let (side, name) = (game.sides[player.index()], mark(player));
         if side == Side::NONE {
-            return Err(format!("{name} has all checkers off; they go back to the talon then"));
+            return Err(invalid!("{name} has all checkers off; they go back to the talon then"));
         }
         if side.taken() & HIS_CORNER != 0 {
-            return Err(format!("{name} has checkers on 13, the other player's corner"));
+            return Err(invalid!("{name} has checkers on 13, the other player's corner"));
         }
         if side.taken() & !side.many() & CORNER != 0 {
-            return Err(format!("{name} has one checker on 12; the corner is held with two"));
+            return Err(invalid!("{name} has one checker on 12; the corner is held with two"));
         }
     }
     Ok(())
-}
-
-fn parse_side(text: &str, whose: &str) -> Result<Side, String> {
-    let place =
-        |name: &str| read_number("", name, 1, FIELDS as u16).map(|field| u32::from(field) - 1).map_err(|_| None);
-    read_side(text, whose, "field:number, as in 1:13 or off:2", place)
 }
 
 /// The board as x sees it: x runs from 1 at the lower left to 12, up, and back to 24.

@@ -9,7 +9,7 @@
 
 use std::array;
 
-use crate::cells::nth_bit;
+use crate::cells::{Cells, nth_bit};
 
 /// Columns at most, and rows.
 pub(super) const MAX_SIDE: usize = 20;
@@ -24,46 +24,29 @@ pub(super) fn opposite(direction: usize) -> usize {
     direction ^ 2
 }
 
-/// A set of edges of one kind: those beside cells, or those below. Edge `i` is bit `i % 64` of word `i / 64`. Number 0
-/// is the left or the top edge of cell 0, and a step to the right or down adds as much as it does to the cell's number:
-/// a cell's right edge is its right neighbour's left one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Edges([u64; WORDS]);
+/// A set of edges of one kind: those beside cells, or those below. Number 0 is the left or the top edge of cell 0, and a
+/// step to the right or down adds as much as it does to the cell's number: a cell's right edge is its right neighbour's
+/// left one.
+type Edges = Cells<WORDS>;
 
-impl Edges {
-    #[inline]
-    fn bit(&self, edge: usize) -> u8 {
-        (self.0[edge / 64] >> (edge % 64) & 1) as u8
-    }
+/// A word of the set in which every edge's number is higher by `by`, from 1 to 63.
+#[inline]
+fn raised(edges: &Edges, word: usize, by: usize) -> u64 {
+    let below = if word == 0 { 0 } else { edges.0[word - 1] };
+    edges.0[word] << by | below >> (64 - by)
+}
 
-    #[inline]
-    fn insert(&mut self, edge: usize) {
-        self.0[edge / 64] |= 1 << (edge % 64);
-    }
-
-    fn remove(&mut self, edge: usize) {
-        self.0[edge / 64] &= !(1 << (edge % 64));
-    }
-
-    /// A word of the set in which every edge's number is higher by `by`, from 1 to 63.
-    #[inline]
-    fn raised(&self, word: usize, by: usize) -> u64 {
-        let below = if word == 0 { 0 } else { self.0[word - 1] };
-        self.0[word] << by | below >> (64 - by)
-    }
-
-    /// A word of the set in which every edge's number is lower by `by`, from 1 to 63.
-    #[inline]
-    fn lowered(&self, word: usize, by: usize) -> u64 {
-        let above = self.0.get(word + 1).map_or(0, |&above| above);
-        self.0[word] >> by | above << (64 - by)
-    }
+/// A word of the set in which every edge's number is lower by `by`, from 1 to 63.
+#[inline]
+fn lowered(edges: &Edges, word: usize, by: usize) -> u64 {
+    let above = edges.0.get(word + 1).map_or(0, |&above| above);
+    edges.0[word] >> by | above << (64 - by)
 }
 
 /// By number of rows: the edges that are the left and the upper rim of a board with at most so many cells as there can
 /// be. What joins the lower rim of a column is the upper one of the next.
 static RIMS: [[Edges; 2]; MAX_SIDE + 1] = {
-    let mut rims = [[Edges([0; WORDS]); 2]; MAX_SIDE + 1];
+    let mut rims = [[Edges::NONE; 2]; MAX_SIDE + 1];
     let mut rows = 1;
     while rows <= MAX_SIDE {
         let mut edge = 0;
@@ -93,7 +76,7 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn is_empty(&self) -> bool {
-        self.edges.iter().all(|edges| edges.0 == [0; WORDS])
+        self.edges.iter().all(Edges::is_empty)
     }
 
     /// The words of both kinds, each with the number of the slot that its lowest bit stands for. Open edges have a cell
@@ -280,7 +263,7 @@ impl Board {
     /// A board without walls.
     pub(super) fn new(columns: usize, rows: usize) -> Self {
         debug_assert!(columns <= MAX_SIDE && rows <= MAX_SIDE);
-        let closed = [Edges([u64::MAX; WORDS]); 2];
+        let closed = [Cells([u64::MAX; WORDS]); 2];
         let mut board = Self { closed, columns: columns as u8, rows: rows as u8 };
         for slot in 0..2 * board.cells() {
             if board.is_slot(slot) {
@@ -327,7 +310,7 @@ impl Board {
     #[inline]
     pub(super) fn is_closed(&self, slot: usize) -> bool {
         let (kind, edge) = self.edge_of(slot);
-        self.closed[kind].bit(edge) == 1
+        self.closed[kind].has(edge)
     }
 
     #[inline]
@@ -358,9 +341,9 @@ impl Board {
     #[inline]
     pub(super) fn open(&self, cell: usize) -> u8 {
         let ([beside, below], [right, down]) = (&self.closed, self.strides());
-        let closed =
-            beside.bit(cell + right) | below.bit(cell + down) << 1 | beside.bit(cell) << 2 | below.bit(cell) << 3;
-        !closed & 0b1111
+        let closed = [beside.has(cell + right), below.has(cell + down), beside.has(cell), below.has(cell)];
+        let [right, down, left, up] = closed.map(u8::from);
+        !(right | down << 1 | left << 2 | up << 3) & 0b1111
     }
 
     /// The cell one step away, over an edge that is open.
@@ -431,22 +414,22 @@ impl Board {
                 }
             }
         }
-        let edges = closed.map(|edges| Edges(array::from_fn(|word| !edges.0[word])));
+        let edges = closed.map(|edges| Cells(array::from_fn(|word| !edges.0[word])));
         Slots { edges, strides: self.strides(), cells: self.cells() }
     }
 
     /// The open edges with a wall or the rim at either corner, and maybe some others.
     fn touched(&self) -> [Edges; 2] {
         let ([beside, below], rows) = (&self.closed, self.rows());
-        let mut touched = [Edges([0; WORDS]); 2];
+        let mut touched = [Edges::NONE; 2];
         for word in 0..self.cells().div_ceil(64) {
             // An upright edge goes from its cell's top left corner down: four edges meet there, and at the other end.
-            let top = beside.raised(word, 1) | below.raised(word, rows) | below.0[word];
-            let bottom = beside.lowered(word, 1) | below.raised(word, rows - 1) | below.lowered(word, 1);
+            let top = raised(beside, word, 1) | raised(below, word, rows) | below.0[word];
+            let bottom = lowered(beside, word, 1) | raised(below, word, rows - 1) | lowered(below, word, 1);
             touched[0].0[word] = top & bottom & !beside.0[word];
             // A lying one goes from there to the right.
-            let left = beside.raised(word, 1) | beside.0[word] | below.raised(word, rows);
-            let right = beside.lowered(word, rows - 1) | beside.lowered(word, rows) | below.lowered(word, rows);
+            let left = raised(beside, word, 1) | beside.0[word] | raised(below, word, rows);
+            let right = lowered(beside, word, rows - 1) | lowered(beside, word, rows) | lowered(below, word, rows);
             touched[1].0[word] = left & right & !below.0[word];
         }
         touched

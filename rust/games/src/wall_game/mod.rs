@@ -31,9 +31,9 @@
 use std::str::FromStr;
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
-use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, shown};
+use azpy_core::text::shown;
 
+use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
 use crate::notation::PLAYERS;
 use crate::planes::cells_then;
@@ -69,14 +69,14 @@ pub enum Variant {
 }
 
 impl FromStr for Variant {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         match text {
             "standard" => Ok(Self::Standard),
             "classic" => Ok(Self::Classic),
             "freestyle" => Ok(Self::Freestyle),
-            _ => Err(format!("the variant must be standard, classic or freestyle, got {}", shown(text))),
+            _ => Err(Error::value("the variant", "standard, classic or freestyle", shown(text))),
         }
     }
 }
@@ -147,17 +147,17 @@ impl WallGame {
     ///
     /// # Errors
     /// If a side is not from 2 to 20, freestyle is not on 12 x 10, or a policy without mice is asked for where they step.
-    pub fn new(columns: usize, rows: usize, rules: WallRules) -> Result<Self, String> {
-        let sides = [columns, rows];
-        if !sides.iter().all(|side| (MIN_SIDE..=MAX_SIDE).contains(side)) {
-            return Err(format!("columns and rows must be from {MIN_SIDE} to {MAX_SIDE}, got {columns} x {rows}"));
+    pub fn new(columns: usize, rows: usize, rules: WallRules) -> Result<Self, Error> {
+        let size = format!("{columns} x {rows}");
+        if ![columns, rows].iter().all(|side| (MIN_SIDE..=MAX_SIDE).contains(side)) {
+            return Err(Error::value("columns and rows", format!("from {MIN_SIDE} to {MAX_SIDE}"), size));
         }
-        if rules.variant == Variant::Freestyle && sides != FREESTYLE {
+        if rules.variant == Variant::Freestyle && [columns, rows] != FREESTYLE {
             let [wide, high] = FREESTYLE;
-            return Err(format!("freestyle is played on {wide} x {high} cells, got {columns} x {rows}"));
+            return Err(Error::form(format!("freestyle is played on {wide} x {high} cells"), size));
         }
         if rules.classic_policy && rules.variant != Variant::Classic {
-            return Err("a policy without steps of mice (classic_policy) needs the classic variant".to_owned());
+            return Err(invalid!("a policy without steps of mice (classic_policy) needs the classic variant"));
         }
         Ok(Self::corners(columns, rows, rules))
     }
@@ -167,9 +167,9 @@ impl WallGame {
     ///
     /// # Errors
     /// If the variant is another one.
-    pub fn with_seed(rules: WallRules, seed: u64) -> Result<Self, String> {
+    pub fn with_seed(rules: WallRules, seed: u64) -> Result<Self, Error> {
         if rules.variant != Variant::Freestyle {
-            return Err(format!("only freestyle has random starts, so only it takes a seed, got {seed}"));
+            return Err(Error::form("only freestyle has random starts, so only it takes a seed", seed));
         }
         let [columns, rows] = FREESTYLE;
         let mut start = Self::new(columns, rows, rules)?;
@@ -204,30 +204,14 @@ impl WallGame {
         self.board.rows()
     }
 
-    /// The variant and the options.
-    #[must_use]
-    pub fn rules(&self) -> WallRules {
-        self.rules
-    }
-
-    /// Steps of the shortest path between two cells; `None` where walls leave none.
-    ///
-    /// # Panics
-    /// If a cell is not on the board.
-    #[must_use]
-    pub fn distance(&self, from: usize, to: usize) -> Option<usize> {
-        assert!(from < self.board.cells() && to < self.board.cells(), "cells {from} and {to} must be on the board");
-        Some(self.board.distance(from, to)).filter(|&steps| steps != FAR).map(usize::from)
-    }
-
     /// Ends the turn with fewer than two actions. The rules allow this and search never does it: the policy has no number
     /// for it. A capture is judged.
     ///
     /// # Errors
     /// If it is nobody's turn.
-    pub fn end_turn(&mut self) -> Result<(), String> {
+    pub fn end_turn(&mut self) -> Result<(), Error> {
         if !matches!(self.status, Status::Playing | Status::Stuck) {
-            return Err("no turn can end here: the game is over, or its start is not drawn yet".to_owned());
+            return Err(invalid!("no turn can end here: the game is over, or its start is not drawn yet"));
         }
         self.next_turn();
         self.settle();
@@ -320,17 +304,14 @@ impl WallGame {
 impl Game for WallGame {
     type Payoff = Value;
 
-    #[inline]
     fn num_actions(&self) -> usize {
         2 * self.board.cells() + if self.rules.classic_policy { 4 } else { 8 }
     }
 
-    #[inline]
     fn obs_shape(&self) -> [usize; 3] {
         [9, self.columns(), self.rows()]
     }
 
-    #[inline]
     fn max_plies(&self) -> usize {
         2 * usize::from(MAX_TURNS) + usize::from(self.rules.variant == Variant::Freestyle)
     }
@@ -500,67 +481,5 @@ impl Game for WallGame {
 
     fn render(&self) -> String {
         self.drawn_as_text()
-    }
-}
-
-impl Notation for WallGame {
-    fn action_name(&self, action: Action) -> String {
-        self.name(action as usize)
-    }
-
-    /// Capitals are Red's pieces, small letters Blue's, but for the letters of the columns.
-    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        match glyph {
-            'C' | 'M' if line + 1 < 2 * self.rows() => Some(Player::Zero),
-            'c' | 'm' if line + 1 < 2 * self.rows() => Some(Player::One),
-            _ => None,
-        }
-    }
-
-    fn side_names(&self) -> Option<Vec<&str>> {
-        Some(vec!["red", "blue"])
-    }
-
-    fn result_text(&self) -> String {
-        let is_classic = self.rules.variant == Variant::Classic;
-        let how = match self.captured() {
-            Some(Some(_)) if is_classic => "by reaching the goal",
-            Some(Some(_)) => "by catching the mouse",
-            Some(None) => "by the one-move rule",
-            None if self.status == Status::Stuck => "as nothing is left to play",
-            None => "by the limit of 100 turns",
-        };
-        outcome_text(self, how)
-    }
-
-    fn to_svg(&self) -> String {
-        self.drawn_as_svg()
-    }
-
-    /// The edge of a wall; the piece that steps, and the cell where it goes.
-    fn touches(&self, action: Action) -> Vec<Touch> {
-        self.touched(action as usize)
-    }
-
-    /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
-    /// actions.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, azpy_core::Error> {
-        Ok(self.read_actions(text)?)
-    }
-
-    fn format_actions(&self, actions: &[Action]) -> Result<String, azpy_core::Error> {
-        Ok(self.write_actions(actions)?)
-    }
-
-    /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
-    /// and `---` end a turn early.
-    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        Ok(self.read(text)?)
-    }
-
-    /// Such as `cats b7 h8 mice a1 h1 walls >e4 ^d5 turn 3 red second not Ca7`: Red's piece first; whose turn it is, and
-    /// where one action of the turn is done, the step that would take it back.
-    fn to_text(&self) -> Option<String> {
-        Some(self.write())
     }
 }

@@ -9,11 +9,14 @@ use std::fmt::Write as _;
 use std::iter::Peekable;
 use std::str::SplitWhitespace;
 
-use azpy_core::game::{Action, Game, Turn};
-use azpy_core::text::shown;
+use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::picture::Touch;
+use azpy_core::text::{Notation, outcome_text, shown};
 
 use super::board::{Board, FAR};
 use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
+use crate::error::{Error, invalid};
+use crate::notation;
 
 /// The start of freestyle before it is drawn.
 const UNDRAWN: &str = "undrawn";
@@ -23,6 +26,103 @@ const SIDES: [&str; 2] = ["red", "blue"];
 /// Legal actions that an error names, at most.
 const NAMED: usize = 20;
 
+impl Notation for WallGame {
+    fn action_name(&self, action: Action) -> String {
+        self.name(action as usize)
+    }
+
+    /// Capitals are Red's pieces, small letters Blue's, but for the letters of the columns.
+    fn owner(&self, line: usize, glyph: char) -> Option<Player> {
+        match glyph {
+            'C' | 'M' if line + 1 < 2 * self.rows() => Some(Player::Zero),
+            'c' | 'm' if line + 1 < 2 * self.rows() => Some(Player::One),
+            _ => None,
+        }
+    }
+
+    fn side_names(&self) -> Option<Vec<&str>> {
+        Some(vec!["red", "blue"])
+    }
+
+    fn result_text(&self) -> String {
+        let is_classic = self.rules.variant == Variant::Classic;
+        let how = match self.captured() {
+            Some(Some(_)) if is_classic => "by reaching the goal",
+            Some(Some(_)) => "by catching the mouse",
+            Some(None) => "by the one-move rule",
+            None if self.status == Status::Stuck => "as nothing is left to play",
+            None => "by the limit of 100 turns",
+        };
+        outcome_text(self, how)
+    }
+
+    fn to_svg(&self) -> String {
+        self.drawn_as_svg()
+    }
+
+    /// The edge of a wall; the piece that steps, and the cell where it goes.
+    fn touches(&self, action: Action) -> Vec<Touch> {
+        self.touched(action as usize)
+    }
+
+    /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
+    /// actions.
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+        Ok(self.read_line(text, false)?.1)
+    }
+
+    /// Whole turns such as `Cb7.>e4`; the first action of a turn by itself only at the end, the second only at the start.
+    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+        let (mut turn, mut state, mut words) = (*self, *self, Vec::new());
+        let mut first = 0;
+        for (index, &action) in actions.iter().enumerate() {
+            state.try_play(action).map_err(|error| error.to_string())?;
+            if !state.second || index + 1 == actions.len() {
+                words.push(turn.parts(&actions[first..=index]).join("."));
+                (turn, first) = (state, index + 1);
+            }
+        }
+        Ok(words.join(" "))
+    }
+
+    /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
+    /// and `---` end a turn early.
+    fn parse(&self, text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace().peekable();
+        if words.next_if_eq(&"cats").is_some() {
+            return Ok(self.read_position(words)?);
+        }
+        if text.trim() == UNDRAWN && self.rules.variant == Variant::Freestyle {
+            return Ok(Self::new(self.columns(), self.rows(), self.rules)?);
+        }
+        Ok(self.read_line(text, true)?.0)
+    }
+
+    /// Such as `cats b7 h8 mice a1 h1 walls >e4 ^d5 turn 3 red second not Ca7`: Red's piece first; whose turn it is, and
+    /// where one action of the turn is done, the step that would take it back.
+    fn to_text(&self) -> Option<String> {
+        if self.status == Status::Undrawn {
+            return Some(UNDRAWN.to_owned());
+        }
+        let [cats, mice] =
+            [CAT, MOUSE].map(|piece| PLAYERS.map(|player| self.cell_name(self.pawn(player, piece))).join(" "));
+        let mut text = format!("cats {cats} mice {mice}");
+        for (index, slot) in self.board.walls().enumerate() {
+            let before = if index == 0 { " walls " } else { " " };
+            write!(text, "{before}{}", self.wall_name(slot)).expect("a String takes all");
+        }
+        write!(text, " turn {} {}", self.turns / 2 + 1, SIDES[self.mover().index()]).expect("a String takes all");
+        if self.second {
+            text += " second";
+        }
+        if self.undo != 0 {
+            let back = 2 * self.board.cells() + self.undo.trailing_zeros() as usize;
+            write!(text, " not {}", self.name(back)).expect("a String takes all");
+        }
+        Some(text)
+    }
+}
+
 impl WallGame {
     /// The cell's name.
     ///
@@ -31,7 +131,7 @@ impl WallGame {
     #[must_use]
     pub fn cell_name(&self, cell: usize) -> String {
         assert!(cell < self.board.cells(), "cell {cell} must be on the board");
-        format!("{}{}", letter(cell / self.rows()), self.rows() - cell % self.rows())
+        notation::cell_name(cell / self.rows(), self.rows() - cell % self.rows())
     }
 
     fn read_cell(&self, text: &str) -> Option<usize> {
@@ -56,7 +156,7 @@ impl WallGame {
         let (kind, cell) = (slot / self.board.cells(), slot % self.board.cells());
         // The wall below a cell is the one above the next, also where that is none.
         let (column, row) = (cell / self.rows(), cell % self.rows() + kind);
-        format!("{}{}{}", kinds[kind], letter(column), self.rows() - row)
+        format!("{}{}", kinds[kind], notation::cell_name(column, self.rows() - row))
     }
 
     fn read_wall(&self, text: &str) -> Option<usize> {
@@ -103,20 +203,6 @@ impl WallGame {
             _ => (column, row.checked_sub(1)?),
         };
         (column < self.columns() && row < self.rows()).then_some(column * self.rows() + row)
-    }
-
-    /// Whole turns such as `Cb7.>e4`; the first action of a turn by itself only at the end, the second only at the start.
-    pub(super) fn write_actions(&self, actions: &[Action]) -> Result<String, String> {
-        let (mut turn, mut state, mut words) = (*self, *self, Vec::new());
-        let mut first = 0;
-        for (index, &action) in actions.iter().enumerate() {
-            state.try_play(action).map_err(|error| error.to_string())?;
-            if !state.second || index + 1 == actions.len() {
-                words.push(turn.parts(&actions[first..=index]).join("."));
-                (turn, first) = (state, index + 1);
-            }
-        }
-        Ok(words.join(" "))
     }
 
     /// The parts of a turn's name, in order; actions are legal one after the other.
@@ -190,24 +276,21 @@ impl WallGame {
         self.candidates(&[word]).into_iter().find(named)
     }
 
-    /// Reads words one after the other; those of `END_TURN` count where `early` allows it.
-    fn follow(&self, text: &str, early: bool) -> Result<(Self, Vec<Action>), String> {
+    /// Reads words one after the other, and gives the position behind them too; those of `END_TURN` count where `early`
+    /// allows it.
+    pub(super) fn read_line(&self, text: &str, early: bool) -> Result<(Self, Vec<Action>), Error> {
         let (mut state, mut actions) = (*self, Vec::new());
-        for (index, word) in text.split_whitespace().enumerate() {
+        for (number, word) in (1..).zip(text.split_whitespace()) {
             if END_TURN.contains(&word) {
                 if !early {
-                    return Err(format!(
-                        "word {}: no number of an action stands for {word}, which positions are read with",
-                        index + 1
-                    ));
+                    let why = "which positions are read with";
+                    return Err(invalid!("word {number}: no number of an action stands for {word}, {why}"));
                 }
-                state.end_turn().map_err(|error| format!("word {}: {error}", index + 1))?;
+                state.end_turn().map_err(|error| invalid!("word {number}: {error}"))?;
                 continue;
             }
             let read = state.read_action(word).map(|action| vec![action]).or_else(|| state.read_turn(word));
-            let Some(read) = read else {
-                return Err(format!("word {} is {}, {}", index + 1, shown(word), state.expected()));
-            };
+            let read = read.ok_or_else(|| invalid!("word {number} is {}, {}", shown(word), state.expected()))?;
             read.iter().for_each(|&action| state.play(action));
             actions.extend(read);
         }
@@ -235,45 +318,8 @@ impl WallGame {
         }
     }
 
-    pub(super) fn read_actions(&self, text: &str) -> Result<Vec<Action>, String> {
-        self.follow(text, false).map(|(_, actions)| actions)
-    }
-
-    pub(super) fn read(&self, text: &str) -> Result<Self, String> {
-        let mut words = text.split_whitespace().peekable();
-        if words.next_if_eq(&"cats").is_some() {
-            return self.read_position(words);
-        }
-        if text.trim() == UNDRAWN && self.rules().variant == Variant::Freestyle {
-            return Self::new(self.columns(), self.rows(), self.rules());
-        }
-        self.follow(text, true).map(|(state, _)| state)
-    }
-
-    pub(super) fn write(&self) -> String {
-        if self.status == Status::Undrawn {
-            return UNDRAWN.to_owned();
-        }
-        let [cats, mice] =
-            [CAT, MOUSE].map(|piece| PLAYERS.map(|player| self.cell_name(self.pawn(player, piece))).join(" "));
-        let mut text = format!("cats {cats} mice {mice}");
-        for (index, slot) in self.board.walls().enumerate() {
-            let before = if index == 0 { " walls " } else { " " };
-            write!(text, "{before}{}", self.wall_name(slot)).expect("a String takes all");
-        }
-        write!(text, " turn {} {}", self.turns / 2 + 1, SIDES[self.mover().index()]).expect("a String takes all");
-        if self.second {
-            text += " second";
-        }
-        if self.undo != 0 {
-            let back = 2 * self.board.cells() + self.undo.trailing_zeros() as usize;
-            write!(text, " not {}", self.name(back)).expect("a String takes all");
-        }
-        text
-    }
-
     /// Reads what follows the word "cats" in the notation of positions.
-    fn read_position(&self, mut words: Peekable<SplitWhitespace<'_>>) -> Result<Self, String> {
+    fn read_position(&self, mut words: Peekable<SplitWhitespace<'_>>) -> Result<Self, Error> {
         let mut position = *self;
         position.board = Board::new(self.columns(), self.rows());
         (position.second, position.undo, position.status) = (false, 0, Status::Playing);
@@ -283,19 +329,17 @@ impl WallGame {
             }
             for pawns in &mut position.pawns {
                 let word = words.next().unwrap_or_default();
-                pawns[piece] = self.read_cell(word).ok_or_else(|| self.no_cell(word))? as u16;
+                let last = notation::cell_name(self.columns() - 1, self.rows());
+                let wrong = || Error::form(format!("expected a cell from a1 to {last}"), shown(word));
+                pawns[piece] = self.read_cell(word).ok_or_else(wrong)? as u16;
             }
         }
         if words.next_if_eq(&"walls").is_some() {
             while let Some(word) = words.next_if(|&word| word != "turn") {
-                let slot = self.read_wall(word).ok_or_else(|| {
-                    format!(
-                        "expected a wall such as >b1 or ^a1 between two cells of the board, or turn, got {}",
-                        shown(word)
-                    )
-                })?;
+                let expected = "expected a wall such as >b1 or ^a1 between two cells of the board, or turn";
+                let slot = self.read_wall(word).ok_or_else(|| Error::form(expected, shown(word)))?;
                 if position.board.is_closed(slot) {
-                    return Err(format!("the wall {word} is there twice"));
+                    return Err(invalid!("the wall {word} is there twice"));
                 }
                 position.board.build(slot);
             }
@@ -310,14 +354,14 @@ impl WallGame {
             }
         }
         if let Some(word) = words.next() {
-            return Err(format!("expected the end of the position, got {}", shown(word)));
+            return Err(Error::form("expected the end of the position", shown(word)));
         }
         if position.second && position.turns == MAX_TURNS {
-            return Err(format!("turn {} is not played: the game is a draw before it", MAX_TURNS / 2 + 1));
+            return Err(invalid!("turn {} is not played: the game is a draw before it", MAX_TURNS / 2 + 1));
         }
         for (side, [cat, mouse]) in SIDES.into_iter().zip(position.hunts()) {
             if position.board.distance(cat, mouse) == FAR {
-                return Err(format!("walls leave {side}'s cat no path to the other player's mouse"));
+                return Err(invalid!("walls leave {side}'s cat no path to the other player's mouse"));
             }
         }
         position.status = position.judged();
@@ -325,44 +369,30 @@ impl WallGame {
     }
 
     /// The step of the mover that the second action may not be, by its name.
-    fn read_undo(&self, word: &str) -> Result<u8, String> {
+    fn read_undo(&self, word: &str) -> Result<u8, Error> {
         let slots = 2 * self.board.cells();
         let open = |step: usize| self.board.open(self.pawn(self.mover(), step / 4)) >> (step % 4) & 1 == 1;
         let steps = if self.rules.variant == Variant::Classic { 4 } else { 8 };
         let step = (0..steps).find(|&step| open(step) && self.name(slots + step) == word);
-        let step = step.ok_or_else(|| format!("expected the step back of the first action, got {}", shown(word)))?;
-        Ok(1 << step)
-    }
-
-    fn no_cell(&self, word: &str) -> String {
-        let last = format!("{}{}", letter(self.columns() - 1), self.rows());
-        format!("expected a cell from a1 to {last}, got {}", shown(word))
+        Ok(1 << step.ok_or_else(|| Error::form("expected the step back of the first action", shown(word)))?)
     }
 }
 
-pub(super) fn letter(column: usize) -> char {
-    (b'a' + column as u8) as char
-}
-
-fn expect(words: &mut Peekable<SplitWhitespace<'_>>, keyword: &str) -> Result<(), String> {
-    match words.next() {
-        Some(word) if word == keyword => Ok(()),
-        word => Err(format!("expected the word {keyword}, got {}", shown(word.unwrap_or_default()))),
+fn expect(words: &mut Peekable<SplitWhitespace<'_>>, keyword: &str) -> Result<(), Error> {
+    match words.next().unwrap_or_default() {
+        word if word == keyword => Ok(()),
+        word => Err(Error::form(format!("expected the word {keyword}"), shown(word))),
     }
 }
 
 /// Such as `3 red`: turns that are over.
-fn read_turns(words: &mut Peekable<SplitWhitespace<'_>>) -> Result<u8, String> {
+fn read_turns(words: &mut Peekable<SplitWhitespace<'_>>) -> Result<u8, Error> {
     let (number, side) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let turn = number.parse().ok().filter(|turn: &u16| turn.to_string() == number).map(usize::from);
     let player = SIDES.into_iter().position(|name| name == side);
     let turns = turn.zip(player).and_then(|(turn, player)| Some(2 * turn.checked_sub(1)? + player));
     turns.filter(|&turns| turns <= usize::from(MAX_TURNS)).map(|turns| turns as u8).ok_or_else(|| {
-        format!(
-            "expected a turn's number from 1 to {} and red or blue, got {} {}",
-            MAX_TURNS / 2,
-            shown(number),
-            shown(side)
-        )
+        let expected = format!("expected a turn's number from 1 to {} and red or blue", MAX_TURNS / 2);
+        Error::form(expected, format!("{} {}", shown(number), shown(side)))
     })
 }

@@ -1,22 +1,21 @@
 //! The board for people, as text and as SVG.
 
-use std::fmt::Write as _;
-
 use azpy_core::picture::Touch;
 
-use super::notation::letter;
 use super::{CAT, MOUSE, PLAYERS, Status, WallGame};
+use crate::notation::letter;
+use crate::svg::Svg;
 
 /// Capitals are Red's; cats first.
 const LETTERS: [[char; 2]; 2] = [['C', 'M'], ['c', 'm']];
 const COLORS: [&str; 2] = ["#c0392b", "#2a6fbb"];
 /// Of the SVG, in its units: a cell's side, and the margin with letters and numbers.
-const CELL: usize = 48;
-const MARGIN: usize = 32;
+const CELL: f32 = 48.0;
+const MARGIN: f32 = 32.0;
 /// How thick a wall is to the touch. Cells are so much smaller.
-const EDGE: usize = 12;
+const EDGE: f32 = 12.0;
 /// Room for the words below a small board.
-const LEAST_WIDTH: usize = 240;
+const LEAST_WIDTH: f32 = 240.0;
 
 impl WallGame {
     /// The pieces on a cell, each as (player's number, piece).
@@ -73,39 +72,40 @@ impl WallGame {
     }
 
     /// The upper left corner of a cell of the picture.
-    fn corner(&self, cell: usize) -> [usize; 2] {
-        [cell / self.rows(), cell % self.rows()].map(|number| MARGIN + number * CELL)
+    fn corner(&self, cell: usize) -> [f32; 2] {
+        [cell / self.rows(), cell % self.rows()].map(|number| MARGIN + CELL * number as f32)
     }
 
     /// A wall's edge; or the half of a cell that a piece stands in, cats above, and the cell where it goes, or its half
     /// where the other piece of the player to move stands there.
     pub(super) fn touched(&self, action: usize) -> Vec<Touch> {
-        const INNER: usize = CELL - EDGE;
+        const INNER: f32 = CELL - EDGE;
         let cells = self.board.cells();
-        let place = |name: String, cell: usize, [right, down]: [usize; 2], [width, height]: [usize; 2]| {
+        let place = |name: String, cell: usize, [right, down]: [f32; 2], [width, height]: [f32; 2]| {
             let [x, y] = self.corner(cell);
-            Touch::new(name, [x + right, y + down, width, height].map(|length| length as f32))
+            Touch::new(name, [x + right, y + down, width, height])
         };
         if self.status != Status::Playing {
             return Vec::new();
         }
         if action < 2 * cells {
             let (kind, cell) = (action / cells, action % cells);
-            let far = CELL - EDGE / 2;
+            let far = CELL - EDGE / 2.0;
             return match kind {
                 _ if !self.board.is_slot(action) => Vec::new(),
-                0 => vec![place(self.wall_words(action), cell, [far, EDGE / 2], [EDGE, INNER])],
-                _ => vec![place(self.wall_words(action), cell, [EDGE / 2, far], [INNER, EDGE])],
+                0 => vec![place(self.wall_words(action), cell, [far, EDGE / 2.0], [EDGE, INNER])],
+                _ => vec![place(self.wall_words(action), cell, [EDGE / 2.0, far], [INNER, EDGE])],
             };
         }
         let (piece, direction) = self.step_of(action);
         let [from, other] = [piece, 1 - piece].map(|piece| self.pawn(self.mover(), piece));
         let Some(to) = self.step(from, direction) else { return Vec::new() };
-        let half = |name, cell| place(name, cell, [EDGE / 2, EDGE / 2 + piece * INNER / 2], [INNER, INNER / 2]);
+        let below = EDGE / 2.0 + piece as f32 * INNER / 2.0;
+        let half = |name, cell| place(name, cell, [EDGE / 2.0, below], [INNER, INNER / 2.0]);
         let goal = if to == other {
             half(self.cell_name(to), to)
         } else {
-            place(self.cell_name(to), to, [EDGE / 2; 2], [INNER; 2])
+            place(self.cell_name(to), to, [EDGE / 2.0; 2], [INNER; 2])
         };
         vec![half(format!("{} on {}", ["cat", "mouse"][piece], self.cell_name(from)), from), goal]
     }
@@ -113,57 +113,43 @@ impl WallGame {
     /// Cells, walls as thick lines, and pieces in the corners of their cells: cats above, mice below, Red's on the left.
     pub(super) fn drawn_as_svg(&self) -> String {
         let (columns, rows, cells) = (self.columns(), self.rows(), self.board.cells());
-        let (wide, high) = (columns * CELL, rows * CELL);
-        let (width, height) = ((wide + 2 * MARGIN).max(LEAST_WIDTH), high + 2 * MARGIN + MARGIN / 2);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\
-             <rect x=\"{MARGIN}\" y=\"{MARGIN}\" width=\"{wide}\" height=\"{high}\" fill=\"#f4efe6\" \
-             stroke=\"#404040\" stroke-width=\"3\"/>\
-             <g font-family=\"sans-serif\" font-size=\"14\" text-anchor=\"middle\" fill=\"#404040\">"
-        );
-        let mut write = |text: std::fmt::Arguments<'_>| svg.write_fmt(text).expect("a String takes all");
+        let (wide, high) = (CELL * columns as f32, CELL * rows as f32);
+        let width = f32::max(wide + 2.0 * MARGIN, LEAST_WIDTH);
+        let mut svg = Svg::new(width, high + 2.5 * MARGIN, &self.caption());
+        svg.rect(MARGIN, MARGIN, wide, high, "fill=\"#f4efe6\" stroke=\"#404040\" stroke-width=\"3\"");
         for column in 0..columns {
-            let (x, y) = (MARGIN + column * CELL + CELL / 2, MARGIN + high + 20);
-            write(format_args!("<text x=\"{x}\" y=\"{y}\">{}</text>", letter(column)));
+            let x = MARGIN + CELL * (column as f32 + 0.5);
+            svg.text(x, MARGIN + high + 15.0, 14.0, &letter(column).to_string());
         }
         for row in 0..rows {
-            let y = MARGIN + row * CELL + CELL / 2 + 5;
-            write(format_args!("<text x=\"{}\" y=\"{y}\">{}</text>", MARGIN / 2, rows - row));
+            svg.text(MARGIN / 2.0, MARGIN + CELL * (row as f32 + 0.5), 14.0, &(rows - row).to_string());
         }
-        write(format_args!("<text x=\"{}\" y=\"{}\">{}</text>", width / 2, MARGIN + high + 42, self.caption()));
+        svg.text(width / 2.0, MARGIN + high + 37.0, 14.0, &self.caption());
         // Each edge between two cells: a thin line, or a wall, which comes later and so on top.
         let edges = (0..2 * cells).filter(|&slot| self.board.is_slot(slot));
         let (walls, lines): (Vec<_>, Vec<_>) = edges.partition(|&slot| self.board.is_closed(slot));
         for slot in lines.into_iter().chain(walls) {
             let [x, y] = self.corner(slot % cells);
-            let [from, to] = if slot < cells {
-                [(x + CELL, y), (x + CELL, y + CELL)]
-            } else {
-                [(x, y + CELL), (x + CELL, y + CELL)]
-            };
-            let style = if self.board.is_closed(slot) {
+            let (left, top) = if slot < cells { (x + CELL, y) } else { (x, y + CELL) };
+            let look = if self.board.is_closed(slot) {
                 "stroke=\"#202020\" stroke-width=\"6\" stroke-linecap=\"round\""
             } else {
                 "stroke=\"#d8cfbf\" stroke-width=\"1\""
             };
-            write(format_args!("<path d=\"M{} {}L{} {}\" {style}/>", from.0, from.1, to.0, to.1));
+            svg.path(&format!("M{left} {top}L{} {}", x + CELL, y + CELL), look);
         }
         for cell in 0..cells {
             for (player, piece) in self.pieces_on(cell) {
-                let [x, y] = self.corner(cell).map(|length| length + CELL / 4);
-                let (x, y) = (x + player * CELL / 2, y + piece * CELL / 2);
+                let [x, y] = self.corner(cell);
+                let [x, y] = [x + CELL * (player as f32 + 0.5) / 2.0, y + CELL * (piece as f32 + 0.5) / 2.0];
                 // A cat is a disc with its letter, a mouse a smaller ring.
-                let (radius, fill, ink) = [(11, COLORS[player], "#ffffff"), (10, "#ffffff", COLORS[player])][piece];
-                write(format_args!(
-                    "<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill=\"{fill}\" stroke=\"{}\" stroke-width=\"2\"/>\
-                     <text x=\"{x}\" y=\"{}\" fill=\"{ink}\" font-weight=\"bold\">{}</text>",
-                    COLORS[player],
-                    y + 5,
-                    LETTERS[0][piece],
-                ));
+                let color = COLORS[player];
+                let (radius, fill, ink) = [(11.0, color, "#ffffff"), (10.0, "#ffffff", color)][piece];
+                svg.circle(x, y, radius, &format!("fill=\"{fill}\" stroke=\"{color}\" stroke-width=\"2\""));
+                let look = format!("fill=\"{ink}\" font-weight=\"bold\"");
+                svg.text_that_looks(x, y, 14.0, &LETTERS[0][piece].to_string(), &look);
             }
         }
-        svg + "</g></svg>"
+        svg.done()
     }
 }

@@ -287,52 +287,6 @@ fn checkers_move_from_the_highest_place_down_and_the_higher_die_first() {
 }
 
 #[test]
-fn both_dice_are_played_if_they_can_be_and_else_the_higher_one() {
-    // The six can be played only after the one.
-    let game = position("x=10:1,off:14 o=21:2,19:2,6:11 turn=x roll=6-1");
-    assert_eq!(names(&game), ["10/9"]);
-    // Either die, but not both: 17 is blocked. Then 19 as well.
-    let game = position("x=24:1,off:14 o=8:15 turn=x roll=5-2");
-    assert_eq!(names(&game), ["24/19"]);
-    let game = position("x=24:1,off:14 o=8:8,6:7 turn=x roll=5-2");
-    assert_eq!(names(&game), ["24/22"]);
-    // All four of a double or as many as there are.
-    let game = position("x=13:1,off:14 o=20:2,8:13 turn=x roll=4-4");
-    assert_eq!(names(&game), ["13/9"]);
-    assert_eq!(after(&game, legal(&game)[0]).turn(), Turn::Chance);
-}
-
-#[test]
-fn a_turn_without_a_play_passes_by_itself() {
-    let game = position("x=bar:1,6:14 o=1:2,2:2,3:2,4:2,5:2,6:2,12:3 turn=x");
-    for (roll, _) in outcomes(&game) {
-        let next = after(&game, roll);
-        assert_eq!(next.turn(), Turn::Chance);
-        assert_eq!(next.checkers(Player::Zero), game.checkers(Player::Zero));
-        assert!(next.to_text().unwrap().contains("turn=o"));
-    }
-    // And in the middle of one: the second checker cannot enter.
-    let game = position("x=bar:2,6:13 o=1:2,2:2,3:2,4:2,5:2,7:5 turn=x roll=6-5");
-    assert_eq!(names(&game), ["bar/19"]);
-    let next = after(&game, legal(&game)[0]);
-    assert_eq!(next.turn(), Turn::Chance);
-    assert_eq!(next.checkers(Player::Zero)[24], 1);
-}
-
-#[test]
-fn a_position_where_nobody_can_ever_move_is_drawn_by_its_length() {
-    let closed = "bar:1,1:2,2:2,3:2,4:2,5:2,6:2,off:2";
-    let mut game = Backgammon::with_max_plies(true, 50).unwrap();
-    game = game.parse(&format!("x={closed} o={closed} turn=x")).unwrap();
-    let mut plies = 0;
-    while game.turn() != Turn::Terminal {
-        game.play(20);
-        plies += 1;
-    }
-    assert_eq!((plies, game.outcome()), (50, Value(0.0)));
-}
-
-#[test]
 fn gammons_and_backgammons_count_double_and_threefold() {
     let values = |o: &str| {
         let text = format!("x=1:1,off:14 o={o} turn=x roll=2-1");

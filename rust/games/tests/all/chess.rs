@@ -105,40 +105,6 @@ fn starts_of_chess960_have_the_moves_of_cozy_chess() {
     }
 }
 
-#[test]
-#[ignore = "seconds with --release"]
-fn all_starts_of_chess960_have_the_lines_of_play_of_cozy_chess() {
-    for number in 0..960 {
-        assert_eq!(perft(&chess960(number), 4), cozy_perft(&Board::chess960_startpos(number as u32), 4), "{number}");
-    }
-}
-
-/// A file of `epd FEN` and `perft DEPTH COUNT` lines, such as `examples/perft/random.perft` of python-chess's source.
-#[test]
-#[ignore = "needs a file of perft positions, named by AZPY_PERFT"]
-fn lines_of_play_are_as_many_as_a_file_says() {
-    let path = std::env::var("AZPY_PERFT").expect("AZPY_PERFT names the file");
-    let most: u64 = std::env::var("AZPY_PERFT_NODES").map_or(30_000, |text| text.parse().unwrap());
-    let (mut state, mut positions, mut compared) = (az119(), 0, 0);
-    for line in std::fs::read_to_string(path).unwrap().lines() {
-        if let Some(fen) = line.strip_prefix("epd ") {
-            // A FEN with Chess960's castling is refused in a standard game.
-            state =
-                az119().parse(fen).or_else(|_| chess960(518).parse(fen)).unwrap_or_else(|why| panic!("{fen}: {why}"));
-            positions += 1;
-        } else if let Some(counts) = line.strip_prefix("perft ") {
-            let (depth, lines) = counts.trim().split_once(' ').unwrap();
-            let (depth, lines): (usize, u64) = (depth.parse().unwrap(), lines.trim().parse().unwrap());
-            if lines <= most {
-                assert_eq!(perft(&state, depth), lines, "{}", state.fen());
-                compared += 1;
-            }
-        }
-    }
-    println!("{positions} positions, {compared} counts compared");
-    assert!(compared > 0);
-}
-
 fn ending(text: &str) -> Option<Ending> {
     let state = at(text);
     let found = state.ending();
@@ -171,15 +137,6 @@ fn a_lost_right_to_castle_tells_positions_apart() {
     // The first position of the rounds had the right, all others have not.
     assert_eq!(ending(&format!("{start} moves {round} {round}")), None);
     assert_eq!(ending(&format!("{start} moves {round} {round} Rg1")), Some(Ending::Repetition));
-}
-
-#[test]
-fn starts_that_do_not_exist_are_refused() {
-    let refused = |chess960, max_plies| Chess::new(Encoding::Az18, chess960, max_plies).unwrap_err().to_string();
-    assert_eq!(refused(Some(960), 512), "chess960 must be off or a start's number, 0 to 959, got 960");
-    assert_eq!(refused(None, 0), "max_plies must be from 1 to 12000, got 0");
-    assert_eq!(refused(Some(usize::MAX), 12_001), "max_plies must be from 1 to 12000, got 12001");
-    assert_eq!("az73".parse::<Encoding>().unwrap_err().to_string(), "the encoding must be az18 or az119, got \"az73\"");
 }
 
 #[test]

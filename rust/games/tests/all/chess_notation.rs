@@ -7,11 +7,10 @@ use azpy_core::game::{Action, Game, Turn};
 use azpy_core::text::Notation;
 use azpy_games::Chess;
 use azpy_games::chess::{Encoding, Ending};
-use proptest::prelude::*;
 
 use crate::chess::{at, az18, az119, chess960};
-use crate::chess_pgn::{GAME, read};
-use crate::common::{BOUNDS, Random, after, check_written, encode, legal};
+use crate::chess_pgn::read;
+use crate::common::{Random, after, encode, legal};
 
 /// The action's number under this name, in this position.
 fn number(state: &Chess, name: &str) -> Action {
@@ -318,102 +317,8 @@ fn every_number_has_a_name_legal_or_not() {
     }
 }
 
-/// Valid texts to begin with.
-const TEXTS: [&str; 10] = [
-    GAME,
-    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-    "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1 moves e1g1 e8c8 a2a4",
-    "rnbqkbnr/ppp1pppp/8/8/3pP3/8/PPPP1PPP/RNBQKBNR b HAha e3 0 3",
-    "startpos moves e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 e1g1",
-    "position fen 8/P6k/8/8/8/8/p6K/8 w - - 0 1 moves a7a8q a2a1n",
-    "[FEN \"4k3/P7/8/8/8/8/8/4K3 w - - 3 20\"]\n\n20. a8=Q+ Kd7 21. Qd5+ Ke7 1-0",
-    "Nf3 Nf6 Ng1 Ng8 Nf3 Nf6 Ng1",
-    "e4 e5 Qh5 Ke7 Qxe5#",
-    "4k3/8/8/8/8/8/8/1R1K2RR w GB - 99 200",
-];
-
-/// Cuts, doubles, swaps and replaces parts of a text.
-fn mutated(random: &mut Random) -> String {
-    const LETTERS: &str = "pnbrqkPNBRQK12345678/-  \n\t{}()[]\"\\;%$!?+#=x.*abcdefghO0wé♔\u{feff}\u{0}";
-    let alphabet: Vec<char> = LETTERS.chars().collect();
-    let mut text: Vec<char> = random.choose(&TEXTS).chars().collect();
-    for _ in 0..random.next() % 5 {
-        let place = |random: &mut Random, text: &[char]| random.next() as usize % (text.len() + 1);
-        let (from, to) = (place(random, &text), place(random, &text));
-        let (from, to) = (from.min(to), from.max(to));
-        match random.next() % 5 {
-            0 => drop(text.splice(from..(from + 1).min(text.len()), [*random.choose(&alphabet)])),
-            1 => text.insert(from, *random.choose(&alphabet)),
-            2 => drop(text.drain(from..to.min(from + 6))),
-            3 => {
-                let part = text[from..to].to_vec();
-                drop(text.splice(from..from, part));
-            }
-            _ => {
-                let other: Vec<char> = random.choose(&TEXTS).chars().collect();
-                let cut = place(random, &other);
-                drop(text.splice(from.., other[cut..].iter().copied()));
-            }
-        }
-    }
-    text.into_iter().collect()
-}
-
-/// Whatever is accepted is a position like any other.
-fn survives(text: &str, starts: &[Chess]) -> usize {
-    let mut accepted = 0;
-    for start in starts {
-        if let Ok(state) = start.parse(text) {
-            let written = state.to_text().unwrap();
-            assert_eq!(start.parse(&written).map(|read| read.key()), Ok(state.key()), "{text:?} {written}");
-            for action in legal(&state) {
-                assert_ne!(after(&state, action).key(), state.key());
-            }
-            accepted += 1;
-        }
-        if let Ok(read) = start.read_variations(text, BOUNDS) {
-            check_written(start, &read);
-            accepted += 1;
-        }
-        if let Ok(actions) = start.parse_actions(text) {
-            let mut state = start.clone();
-            actions.iter().for_each(|&action| state.try_play(action).unwrap());
-            accepted += 1;
-        }
-    }
-    accepted
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn no_text_breaks_the_readers(letters in proptest::collection::vec(any::<char>(), 0..100)) {
-        survives(&letters.into_iter().collect::<String>(), &[az18(), chess960(5)]);
-    }
-
-    #[test]
-    fn no_broken_notation_breaks_the_readers(seed in any::<u64>()) {
-        survives(&mutated(&mut Random(seed)), &[az119(), chess960(518)]);
-    }
-}
-
 #[test]
-#[ignore = "minutes with --release; AZPY_FUZZ texts, five million by default"]
-fn millions_of_broken_texts_do_not_break_the_readers() {
-    let texts: u64 = std::env::var("AZPY_FUZZ").map_or(5_000_000, |text| text.parse().unwrap());
-    let (mut random, starts) = (Random(7), [az119(), chess960(518)]);
-    let accepted: usize = (0..texts).map(|_| survives(&mutated(&mut random), &starts)).sum();
-    println!("{texts} texts, {accepted} readings accepted");
-}
-
-#[test]
-fn long_and_deep_texts_are_read_in_time() {
-    let start = az119();
-    for text in ["(".repeat(1_000_000), "[".repeat(1_000_000), "{".repeat(1_000_000), "1.".repeat(1_000_000)] {
-        assert!(start.parse(&text).is_err() || text.starts_with('1'));
-        assert!(start.read_variations(&text, BOUNDS).is_err() || text.starts_with('1'));
-    }
+fn deep_variations_are_read_in_time() {
     let text = format!("e4 {} e5", "(".repeat(500_000) + &")".repeat(500_000));
-    assert_eq!(start.parse_actions(&text).unwrap().len(), 2);
+    assert_eq!(az119().parse_actions(&text).unwrap().len(), 2);
 }

@@ -9,7 +9,7 @@ use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
 use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Value, Values};
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
-use azpy_games::any::{Any, Open, Start};
+use azpy_games::any::{AnyGame, GameVisitor, Start};
 use azpy_games::chess::Encoding;
 use azpy_games::registry::Entry;
 use azpy_games::{
@@ -18,7 +18,7 @@ use azpy_games::{
     WallRules,
 };
 
-use crate::common::{Random, encode, legal};
+use crate::common::{Random, encode};
 
 /// The facts and the followers of a position, by its key.
 type Seen = HashMap<u128, (Facts, Vec<(Action, u128)>)>;
@@ -84,15 +84,15 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
 /// The games behind one type.
 struct Behind;
 
-impl Open for Behind {
-    type Opened = ();
+impl GameVisitor for Behind {
+    type Output = ();
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Behind>>] = &azpy_games::built_in!(Start::<Behind>::new);
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) {
         let (mut one, mut other) = (start.clone(), start.clone());
         let played = one.play_out(&mut RandomGames::default(), &mut Stream::keyed(&[7]));
         assert_eq!(played, RandomGames::default().play(&mut other, &mut Stream::keyed(&[7])));
@@ -111,16 +111,16 @@ fn games_behind_one_type_keep_the_rules() {
 /// A position that goes on as another one of its game, or of another game.
 struct Arrives(Box<dyn any::Any>);
 
-impl Open for Arrives {
-    type Opened = Box<dyn any::Any>;
+impl GameVisitor for Arrives {
+    type Output = Box<dyn any::Any>;
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Arrives>>] = &azpy_games::built_in!(Start::<Arrives>::new);
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> Box<dyn any::Any> {
-        if let Ok(mut used) = self.0.downcast::<Any<P>>() {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Box<dyn any::Any> {
+        if let Ok(mut used) = self.0.downcast::<AnyGame<P>>() {
             let (mut legal, mut played) = (Vec::new(), start.clone());
             start.legal_actions(&mut legal);
             let line = [legal[0], legal[1]];
@@ -239,12 +239,15 @@ fn hex_conforms() {
 
 #[test]
 fn othello_conforms() {
+    // Some images of the start have the colours of its discs exchanged.
     let image = |start: &Othello, symmetry| {
-        let moved = |discs: u64| {
-            let cells = (0..64).filter(|cell| discs >> cell & 1 == 1);
-            cells.map(|cell| 1_u64 << start.symmetric_action(symmetry, cell)).sum::<u64>()
-        };
-        Othello::from_discs(start.size(), start.discs().map(moved), Player::Zero).unwrap()
+        let mut board = vec!['.'; start.size() * start.size()];
+        for (disc, cells) in ['x', 'o'].into_iter().zip(start.discs()) {
+            let cells = (0..64).filter(|cell| cells >> cell & 1 == 1);
+            cells.for_each(|cell| board[start.symmetric_action(symmetry, cell) as usize] = disc);
+        }
+        let rows: Vec<String> = board.chunks(start.size()).map(|row| row.iter().collect()).collect();
+        start.parse(&format!("{} x", rows.join("/"))).unwrap()
     };
     for (size, games) in [(4, 100), (6, 20), (8, 10)] {
         conforms_from(&[Othello::new(size).unwrap()], games, image);
@@ -409,41 +412,6 @@ fn blokus_conforms() {
     conforms(&[5, 8].map(|size| Blokus::<Values>::new(4, size).unwrap()), 2);
 }
 
-/// The stones as the planes show them, by the player whose they are, rebuilt from the line of play.
-fn check_planes<G: Notation>(start: &G, cell_of: impl Fn(&G, Action, &[(Player, usize)]) -> usize) {
-    for seed in 0..200 {
-        let (mut state, mut random, mut stones) = (start.clone(), Random(seed), Vec::<(Player, usize)>::new());
-        while let Turn::Player(mover) = state.turn() {
-            let [_, height, width] = state.obs_shape();
-            let players = state.num_players();
-            let mut expected = vec![0.0; players * height * width];
-            for &(owner, cell) in &stones {
-                let plane = (owner.index() + players - mover.index()) % players;
-                expected[plane * height * width + cell] = 1.0;
-            }
-            assert_eq!(encode(&state), expected, "{}", state.render());
-            let action = *random.choose(&legal(&state));
-            stones.push((mover, cell_of(&state, action, &stones)));
-            state.play(action);
-        }
-    }
-}
-
-/// Where a stone comes to rest.
-fn falls(width: usize, height: usize, column: Action, stones: &[(Player, usize)]) -> usize {
-    let in_column = stones.iter().filter(|&&(_, cell)| cell % width == column as usize).count();
-    (height - 1 - in_column) * width + column as usize
-}
-
-#[test]
-fn boards_are_seen_by_the_player_to_move() {
-    check_planes(&TicTacToe::new(), |_, action, _| action as usize);
-    for start in connect_fours() {
-        check_planes(&start, |state, column, stones| falls(state.width(), state.height(), column, stones));
-    }
-    check_planes(&three(5, 4, 3), |state, column, stones| falls(state.width(), state.height(), column, stones));
-}
-
 #[test]
 fn pig_is_seen_by_the_player_to_move() {
     let mut game = Pig::new(10).unwrap();
@@ -465,50 +433,4 @@ fn dice_nim_shows_the_roll() {
     }
     assert_eq!((game.heap(), game.roll()), (9, Some(2)));
     assert_eq!(encode(&game), [0.75, 0.0, 1.0, 0.0]);
-}
-
-#[test]
-fn sizes_that_make_no_sense_are_refused_with_the_reason() {
-    let connect_four = |width, height, k| ConnectFour::new(width, height, k).unwrap_err().to_string();
-    assert_eq!(connect_four(0, 6, 4), "a board needs at least one column and one row, got 0 x 6");
-    assert_eq!(connect_four(8, 8, 4), "a board of 8 x 8 is too large: width * (height + 1) may be at most 64, got 72");
-    assert_eq!(connect_four(7, 6, 8), "k must be from 2 to the longer side of the board (7 for 7 x 6), got 8");
-    for (width, height, k) in
-        [(7, 0, 4), (7, 6, 1), (7, 6, 0), (1, 1, 2), (usize::MAX, usize::MAX, 4), (2, usize::MAX, 2)]
-    {
-        assert!(ConnectFour::new(width, height, k).is_err());
-    }
-    assert_eq!(Pig::new(0).unwrap_err().to_string(), "the target must be from 1 to 1000, got 0");
-    assert_eq!(Pig::with_max_plies(20, 0).unwrap_err().to_string(), "max_plies must be from 1 to 65535, got 0");
-    assert!(Pig::new(usize::MAX).is_err() && Pig::with_max_plies(20, 1 << 16).is_err());
-    assert_eq!(DiceNim::new(0).unwrap_err().to_string(), "the heap must be from 1 to 1000, got 0");
-    assert!(DiceNim::new(1001).is_err());
-    assert_eq!(Hex::new(2, false).unwrap_err().to_string(), "the size must be from 3 to 13, got 2");
-    assert_eq!(Hex::new(14, true).unwrap_err().to_string(), "the size must be from 3 to 13, got 14");
-    assert_eq!(Othello::new(5).unwrap_err().to_string(), "the size must be 4, 6 or 8, got 5");
-    assert_eq!(Blokus::<Values>::new(3, 20).unwrap_err().to_string(), "players must be one of 2, 4, got 3");
-    assert_eq!(Blokus::<Value>::new(2, 21).unwrap_err().to_string(), "the size must be from 5 to 20, got 21");
-    let chinese = |players, turns| ChineseCheckers::<Values>::new(players, turns).unwrap_err().to_string();
-    assert_eq!(chinese(5, 100), "players must be one of 2, 3, 4, 6, got 5");
-    assert_eq!(chinese(6, 1001), "max_turns must be from 1 to 1000, got 1001");
-    assert!(ChineseCheckers::<Value>::new(2, 0).is_err() && ChineseCheckers::<Values>::new(3, 0).is_err());
-    let maedn = |players, opposite, plies| Maedn::<Values>::new(players, opposite, plies).unwrap_err().to_string();
-    assert_eq!(maedn(5, true, 9), "players must be one of 2, 3, 4, got 5");
-    assert_eq!(maedn(3, false, 9), "opposite=0 seats two players side by side, got 3 players");
-    assert_eq!(maedn(3, true, 0), "max_plies must be from 1 to 65535, got 0");
-    assert!(Maedn::<Values>::new(2, true, 9).is_err() && Maedn::<Value>::new(3, true, 9).is_err());
-    assert_eq!(ConnectFourForThree::new(7, 6, 8).unwrap_err().to_string(), connect_four(7, 6, 8));
-    assert_eq!(Game2048::new(5, 2048).unwrap_err().to_string(), "the size must be from 2 to 4, got 5");
-    for target in [0, 4, 100, 65536] {
-        let expected = format!("the target must be a power of two from 8 to 32768, got {target}");
-        assert_eq!(Game2048::new(4, target).unwrap_err().to_string(), expected);
-    }
-    assert!(Hex::new(usize::MAX, false).is_err() && Othello::new(usize::MAX).is_err());
-    let wall_game = |columns, rows, rules| WallGame::new(columns, rows, rules).unwrap_err().to_string();
-    let (plain, freestyle) = (WallRules::default(), WallRules { variant: Variant::Freestyle, ..WallRules::default() });
-    assert_eq!(wall_game(1, 8, plain), "columns and rows must be from 2 to 20, got 1 x 8");
-    assert_eq!(wall_game(8, 8, freestyle), "freestyle is played on 12 x 10 cells, got 8 x 8");
-    assert!(wall_game(8, 8, WallRules { classic_policy: true, ..plain }).contains("needs the classic variant"));
-    assert!(WallGame::new(3, 21, plain).is_err() && WallGame::new(usize::MAX, 8, plain).is_err());
-    assert!(WallGame::with_seed(plain, 1).is_err());
 }

@@ -4,7 +4,7 @@ use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::text::Notation;
 use azpy_games::{Go, Go9, Go19};
 
-use crate::common::{Random, after, encode, legal};
+use crate::common::{Random, encode, legal};
 
 type Board = Vec<Option<Player>>;
 
@@ -288,37 +288,6 @@ fn the_empty_9x9_board_is_as_everybody_counts_it() {
     assert_eq!(Go19::new(19, 0.0, true).unwrap().with_stones([&[60], &[]], Player::One).unwrap().score(), 361.0);
 }
 
-#[test]
-fn one_pass_ends_nothing_and_equal_areas_are_a_draw() {
-    let start = Go9::new(5, 0.0, true).unwrap();
-    let game = played(&start, "pass C3 pass");
-    assert_eq!(game.turn(), Turn::Player(Player::One));
-    assert_eq!(played(&game, "pass").outcome(), Value(-1.0));
-    let even = played(&start, "A1 E5 pass pass");
-    assert_eq!((even.score(), even.outcome()), (0.0, Value(0.0)));
-}
-
-#[test]
-fn the_game_ends_at_the_cap_with_the_areas_as_they_are() {
-    // Black fills the board by and by, White passes.
-    let mut game = go(5);
-    for ply in 0..50 {
-        assert_eq!(game.turn(), Turn::Player([Player::Zero, Player::One][ply % 2]));
-        let actions = legal(&game);
-        let pass = *actions.last().unwrap();
-        let action = if ply % 2 == 0 && actions.len() > 2 { actions[0] } else { pass };
-        if action == pass && ply % 2 == 0 {
-            // Black's board is full but for one liberty: two passes would end the game before the cap.
-            game = after(&game, pass);
-            assert_eq!(game.turn(), Turn::Terminal);
-            assert_eq!(game.score(), 25.0 - 7.5);
-            return;
-        }
-        game = after(&game, action);
-    }
-    panic!("the cap was met first: a 5 x 5 board has 25 cells");
-}
-
 const KO: [&str; 5] = [".xo..", "xo.o.", ".xo..", ".....", "....."];
 
 #[test]
@@ -335,24 +304,6 @@ fn a_ko_is_not_taken_back_at_once() {
     // After a pass simple ko allows it: the last board but one is the one with the pass.
     let taken = played(&drawn(&KO, false, Player::Zero), "C4");
     assert!(may(&played(&taken, "pass A1"), "B4"));
-}
-
-#[test]
-fn who_took_two_stones_can_be_taken_at_once() {
-    let start = drawn(&[".xxo.", "xoo.o", ".xxo.", ".....", "....."], false, Player::Zero);
-    let taken = played(&start, "D4");
-    assert_eq!((taken.stone(6), taken.stone(7), taken.stone(8)), (None, None, Some(Player::Zero)));
-    assert_eq!(played(&taken, "C4").stone(8), None);
-}
-
-#[test]
-fn suicide_is_illegal_for_one_stone_and_for_many_unless_it_takes() {
-    let corner = drawn(&["....x", "...x.", "oo...", "xxo..", ".xo.."], true, Player::Zero);
-    assert!(!may(&corner, "A1"), "three black stones would be without liberty");
-    assert!(may(&played(&corner, "pass"), "A1"), "White takes three there");
-    assert!(!may(&played(&corner, "E3"), "E4"), "one white stone between black ones");
-    let mutual = drawn(&[".....", ".....", "xx...", "oox..", ".ox.."], true, Player::Zero);
-    assert!(may(&mutual, "A1"), "it takes three stones");
 }
 
 #[test]
@@ -408,30 +359,4 @@ fn a_start_has_stones_where_they_were_put() {
     assert_eq!(refused([&[25], &[]]), "cell 25 is not on the board: there are 0 to 24");
     assert_eq!(refused([&[3], &[3]]), "D5 has two stones");
     assert_eq!(refused([&[0], &[1, 5]]), "the stone on A5 has no liberty");
-}
-
-#[test]
-fn actions_are_kept_over_any_number_of_plies() {
-    for plies in [0, 1, 7, 8, 9, 15, 16, 17, 40] {
-        let (mut game, mut random, mut actions) = (go(9), Random(plies), Vec::new());
-        for _ in 0..plies {
-            let offered = legal(&game);
-            actions.push(*random.choose(&offered[..offered.len() - 1]));
-            game.play(actions[actions.len() - 1]);
-        }
-        assert_eq!(game.actions(), actions);
-    }
-}
-
-#[test]
-fn sizes_and_komi_that_make_no_sense_are_refused_with_the_reason() {
-    let refused = |size, komi| Go9::new(size, komi, true).unwrap_err().to_string();
-    assert_eq!(refused(4, 7.5), "the size must be from 5 to 11, got 4");
-    assert_eq!(refused(12, 7.5), "the size must be from 5 to 11, got 12");
-    assert_eq!(Go19::new(20, 7.5, true).unwrap_err().to_string(), "the size must be from 5 to 19, got 20");
-    assert_eq!(refused(9, 0.25), "komi must be a half or whole number from -1000 to 1000, got 0.25");
-    for komi in [f32::NAN, f32::INFINITY, 1000.5, -1001.0] {
-        assert!(Go9::new(9, komi, true).is_err());
-    }
-    assert_eq!(Go9::new(9, -0.5, false).unwrap().komi(), -0.5);
 }

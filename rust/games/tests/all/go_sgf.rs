@@ -4,45 +4,12 @@
 use azpy_core::game::{Game, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Notes, Unfit, Variations};
-use azpy_games::{Go, Go9, Go19};
-use proptest::prelude::*;
+use azpy_games::{Go9, Go19};
 
 use crate::common::{BOUNDS, Random, check_written, legal, random_tree, tree_text};
 
 fn go(size: usize) -> Go9 {
     Go9::new(size, 7.5, true).unwrap()
-}
-
-fn check_round_trip<const WORDS: usize>(start: &Go<WORDS>, rules: &Go<WORDS>, plies: usize, seed: u64) {
-    let (mut game, mut random) = (start.clone(), Random(seed));
-    for _ in 0..plies {
-        if game.turn() == Turn::Terminal {
-            break;
-        }
-        let actions = legal(&game);
-        let count = actions.len() - usize::from(random.next() % 4 != 0 && actions.len() > 1);
-        game.play(*random.choose(&actions[..count]));
-    }
-    let text = game.to_text().unwrap();
-    let read = rules.parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    assert_eq!(read.key(), game.key(), "{text}");
-    assert_eq!((read.to_text(), read.render()), (Some(text), game.render()));
-    assert_eq!((read.turn(), legal(&read)), (game.turn(), legal(&game)));
-}
-
-#[test]
-fn what_is_written_is_read_as_the_same_position() {
-    for (seed, plies) in (0..60).zip([0, 1, 8, 20, 60, 400].into_iter().cycle()) {
-        let size = 5 + seed as usize % 7;
-        let start = Go9::new(size, [7.5, 0.0, -3.0, 6.5][seed as usize % 4], seed % 2 == 0).unwrap();
-        check_round_trip(&start, &start, plies, seed);
-        let setup = start.with_stones([&[6, 7], &[1, size * size - 2]], Player::One).unwrap();
-        check_round_trip(&setup, &start, plies, seed);
-    }
-    let start = Go19::new(19, 7.5, true).unwrap();
-    check_round_trip(&start, &start, 300, 1);
-    let white = start.with_stones([&[], &[]], Player::One).unwrap();
-    check_round_trip(&white, &start, 30, 2);
 }
 
 #[test]
@@ -308,9 +275,7 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     assert_eq!(few(&black(3)), None);
     assert_eq!(few(&black(4)).unwrap(), "the game has more than 3 moves with its variations");
     assert!(few("(;SZ[9];B[aa];AW[bb];B[cc];AW[dd];B[ee];AE[aa];B[ff])").unwrap().contains("more than 3 moves"));
-    for text in ["(".repeat(1_000_000), "(;".repeat(500_000), "(;SZ[9]".repeat(100_000) + &")".repeat(100_000)] {
-        let _ = read(&text); // in time, and without a stack that overflows
-    }
+    let _ = read(&("(;SZ[9]".repeat(100_000) + &")".repeat(100_000))); // in time, and without a stack that overflows
 }
 
 #[test]
@@ -489,74 +454,4 @@ fn what_is_no_game_is_not_written() {
     }
     let error = write(&go(5).parse("C3").unwrap(), &[], &[]).unwrap_err().to_string();
     assert_eq!(error, "an SGF begins at a position without a past: give the moves before it too");
-}
-
-/// A valid text with some characters changed, left out or put in.
-fn mutated(text: &str, random: &mut Random) -> String {
-    let alphabet: Vec<char> = "()[];:\\ \n\u{feff}\u{e9}ABCEFGHKLMPSWZabcdeijst0123456789.-".chars().collect();
-    let mut characters: Vec<char> = text.chars().collect();
-    for _ in 0..1 + random.next() % 3 {
-        let at = (random.next() % (characters.len() as u64 + 1)) as usize;
-        match random.next() % 4 {
-            0 => characters.insert(at, *random.choose(&alphabet)),
-            1 if at < characters.len() => drop(characters.remove(at)),
-            2 => {
-                // A part of it once more.
-                let from = (random.next() % (at as u64 + 1)) as usize;
-                let part: Vec<char> = characters[from..at.min(from + 12)].to_vec();
-                characters.splice(at..at, part);
-            }
-            _ if at < characters.len() => characters[at] = *random.choose(&alphabet),
-            _ => {}
-        }
-    }
-    characters.into_iter().collect()
-}
-
-/// Reads texts that are nearly SGF: whatever is read can be written and read again.
-fn read_mutants(count: usize) -> usize {
-    let texts = [
-        "(;FF[4]GM[1]SZ[5]KM[7.5];B[cc];W[bb];B[dd](;W[ab]C[a\\]b];B[ea])(;W[aa]))",
-        "(;SZ[5]AB[aa:bb][dd]AW[ee]PL[W]HA[2];W[cc];B[];W[tt])",
-        "(;SZ[5];B[bb];W[bc];B[];W[ab];B[ad];W[cb];B[dc];W[ba])",
-        "C3 B2 pass D4 pass pass",
-    ];
-    let (start, mut random, mut read) = (go(5), Random(9), 0);
-    for number in 0..count {
-        let text = mutated(texts[number % texts.len()], &mut random);
-        if let Ok(read) = start.read_variations(&text, BOUNDS) {
-            check_written(&start, &read);
-        }
-        if let Ok(game) = start.parse(&text) {
-            let again = start.parse(&game.to_text().unwrap()).unwrap_or_else(|error| panic!("{error}: {text:?}"));
-            assert_eq!(again.key(), game.key(), "{text:?}");
-            read += 1;
-        }
-    }
-    read
-}
-
-#[test]
-fn nearly_sgf_is_read_or_refused() {
-    let read = read_mutants(20_000);
-    assert!((1_000..19_000).contains(&read), "{read} were read");
-}
-
-#[test]
-#[ignore = "a minute: cargo test --release --test all go_sgf:: -- --ignored"]
-fn millions_of_texts_that_are_nearly_sgf_are_read_or_refused() {
-    println!("{} of 5,000,000 were read", read_mutants(5_000_000));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    #[test]
-    fn any_text_is_read_or_refused(text in any::<String>(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        for text in [text.clone(), format!("(;SZ[5]{text}"), format!("(;SZ[5];B[{text}])")] {
-            let _ = go(5).parse(&text);
-            let _ = go(5).read_variations(&text, BOUNDS);
-        }
-        let _ = go(5).parse(&String::from_utf8_lossy(&bytes));
-    }
 }

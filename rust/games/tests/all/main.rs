@@ -23,6 +23,7 @@ mod hex;
 mod key;
 mod notation;
 mod othello;
+mod parameters;
 mod touches;
 mod trictrac;
 mod wall_game;

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_games::Trictrac;
-use proptest::prelude::*;
 
-use crate::common::{Random, after, edited, edits, legal, moves, read_and_play, read_broken};
+use crate::common::{Random, after, keys_differ, legal, moves};
 
 /// All that a position is but its actions of this turn: where a line ends.
 fn ends(state: &Trictrac, mover: Player, line: &mut Vec<Action>, found: &mut Vec<(String, Vec<Action>)>) {
@@ -80,33 +79,6 @@ fn games_end_by_holes_or_by_length() {
 }
 
 #[test]
-fn positions_are_read_as_they_are_written() {
-    for seed in 0..20 {
-        let (mut game, mut random) = (Trictrac::new(1 + seed as usize % 12, 900).unwrap(), Random(seed));
-        loop {
-            let text = game.to_text().unwrap();
-            let read = game.parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-            assert_eq!((read, read.key()), (game, game.key()), "{text}");
-            // Words may come in any order.
-            let turned: Vec<_> = text.split(' ').rev().collect();
-            assert_eq!(game.parse(&turned.join("\n")), Ok(game));
-            let offered = moves(&game);
-            if offered.is_empty() {
-                break;
-            }
-            game.play(*random.choose(&offered));
-        }
-    }
-    let start = Trictrac::default();
-    let line = "6-5 1/7 1/6 4-3 1/5 5/8";
-    let mut game = start;
-    for action in start.parse_actions(line).unwrap() {
-        game.play(action);
-    }
-    assert_eq!(start.parse(line), Ok(game));
-}
-
-#[test]
 fn keys_tell_apart_whatever_the_words_do() {
     let boards = ["x=1:13,12:2 o=1:15", "x=1:12,2:1,12:2 o=1:15", "x=1:13,12:2 o=1:14,2:1", "x=1:12,12:2,off:1 o=1:15"];
     let turns = [
@@ -134,16 +106,11 @@ fn keys_tell_apart_whatever_the_words_do() {
     for first in ["roll=4-3 left=3 first=1", "roll=4-2 left=2 first=1", "roll=4-1 left=1 first=1"] {
         texts.push(format!("x=1:12,5:1,12:2 o=1:15 turn=x {first}"));
     }
-    let mut seen = HashMap::new();
-    for text in texts {
-        for holes in [11, 12] {
-            let key = Trictrac::new(holes, 3000).unwrap().parse(&text);
-            let key = key.unwrap_or_else(|error| panic!("{text}: {error}")).key();
-            if let Some(other) = seen.insert(key, (text.clone(), holes)) {
-                panic!("one key for {other:?} and {text}, {holes} holes");
-            }
-        }
-    }
+    keys_differ([11, 12].into_iter().flat_map(|holes| {
+        let start = Trictrac::new(holes, 3000).unwrap();
+        let read = move |text: &String| start.parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+        texts.iter().map(move |text| (format!("{text}, {holes} holes"), read(text)))
+    }));
 }
 
 #[test]
@@ -187,56 +154,4 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     let stuck = "x=11:5,23:1,off:9 o=7:1,1:12,off:2 turn=x roll=5-5";
     assert_eq!(refused(stuck), "x can play none of 5-5: leave the roll out and say turn=o");
     assert!(refused("6-5 1/7 2/8").starts_with("action 3 is \"2/8\", which is not among the legal ones: "));
-    assert_eq!(Trictrac::new(0, 1).unwrap_err().to_string(), "holes must be from 1 to 12, got 0");
-    assert_eq!(Trictrac::new(12, 65_536).unwrap_err().to_string(), "max_plies must be from 1 to 65535, got 65536");
-}
-
-const TEXTS: [&str; 6] = [
-    "x=1:12,5:1,12:2 o=1:15 turn=x roll=4-3 left=3 first=1 points=4,2 holes=0,1 runs=1,0 rolls=2,2 plies=20",
-    "x=19:4,20:3,22:2,24:1,off:5 o=1:1,6:2,off:12 turn=x roll=6-3 holes=11,11 plies=2990",
-    "x=1:13,12:2 o=1:15 turn=x roll=6-1 holes=2,0 stage=choice",
-    "x=24:1,off:14 o=13:4,18:2,off:9 turn=x points=10,10 holes=3,11",
-    "x=10:1,11:1,off:13 o=1:13,2:2 turn=x roll=3-2",
-    "6-5 1/7 1/6 4-3 1/5 5/8",
-];
-
-proptest! {
-    #[test]
-    fn no_text_breaks_the_reader(text in ".{0,80}", seed: u64) {
-        read_and_play::<Trictrac>(&text, seed);
-    }
-
-    #[test]
-    fn no_broken_position_breaks_the_reader(
-        which in 0..TEXTS.len(),
-        edits in edits(),
-        seed: u64,
-    ) {
-        read_and_play::<Trictrac>(&edited(TEXTS[which], edits), seed);
-    }
-
-    #[test]
-    fn any_checkers_can_be_played(
-        x in proptest::collection::vec(1..25_u32, 1..16),
-        o in proptest::collection::vec(1..25_u32, 1..16),
-        seed: u64,
-    ) {
-        let taken = |field: &u32| x.contains(&(25 - field));
-        let o: Vec<_> = o.into_iter().filter(|field| !taken(field)).collect();
-        let words = |fields: &[u32]| {
-            let words: Vec<_> = (1..25).map(|field| (field, fields.iter().filter(|&&other| other == field).count()))
-                .filter(|&(_, count)| count > 0).map(|(field, count)| format!("{field}:{count}")).collect();
-            let off = 15 - fields.len();
-            if off > 0 { format!("{},off:{off}", words.join(",")) } else { words.join(",") }
-        };
-        read_and_play::<Trictrac>(&format!("x={} o={} turn=x rolls=1,1", words(&x), words(&o)), seed);
-    }
-}
-
-/// `cargo test --release -p azpy-games --test all trictrac:: -- --ignored`
-#[test]
-#[ignore = "minutes"]
-fn millions_of_broken_positions_do_not_break_the_reader() {
-    const LETTERS: &[u8] = b"xoturnlefsgdaicph=:,-/*0123456789 ";
-    read_broken::<Trictrac>(&TEXTS, LETTERS);
 }

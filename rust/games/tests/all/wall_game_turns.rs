@@ -64,8 +64,12 @@ fn a_turn_may_end_early_but_not_by_an_action() {
     let start = standard(8, 8);
     let game = start.parse("end_turn Ch7 end_turn Cb8.>e4").unwrap();
     assert_eq!(game.to_text().unwrap(), "cats b8 h7 mice a1 h1 walls >e4 turn 2 blue");
-    let error = start.parse_actions("Cb8 end_turn").unwrap_err().to_string();
+    assert_eq!(game, start.parse("--- Ch7 --- Cb8.>e4").unwrap());
+    let error = start.parse_actions("Cb8 end_turn").unwrap_err();
     assert_eq!(error, "word 2: no number of an action stands for end_turn, which positions are read with");
+    assert!(start.parse("----").is_err() && start.parse("Cb8.---").is_err());
+    let over = start.parse("cats h1 h8 mice a1 h1 turn 2 blue").unwrap();
+    assert!(over.parse("---").unwrap_err().contains("the game is over"));
     // A capture that stands is judged when the turn ends.
     let caught = start.parse("cats g1 b8 mice a1 h1 turn 3 red").unwrap().parse("Ch1").unwrap();
     assert_eq!(caught.turn(), Turn::Player(Player::Zero));
@@ -73,17 +77,6 @@ fn a_turn_may_end_early_but_not_by_an_action() {
     ended.end_turn().unwrap();
     assert_eq!(winner(&ended), 1.0);
     assert!(ended.end_turn().is_err() && board(12, 10, FREESTYLE).end_turn().is_err());
-}
-
-#[test]
-fn three_dashes_end_a_turn_as_end_turn_does() {
-    let start = standard(8, 8);
-    let game = start.parse("--- Ch7 --- Cb8.>e4").unwrap();
-    assert_eq!(game, start.parse("end_turn Ch7 end_turn Cb8.>e4").unwrap());
-    assert!(start.parse_actions("---").unwrap_err().to_string().contains("no number of an action stands for ---"));
-    assert!(start.parse("----").is_err() && start.parse("Cb8.---").is_err());
-    let over = start.parse("cats h1 h8 mice a1 h1 turn 2 blue").unwrap();
-    assert!(over.parse("---").unwrap_err().to_string().contains("the game is over"));
 }
 
 /// Every open edge is on a cat's only path, so that no wall is legal. Mice stay at home.
@@ -104,21 +97,6 @@ fn a_turn_ends_where_no_second_action_is_legal() {
     assert_eq!(line.len(), 2);
     assert_eq!(blue.format_actions(&line).unwrap(), "Ca1 Ca2");
     assert_eq!(winner(&blue.parse("Ca1 Ca2").unwrap()), 1.0);
-}
-
-#[test]
-fn a_first_action_is_always_legal() {
-    // The cat of whoever begins a turn has a path, and nothing to take back.
-    let start = board(2, 2, CLASSIC);
-    for walls in ["", "walls ^a1", "walls >a1", "walls ^b1", "walls >a2"] {
-        for (cats, mice) in [("a1 b2", "a2 b2"), ("b2 a1", "a2 a2"), ("a1 a1", "b2 b2")] {
-            for side in ["red", "blue"] {
-                let text = format!("cats {cats} mice {mice} {walls} turn 1 {side}");
-                let game = start.parse(&text).unwrap();
-                assert!(!legal(&game).is_empty() && game.turn() != Turn::Terminal, "{text}");
-            }
-        }
-    }
 }
 
 #[test]
@@ -154,20 +132,6 @@ fn the_one_move_rule_is_for_reds_capture_in_reds_own_turn() {
     // Red's mouse runs into Blue's cat: Blue wins.
     let red = "cats d4 a2 mice a1 d5 turn 3 red";
     assert_eq!(winner(&ruled.parse(red).unwrap().parse("Ma2 end_turn").unwrap()), -1.0);
-}
-
-#[test]
-fn a_game_beyond_its_last_turn_goes_on_from_a_low_turn_number() {
-    let start = standard(8, 8);
-    let last = start.parse("cats b8 g8 mice a1 h1 walls >e4 turn 100 blue").unwrap();
-    let over = last.parse("Cf8.^d5").unwrap();
-    assert_eq!(winner(&over), 0.0);
-    let text = over.to_text().unwrap();
-    assert_eq!(text, "cats b8 f8 mice a1 h1 walls >e4 ^d5 turn 101 red");
-    let early = start.parse(&text.replace("turn 101", "turn 1")).unwrap();
-    assert_eq!(early.turn(), Turn::Player(Player::Zero));
-    let moved = early.parse("Cc8.>a1").unwrap();
-    assert_eq!(moved.to_text().unwrap(), "cats c8 f8 mice a1 h1 walls >a1 >e4 ^d5 turn 1 blue");
 }
 
 #[test]

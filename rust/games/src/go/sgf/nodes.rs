@@ -3,6 +3,8 @@
 use azpy_core::text::shown;
 use azpy_core::written::Wrong;
 
+use crate::error::{Error, invalid, wrong};
+
 /// A property of a node: where it stands in the text, its name, and its values, escapes resolved.
 pub(super) struct Property {
     pub(super) at: usize,
@@ -12,14 +14,14 @@ pub(super) struct Property {
 
 impl Property {
     /// The one value there may be.
-    pub(super) fn value(&self) -> Result<&str, String> {
+    pub(super) fn value(&self) -> Result<&str, Error> {
         match &self.values[..] {
             // Errors repeat it.
             [value] if value.len() > 40 || value.trim().contains(char::is_control) => {
-                Err(format!("{} has a value that cannot be meant: {}", self.name, shown(value)))
+                Err(invalid!("{} has a value that cannot be meant: {}", self.name, shown(value)))
             }
             [value] => Ok(value.trim()),
-            values => Err(format!("{} takes one value, got {}", self.name, values.len())),
+            values => Err(invalid!("{} takes one value, got {}", self.name, values.len())),
         }
     }
 
@@ -81,12 +83,10 @@ pub(in crate::go) fn is_sgf(text: &str) -> bool {
 pub(super) fn one_game(text: &str, read: Read) -> Result<Vec<Node>, Wrong> {
     let (nodes, rest) = first_game(text, read).map_err(|(wrong, _)| wrong)?;
     if nodes.is_empty() {
-        return Err(Wrong { at: 0, why: "the text has no game: a game begins with (;".to_owned() });
+        return Err(wrong(0, invalid!("the text has no game: a game begins with (;")));
     }
     match next_game(rest, 0, false) {
-        Some(at) => {
-            Err(Wrong { at: text.len() - rest.len() + at, why: "the text has a second game; give one".to_owned() })
-        }
+        Some(at) => Err(wrong(text.len() - rest.len() + at, invalid!("the text has a second game; give one"))),
         None => Ok(nodes),
     }
 }
@@ -98,22 +98,22 @@ pub(super) fn first_game(text: &str, read: Read) -> Result<(Vec<Node>, &str), (W
     let mut at = next_game(text, 0, false).unwrap_or(text.len());
     match scan(text, &mut at, read) {
         Ok(nodes) => Ok((nodes, &text[at..])),
-        Err(Broken { why, is_cut }) => {
+        Err(Broken { error, is_cut }) => {
             let next = if is_cut { None } else { next_game(text, at, true) };
-            Err((Wrong { at, why }, &text[next.unwrap_or(text.len())..]))
+            Err((wrong(at, error), &text[next.unwrap_or(text.len())..]))
         }
     }
 }
 
 /// Why a game cannot be read, and whether no other game can follow: what has no end goes on to the end of the text.
 struct Broken {
-    why: String,
+    error: Error,
     is_cut: bool,
 }
 
-impl From<String> for Broken {
-    fn from(why: String) -> Self {
-        Self { why, is_cut: false }
+impl From<Error> for Broken {
+    fn from(error: Error) -> Self {
+        Self { error, is_cut: false }
     }
 }
 
@@ -129,7 +129,7 @@ fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, Broken> {
     while *at < bytes.len() {
         match bytes[*at] {
             b'(' if depth > 0 && begins_game(&text[*at..], true) => {
-                return Err("another game begins before the last ) of this one".to_owned().into());
+                return Err(invalid!("another game begins before the last ) of this one").into());
             }
             b'(' => {
                 depth += 1;
@@ -163,13 +163,13 @@ fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, Broken> {
                 *at = next;
                 continue;
             }
-            _ => return Err(format!("{} is no SGF: expected ( ; ) or a property", shown(&text[*at..])).into()),
+            _ => return Err(invalid!("{} is no SGF: expected ( ; ) or a property", shown(&text[*at..])).into()),
         }
         *at += 1;
     }
     if depth > 0 {
         *at = begin;
-        return Err(Broken { why: "the game ends before its last )".to_owned(), is_cut: true });
+        return Err(Broken { error: invalid!("the game ends before its last )"), is_cut: true });
     }
     Ok(nodes)
 }
@@ -187,7 +187,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
     let name_end = end(at, u8::is_ascii_alphabetic);
     let name = property_name(&text[at..name_end]);
     if name.len() > 30 {
-        return Err(format!("{} is no property's name", shown(&name)).into());
+        return Err(invalid!("{} is no property's name", shown(&name)).into());
     }
     let mut values = Vec::new();
     at = end(name_end, u8::is_ascii_whitespace);
@@ -197,8 +197,8 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
         let length = loop {
             match rest.next() {
                 None => {
-                    let why = format!("a value of {name} has no ]: {}", shown(&text[at..]));
-                    return Err(Broken { why, is_cut: true });
+                    let error = invalid!("a value of {name} has no ]: {}", shown(&text[at..]));
+                    return Err(Broken { error, is_cut: true });
                 }
                 Some((length, ']')) => break length,
                 // A line that ends in a backslash goes on in the next.
@@ -212,7 +212,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
         at = end(at + 1 + length + 1, u8::is_ascii_whitespace);
     }
     if values.is_empty() {
-        return Err(format!("property {name} has no value: {}", shown(&text[name_end..])).into());
+        return Err(invalid!("property {name} has no value: {}", shown(&text[name_end..])).into());
     }
     Ok((Property { at: begin, name, values }, at))
 }

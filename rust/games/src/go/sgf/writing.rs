@@ -9,6 +9,7 @@ use azpy_core::text::{moves_of, shown};
 use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, join};
 
 use super::{Go, OWN, cell_of};
+use crate::error::{Error, invalid};
 use crate::grid;
 
 /// Moves in a line of text.
@@ -46,9 +47,9 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     tags: &[(String, String)],
     notes: &[Notes],
     bounds: Bounds,
-) -> Result<String, String> {
+) -> Result<String, Error> {
     if start.plies > 0 {
-        return Err("an SGF begins at a position without a past: give the moves before it too".to_owned());
+        return Err(invalid!("an SGF begins at a position without a past: give the moves before it too"));
     }
     let moves = moves_of(
         start,
@@ -64,7 +65,7 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     )?;
     for name in tags.iter().map(|(name, _)| name).chain(notes.iter().flat_map(Notes::keys)) {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
-            return Err(format!("{} is no property to choose", shown(name)));
+            return Err(invalid!("{} is no property to choose", shown(name)));
         }
     }
     let mut text = String::new();

@@ -6,10 +6,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
-use azpy_core::text::Notation;
-use azpy_core::text::play_named;
-use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, ReadMove, Variations};
-use proptest::prelude::*;
+use azpy_core::text::{Notation, play_named};
+use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, Told, Variations};
 
 /// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine and in every release.
 pub(crate) struct Random(pub(crate) u64);
@@ -134,42 +132,40 @@ pub(crate) fn after<G: Game>(state: &G, action: Action) -> G {
     next
 }
 
-/// Whatever comes of a text can be played on from, and is written and read again.
-pub(crate) fn read_and_play<G: Notation + Default + PartialEq + std::fmt::Debug>(text: &str, seed: u64) {
-    let Ok(mut game) = G::default().parse(text) else {
-        return;
-    };
-    let mut random = Random(seed);
-    for _ in 0..40 {
-        assert_eq!(game.parse(&game.to_text().unwrap()).as_ref(), Ok(&game), "{text}");
-        assert!(!game.render().is_empty() && game.to_svg().ends_with("</svg>"));
-        let moves = moves(&game);
-        if moves.is_empty() {
-            assert_eq!(game.turn(), Turn::Terminal, "{text}");
-            return;
-        }
-        game.try_play(*random.choose(&moves)).unwrap();
-    }
-}
-
-/// `read_and_play` of three million texts in which some letters are others, missing or new.
-pub(crate) fn read_broken<G: Notation + Default + PartialEq + std::fmt::Debug>(texts: &[&str], letters: &[u8]) {
-    let (mut random, mut read) = (Random(1), 0);
-    for number in 0..3_000_000_u64 {
-        let mut text = texts[number as usize % texts.len()].as_bytes().to_vec();
-        for _ in 0..=random.next() % 3 {
-            let at = random.next() as usize % text.len();
-            match random.next() % 3 {
-                0 => text[at] = *random.choose(letters),
-                1 => text.insert(at, *random.choose(letters)),
-                _ => drop(text.remove(at)),
+/// A text with a few letters or words left out, put in, exchanged or repeated. What is new is of `pieces`.
+pub(crate) fn mutated(text: &str, pieces: &[&str], random: &mut Random) -> String {
+    let mut letters: Vec<char> = text.chars().collect();
+    for _ in 0..=random.next() % 4 {
+        let [one, other] = [(); 2].map(|()| random.next() as usize % (letters.len() + 1));
+        let (from, to) = (one.min(other), one.max(other));
+        let piece: Vec<char> = match random.next() % 3 {
+            // A letter that the text has.
+            0 if from < letters.len() => vec![letters[random.next() as usize % letters.len()]],
+            _ => random.choose(pieces).chars().collect(),
+        };
+        match random.next() % 6 {
+            0 => drop(letters.drain(from..to.min(from + 6))),
+            1 => drop(letters.splice(from..from, piece)),
+            2 => drop(letters.splice(from..to.min(from + 1), piece)),
+            3 if to < letters.len() => letters.swap(from, to),
+            4 => letters.truncate(to),
+            _ => {
+                let part = letters[from..to].to_vec();
+                drop(letters.splice(from..from, part));
             }
         }
-        let text = String::from_utf8(text).unwrap();
-        read += u64::from(G::default().parse(&text).is_ok());
-        read_and_play::<G>(&text, number);
     }
-    assert!(read > 10_000, "{read} were positions");
+    letters.into_iter().collect()
+}
+
+/// No two of these positions have one key.
+pub(crate) fn keys_differ<G: Game>(positions: impl IntoIterator<Item = (String, G)>) {
+    let mut seen = HashMap::new();
+    for (what, position) in positions {
+        if let Some(other) = seen.insert(position.key(), what.clone()) {
+            panic!("one key for {other} and {what}");
+        }
+    }
 }
 
 /// Half a key is hash enough: keys are well mixed. Twice as fast as SipHash in a debug build.
@@ -249,20 +245,55 @@ pub(crate) fn perft<G: Game>(state: &G, depth: usize) -> u64 {
     moves.into_iter().map(|action| perft(&after(state, action), depth - 1)).sum()
 }
 
-/// A place in a text, what is written there, and how many letters it replaces.
-type Edit = (prop::sample::Index, String, usize);
-
-/// A few edits with the letters of positions in words.
-pub(crate) fn edits() -> impl Strategy<Value = Vec<Edit>> {
-    proptest::collection::vec((any::<prop::sample::Index>(), "[-0-9a-z=:,/ *]{0,3}", 0..3_usize), 1..5)
+/// A plain reading of a game's rules.
+pub(crate) trait Oracle {
+    /// The player to move; or who has won, if anyone has, where the game is over.
+    fn turn(&self) -> Result<Player, Option<Player>>;
+    fn legal(&self) -> Vec<Action>;
+    fn encode(&self) -> Vec<f32>;
+    fn play(&mut self, action: Action);
 }
 
-pub(crate) fn edited(text: &str, edits: Vec<Edit>) -> String {
-    let mut text: Vec<char> = text.chars().collect();
-    for (at, new, removed) in edits {
-        let from = at.index(text.len() + 1);
-        let to = (from + removed).min(text.len());
-        text.splice(from..to, new.chars());
+/// Plays a game at random to its end, and compares all positions with those of the oracle. Returns the winner.
+pub(crate) fn agree<G: Notation>(mut fast: G, oracle: &mut impl Oracle, random: &mut Random) -> Option<Player> {
+    loop {
+        let mover = match oracle.turn() {
+            Ok(mover) => mover,
+            Err(winner) => {
+                let expected = G::Payoff::won_by(winner, fast.num_players());
+                assert_eq!((fast.turn(), fast.outcome()), (Turn::Terminal, expected), "{}", fast.render());
+                return winner;
+            }
+        };
+        let expected = oracle.legal();
+        assert_eq!((fast.turn(), legal(&fast)), (Turn::Player(mover), expected.clone()), "{}", fast.render());
+        assert_eq!(encode(&fast), oracle.encode(), "{}", fast.render());
+        let action = *random.choose(&expected);
+        fast.play(action);
+        oracle.play(action);
     }
-    text.into_iter().collect()
+}
+
+/// The planes of a board that has a man of one player on each cell or none: the mover's men, and those of who moves next.
+pub(crate) fn planes(board: &[Option<Player>], mover: Player, players: usize) -> Vec<f32> {
+    let plane = |ahead: usize| {
+        let player = Player::ALL[(mover.index() + ahead) % players];
+        board.iter().map(move |&man| f32::from(u8::from(man == Some(player))))
+    };
+    (0..players).flat_map(plane).collect()
+}
+
+/// Whether `player` has `k` in a row, by a look from every cell in every direction.
+pub(crate) fn has_row(board: &[Option<Player>], width: usize, k: usize, player: Player) -> bool {
+    let (width, height) = (width as isize, (board.len() / width) as isize);
+    let cells = (0..height).flat_map(|row| (0..width).map(move |column| (row, column)));
+    cells.into_iter().any(|(row, column)| {
+        [(0, 1), (1, 0), (1, 1), (1, -1)].into_iter().any(|(down, right)| {
+            (0..k as isize).all(|step| {
+                let (row, column) = (row + step * down, column + step * right);
+                let on_board = (0..height).contains(&row) && (0..width).contains(&column);
+                on_board && board[(row * width + column) as usize] == Some(player)
+            })
+        })
+    })
 }
