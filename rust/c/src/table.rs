@@ -129,7 +129,7 @@ impl GameVisitor for Opening {
 }
 
 struct Seated<P: Payoff> {
-    seat: Kept<AnyGame<P>>,
+    game_tree: Kept<AnyGame<P>>,
     searcher: Stepping<AnyGame<P>, Answers<Rollout>>,
     kept: usize,
     /// Of the last search of this position; empty where there was none.

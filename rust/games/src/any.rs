@@ -26,10 +26,10 @@ trait DynGame<P: Payoff>: any::Any + Send + Sync {
     fn arrive(&mut self, start: &dyn DynGame<P>, line: &[Action], legal: Option<&mut Vec<Action>>) -> Option<Turn>;
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize>;
     fn outcome(&self) -> P;
-    fn parse(&self, text: &str) -> Result<Box<dyn DynGame<P>>, String>;
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn DynGame<P>>, String>;
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String>;
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn DynGame<P>>>, String>;
+    fn parse(&self, text: &str) -> Result<Box<dyn DynGame<P>>, azpy_core::Error>;
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn DynGame<P>>, azpy_core::Error>;
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error>;
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn DynGame<P>>>, azpy_core::Error>;
     fn without_dead(&self, places: &[String]) -> Option<Box<dyn DynGame<P>>>;
     fn without_past(&self, mover: Option<Player>) -> Option<Box<dyn DynGame<P>>>;
 }
@@ -67,16 +67,16 @@ impl<G: Notation> DynGame<G::Payoff> for Typed<G> {
     fn outcome(&self) -> G::Payoff {
         self.inner.outcome()
     }
-    fn parse(&self, text: &str) -> Result<Box<dyn DynGame<G::Payoff>>, String> {
+    fn parse(&self, text: &str) -> Result<Box<dyn DynGame<G::Payoff>>, azpy_core::Error> {
         Ok(boxed(self.inner.parse(unmarked(text))?))
     }
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn DynGame<G::Payoff>>, String> {
+    fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn DynGame<G::Payoff>>, azpy_core::Error> {
         Ok(boxed(self.inner.parse_plies(unmarked(text), plies)?))
     }
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
         self.inner.read_game(text)
     }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn DynGame<G::Payoff>>>, String> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn DynGame<G::Payoff>>>, azpy_core::Error> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(unmarked(text), bounds)?;
         Ok(Variations { start: boxed(start), moves, tags, notes, left_out })
     }
@@ -207,7 +207,7 @@ impl<P: Payoff> Position for AnyGame<P> {
         &self.game.spec
     }
 
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, String> {
+    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, azpy_core::Error> {
         let Name { spec, start } = &*self.game;
         Ok(start(split(spec).0, with_params(spec, params))?)
     }

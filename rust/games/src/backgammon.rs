@@ -504,7 +504,7 @@ impl Notation for Backgammon {
         }
     }
 
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         match ids::read(self, text) {
             Some(read) => Ok(read?),
             None if text.contains('=') => Ok(notation::read(self, text)?),

@@ -347,7 +347,7 @@ impl Notation for Breakthrough {
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let board = read_board(text, self.width(), self.height())?;
             let mut position = Self { pieces: [0; 2], mover: board.mover, over: false, ..*self };

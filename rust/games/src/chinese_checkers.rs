@@ -425,7 +425,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
     }
 
     /// The rows from the top and the number of turns, as `to_text` writes them, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| self.read(text))
     }
 

@@ -415,7 +415,7 @@ where
 
     /// A board as in `......./......./......./......./...o.../...x... x`, or a line of play. That no order of play can
     /// have filled the columns so is not found out; stones without one below, and lines that no last stone made, are.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let (width, height) = (self.width(), self.height());
             let board = read_board_of(N, text, width, height)?;

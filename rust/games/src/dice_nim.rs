@@ -225,7 +225,7 @@ impl Notation for DiceNim {
     }
 
     /// A position as in `heap 9 roll 2 player 1`, before the roll `heap 9 player 1`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         let is_position = text.split_whitespace().next() == Some("heap");
         if is_position { Ok(self.read(text)?) } else { play_line(self, text) }
     }

@@ -4,7 +4,7 @@ use azpy_core::text::shown;
 use azpy_core::written::{Unfit, Wrong};
 
 /// What a game refuses, or the list of games. The sentence says what came and what was expected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A value that a parameter of a game, or a part of a text, cannot have.
@@ -49,9 +49,9 @@ pub enum Error {
     /// A parameter has more than one value.
     #[error("parameter {} is given twice", shown(.0))]
     GivenTwice(String),
-    /// What azpy's core, or a game of one's own, says.
-    #[error("{0}")]
-    Other(String),
+    /// What azpy's core, or a game of one's own, refuses.
+    #[error(transparent)]
+    Core(#[from] azpy_core::Error),
 }
 
 impl Error {
@@ -84,13 +84,20 @@ pub(crate) fn wrong(at: usize, error: Error) -> Wrong {
 
 impl From<String> for Error {
     fn from(why: String) -> Self {
-        Self::Other(why)
+        Self::Core(why.into())
     }
 }
 
 impl From<Error> for String {
     fn from(error: Error) -> Self {
         error.to_string()
+    }
+}
+
+/// What a game's notation refuses, as the traits of the core pass it on.
+impl From<Error> for azpy_core::Error {
+    fn from(error: Error) -> Self {
+        if let Error::Core(error) = error { error } else { Self::Text(error.to_string()) }
     }
 }
 

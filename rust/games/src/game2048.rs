@@ -376,7 +376,7 @@ impl Notation for Game2048 {
 
     /// A position as in `2,.,./4,2,./.,.,. score 4`, with `to come 1` behind it where a tile comes first, or a line of
     /// play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let words: Vec<_> = text.split_whitespace().take(7).collect();
             let (rows, score, to_come) = match words[..] {

@@ -260,7 +260,7 @@ impl Notation for Gomoku {
     }
 
     /// A board as `to_text` writes it, or the names of the actions that lead there.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let board = read_board(text, self.size(), self.size())?;
             board.check_turns()?;

@@ -467,7 +467,7 @@ impl Notation for Hex {
 
     /// A board as in `.../.x./o.. x`, or a line of play. The numbers of stones say whether there was a swap, and whether
     /// it may come next.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let board = read_board(text, self.size(), self.size())?;
             self.check_turns(&board)?;

@@ -504,7 +504,7 @@ impl<P: Payoff> Notation for Maedn<P> {
     }
 
     /// A position as in `x=1,13,b o=40 turn=x die=6 plies=33`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if text.contains('=') { Ok(self.read(text)?) } else { play_line(self, text) }
     }
 

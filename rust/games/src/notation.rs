@@ -89,7 +89,7 @@ pub(crate) fn board_or_line<G: Notation>(
     start: &G,
     text: &str,
     read: impl FnOnce(&str) -> Result<G, Error>,
-) -> Result<G, String> {
+) -> Result<G, azpy_core::Error> {
     if is_board(text) { Ok(read(text)?) } else { play_line(start, text) }
 }
 

@@ -357,7 +357,7 @@ impl Notation for Othello {
 
     /// A board as in `..../.ox./.xo./.... x`, or a line of play. Every disc must hang together with the centre, where
     /// games begin; whether a line of play leads there is not found out.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let board = read_board(text, self.size(), self.size())?;
             let discs: [u64; 2] = PLAYERS.map(|player| board.stones(player).map(|cell| 1_u64 << cell).sum());

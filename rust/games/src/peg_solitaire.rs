@@ -387,7 +387,7 @@ impl Notation for PegSolitaire {
 
     /// A board as in `x/.x/x../xxxx/xxxxx`, the holes of each row from the top, or a line of play. One empty hole,
     /// wherever it is, is the start of another puzzle; on any other board a jump must have been the last one.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let (layout, peg) = (self.layout(), mark(Player::Zero));
             let form = Self { pegs: 0, ..*self }.board_text();

@@ -347,7 +347,7 @@ impl Notation for Pig {
 
     /// A position as in `6/0 table 4 player 1 ply 9`, with `rolling` behind it where the die is in the air, or a line of
     /// play. A position must be one that so many plies can bring about, as far as points and turns tell.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         let is_position = text.split_whitespace().next().is_some_and(|first| first.contains('/'));
         if is_position { Ok(self.read(text)?) } else { play_line(self, text) }
     }

@@ -202,7 +202,7 @@ impl Notation for TicTacToe {
     }
 
     /// A board as in `..x/.o./... x`, or a line of play.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         board_or_line(self, text, |text| {
             let board = read_board(text, SIZE, SIZE)?;
             board.check_turns()?;

@@ -120,7 +120,7 @@ struct Model<P: Paid> {
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
     queue: Queue<AnyGame<P>, Token<P>>,
-    lanes: [Mutex<Lane<AnyGame<P>, Token<P>>>; LANES],
+    pipelines: [Mutex<Pipeline<AnyGame<P>, Token<P>>>; PIPELINES],
 }
 
 impl<P: Paid> Model<P> {
@@ -143,8 +143,8 @@ impl<P: Paid> Model<P> {
     }
 
     /// The end of a request. Its search goes back to its game, or into its result.
-    fn done(&self, open: Open<AnyGame<P>, Token<P>>, error: Option<PyErr>) -> Done {
-        let Open { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
+    fn done(&self, open: OpenSearch<AnyGame<P>, Token<P>>, error: Option<PyErr>) -> Done {
+        let OpenSearch { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
         search.drop_spare();
         // A Python game's own error comes before whatever followed from it.
         let broken = search.root().check().err();
@@ -164,8 +164,8 @@ impl<P: Paid> Model<P> {
         Done { ending: wanted.then_some(result), call, game_tree: Some(game) }
     }
 
-    /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
-    fn fill(&self, lane: &mut Lane<AnyGame<P>, Token<P>>, quiet: bool) {
+    /// Has a pipeline take searches, and these gather leaves, until its batch is full or nothing waits.
+    fn fill(&self, pipeline: &mut Pipeline<AnyGame<P>, Token<P>>, quiet: bool) {
         loop {
             let now = Instant::now();
             if !(self.queue.scheduler(now).give(pipeline, now, quiet) && pipeline.gather(self.network)) {
@@ -175,8 +175,8 @@ impl<P: Paid> Model<P> {
     }
 
     /// One part of a round after the other.
-    fn work(&self, lane: &mut Lane<AnyGame<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
-        self.fill(lane, quiet);
+    fn work(&self, pipeline: &mut Pipeline<AnyGame<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
+        self.fill(pipeline, quiet);
         filled();
         if !pipeline.needs_evaluator() {
             let outcome = pipeline.evaluate(&mut AnyEvaluator::Uniform);
@@ -278,7 +278,7 @@ impl<P: Paid> AnyModel for Model<P> {
 /// A game that goes on, the one implementation of [`AnyGameTree`].
 struct OpenGame<P: Paid> {
     this: std::sync::Weak<Self>,
-    seat: Mutex<Seat<AnyGame<P>, Token<P>>>,
+    game_tree: Mutex<GameTree<AnyGame<P>, Token<P>>>,
     model: String,
     spec: String,
     /// Requests that end as soon as something else is asked for.
@@ -286,12 +286,12 @@ struct OpenGame<P: Paid> {
 }
 
 impl<P: Paid> OpenGame<P> {
-    /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
-    fn interrupted(&self) -> MutexGuard<'_, Seat<AnyGame<P>, Token<P>>> {
-        // First the seat: whoever has it may be about to ponder.
-        let seat = locked(&self.seat);
-        locked(&self.pondering).drain(..).for_each(|call| call.wishes.stop());
-        seat
+    /// The game_tree, for a thread that does not hold the GIL. Whoever ponders there stops.
+    fn interrupted(&self) -> MutexGuard<'_, GameTree<AnyGame<P>, Token<P>>> {
+        // First the game_tree: whoever has it may be about to ponder.
+        let game_tree = locked(&self.game_tree);
+        locked(&self.pondering).drain(..).for_each(|call| call.signals.stop());
+        game_tree
     }
 }
 

@@ -3,7 +3,7 @@
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::picture::{Mark, Touch};
 use azpy_core::text::{Notation, captured_men, moves_of, outcome_text, play_named, shown};
-use azpy_core::written::{Bounds, Named, Notes, Told, Unfit, Variations, WrittenGame, Wrong, join};
+use azpy_core::written::{Bounds, Named, Notes, ReadMove, Unfit, Variations, WrittenGame, Wrong, join};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{Board, Color, File, Move, Square};
 
@@ -95,16 +95,16 @@ impl Notation for Chess {
     }
 
     /// Moves in UCI, SAN or PGN, from here on: a PGN's FEN must be that of this position.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, azpy_core::Error> {
         let game = pgn::read(text, None).map_err(|wrong| wrong.why)?;
         let begins_here = self.check_start(&game, &self.board);
         let mut actions = Vec::new();
         let played = begins_here.and_then(|()| self.clone().play_main_line(&game, &mut actions));
-        played.map(|()| actions).map_err(Unfit::into_text)
+        Ok(played.map(|()| actions).map_err(Unfit::into_text)?)
     }
 
     /// A FEN, "FEN moves ...", "startpos moves ..." as UCI has them, a PGN, or the moves that lead there from here.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         let (start, moves) = self.read_start(text)?;
         let game = pgn::read(moves, None).map_err(|wrong| wrong.why)?;
         let mut state = self.begin(start, &game)?;
@@ -113,7 +113,7 @@ impl Notation for Chess {
     }
 
     /// A game of PGN.
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, String> {
+    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
         let (game, rest) = match pgn::read_first(text, None) {
             Ok(found) => found,
             Err(wrong) => return Ok(Some((WrittenGame::unreadable(wrong.why), pgn::next_game(text, wrong.at)))),
@@ -133,7 +133,7 @@ impl Notation for Chess {
     }
 
     /// A PGN with its variations, with or without a FEN of its own; or what [`Chess::parse`](Notation::parse) reads.
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, azpy_core::Error> {
         let (start, moves) = self.read_start(text)?;
         // Lines are counted from the beginning of the whole text.
         let game = pgn::read(moves, Some(bounds)).map_err(|Wrong { at, why }| {
@@ -147,7 +147,7 @@ impl Notation for Chess {
                 // A word is a part of the text.
                 let at = said.word.as_ptr() as usize - text.as_ptr() as usize;
                 let action = state.read_action(number, said.word).map_err(|unfit| unfit.in_line_of(text, at))?;
-                Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
+                Ok((action, ReadMove { notes: said.notes.clone(), ..play_named(state, action) }))
             },
             |told, other| join(&mut told.notes, other.notes),
         )?;
@@ -166,7 +166,7 @@ impl Notation for Chess {
         tags: &[(String, String)],
         notes: &[Notes],
         bounds: Bounds,
-    ) -> Result<String, String> {
+    ) -> Result<String, azpy_core::Error> {
         if self.history.plies() > 0 {
             return Err("a PGN begins at a position without a past: give the moves before it too".into());
         }

@@ -115,7 +115,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         tags: &[(String, String)],
         notes: &[Notes],
         bounds: Bounds,
-    ) -> Result<String, String> {
+    ) -> Result<String, azpy_core::Error> {
         Ok(sgf::write_tree(self, moves, tags, notes, bounds)?)
     }
 

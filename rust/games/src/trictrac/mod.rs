@@ -472,7 +472,7 @@ impl Notation for Trictrac {
         }
     }
 
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         if text.contains('=') { Ok(notation::read(self, text)?) } else { play_line(self, text) }
     }
 

@@ -67,12 +67,12 @@ impl Notation for WallGame {
 
     /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two
     /// actions.
-    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, String> {
+    fn parse_actions(&self, text: &str) -> Result<Vec<Action>, azpy_core::Error> {
         Ok(self.read_line(text, false)?.1)
     }
 
     /// Whole turns such as `Cb7.>e4`; the first action of a turn by itself only at the end, the second only at the start.
-    fn format_actions(&self, actions: &[Action]) -> Result<String, String> {
+    fn format_actions(&self, actions: &[Action]) -> Result<String, azpy_core::Error> {
         let (mut turn, mut state, mut words) = (*self, *self, Vec::new());
         let mut first = 0;
         for (index, &action) in actions.iter().enumerate() {
@@ -87,7 +87,7 @@ impl Notation for WallGame {
 
     /// The notation of [`Notation::to_text`], or actions and turns as in [`Notation::parse_actions`]. Among these `end_turn`
     /// and `---` end a turn early.
-    fn parse(&self, text: &str) -> Result<Self, String> {
+    fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
         let mut words = text.split_whitespace().peekable();
         if words.next_if_eq(&"cats").is_some() {
             return Ok(self.read_position(words)?);

@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::{Notation, play_named};
-use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, Told, Variations};
+use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, ReadMove, Variations};
 
 /// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine and in every release.
 pub(crate) struct Random(pub(crate) u64);
