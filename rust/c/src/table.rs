@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::{fs, io};
 
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::Seat;
+use azpy_core::engine::GameTree;
 use azpy_core::evaluator::Rollout;
 use azpy_core::game::{Action, Game, Payoff, Turn};
 use azpy_core::search::SearchResult;
@@ -122,14 +122,14 @@ impl Open for Opening {
         };
         player.config.max_memory_mb = Some(TREE);
         // No search ends for memory: a tree that is full no longer grows, and kept trees go before a search.
-        let seat = Rc::new(RefCell::new(Seat::new(begin, player.config, SEED)));
+        let game_tree = Rc::new(RefCell::new(GameTree::new(begin, player.config, SEED)));
         let searcher = Stepping::new(player, answers(net, Rollout { seed: SEED }), usize::MAX, 0);
-        Ok(Box::new(Seated { seat, searcher, kept: self.kept, found: SearchResult::default() }))
+        Ok(Box::new(Seated { game_tree, searcher, kept: self.kept, found: SearchResult::default() }))
     }
 }
 
 struct Seated<P: Payoff> {
-    seat: Kept<Any<P>>,
+    game_tree: Kept<Any<P>>,
     searcher: Stepping<Any<P>, Answers<Rollout>>,
     kept: usize,
     /// Of the last search of this position; empty where there was none.
@@ -138,12 +138,12 @@ struct Seated<P: Payoff> {
 
 impl<P: Payoff> Table for Seated<P> {
     fn turn(&self) -> Turn {
-        self.seat.borrow().position().turn()
+        self.game_tree.borrow().position().turn()
     }
 
     fn values(&self) -> Vec<f32> {
-        let seat = self.seat.borrow();
-        let position = seat.position();
+        let game_tree = self.game_tree.borrow();
+        let position = game_tree.position();
         match position.turn() {
             Turn::Terminal => position.outcome().each().numbers().to_vec(),
             _ if self.found.values.is_empty() => vec![0.0; position.num_players()],
@@ -152,8 +152,8 @@ impl<P: Payoff> Table for Seated<P> {
     }
 
     fn moves(&self) -> Vec<Move> {
-        let (seat, found) = (self.seat.borrow(), &self.found);
-        let position = seat.position();
+        let (game_tree, found) = (self.game_tree.borrow(), &self.found);
+        let position = game_tree.position();
         let (mut legal, mut rolls) = (Vec::new(), Vec::new());
         match position.turn() {
             Turn::Player(_) => position.legal_actions(&mut legal),
@@ -174,25 +174,25 @@ impl<P: Payoff> Table for Seated<P> {
     }
 
     fn drawing(&self) -> String {
-        self.seat.borrow().position().render()
+        self.game_tree.borrow().position().render()
     }
 
     fn action(&self, text: &str) -> Result<Action, String> {
-        match self.seat.borrow().position().parse_actions(text)?.as_slice() {
+        match self.game_tree.borrow().position().parse_actions(text)?.as_slice() {
             &[action] => Ok(action),
             several => Err(format!("expected one move, got {} in {}", several.len(), shown(text))),
         }
     }
 
     fn play(&mut self, action: Action) -> Result<(), String> {
-        self.seat.borrow().position().clone().try_play(action).map_err(|error| error.to_string())?;
-        self.seat.borrow_mut().play(action);
+        self.game_tree.borrow().position().clone().try_play(action).map_err(|error| error.to_string())?;
+        self.game_tree.borrow_mut().play(action);
         self.found = SearchResult::default();
         Ok(())
     }
 
     fn undo(&mut self, plies: usize) -> usize {
-        let taken = (0..plies).take_while(|_| self.seat.borrow_mut().undo()).count();
+        let taken = (0..plies).take_while(|_| self.game_tree.borrow_mut().undo()).count();
         if taken > 0 {
             self.found = SearchResult::default();
         }
@@ -205,11 +205,11 @@ impl<P: Payoff> Table for Seated<P> {
             Turn::Chance => return Err("a roll is next: play its outcome, then search".to_owned()),
             Turn::Terminal => return Err("the game is over: there is nothing to search".to_owned()),
         }
-        if self.seat.borrow().memory_bytes() > self.kept {
-            self.seat.borrow_mut().drop_trees();
+        if self.game_tree.borrow().memory_bytes() > self.kept {
+            self.game_tree.borrow_mut().drop_trees();
         }
         let wanted = Wanted { simulations: Some(simulations), ..Wanted::default() };
-        self.searcher.begin(0, Root::Kept(&self.seat), wanted).map_err(|unbegun| unbegun.why)?;
+        self.searcher.begin(0, Root::Kept(&self.game_tree), wanted).map_err(|unbegun| unbegun.why)?;
         while self.searcher.step(0.0) {}
         self.found = match self.searcher.take() {
             Some(Event::Done(_, looked)) => looked.result,

@@ -5,7 +5,7 @@
 
 use crate::game::{Action, Game, GameFault, Payoff, Player, Turn};
 use crate::picture::{Mark, Touch, text_svg};
-use crate::written::{Bounds, Moves, Named, Notes, Told, Unfit, Variations, WrittenGame};
+use crate::written::{Bounds, Moves, Named, Notes, ReadMove, Unfit, Variations, WrittenGame};
 
 /// How much of a text an error repeats, how many names it lists, and how much of each, in characters.
 const MOST_SHOWN: usize = 60;
@@ -358,11 +358,11 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
 }
 
 /// Plays a legal action, and gives the move without notes.
-pub fn play_named<G: Notation>(state: &mut G, action: Action) -> Told {
+pub fn play_named<G: Notation>(state: &mut G, action: Action) -> ReadMove {
     let player = if let Turn::Player(player) = state.turn() { Some(player) } else { None };
     let (name, short) = (state.action_name(action), state.short_name(action));
     state.play(action);
-    Told { name, short, player, notes: Notes::new() }
+    ReadMove { name, short, player, notes: Notes::new() }
 }
 
 /// The tree of moves that names of actions mean from `start` on; see [`Notation::write_variations`].

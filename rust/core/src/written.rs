@@ -130,7 +130,7 @@ pub fn join(notes: &mut Notes, others: Notes) {
 
 /// A move that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct ReadMove {
     /// The action's name.
     pub name: String,
     /// Its short name.
@@ -147,7 +147,7 @@ pub struct Variations<G> {
     /// Where the moves begin.
     pub start: G,
     /// The moves.
-    pub moves: Moves<Told>,
+    pub moves: Moves<ReadMove>,
     /// What the text says of the game as a whole, as
     /// [`Notation::write_variations`](crate::text::Notation::write_variations) takes it.
     pub tags: Vec<(String, String)>,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use azpy_core::engine::{Priority, Wish};
+use azpy_core::engine::{Priority, Signal};
 use azpy_core::game::Action;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
@@ -18,19 +18,19 @@ use crate::settings::{self, Whole};
 use crate::threads::locked;
 
 const STOP: u8 = 1;
-const LEAVE: u8 = 2;
+const CANCEL: u8 = 2;
 
-/// A wish that several share: the one that goes furthest counts.
+/// A signal that several share: the one that goes furthest counts.
 #[derive(Default)]
-pub(crate) struct Wishes(AtomicU8);
+pub(crate) struct Signals(AtomicU8);
 
-impl Wishes {
+impl Signals {
     pub(crate) fn stop(&self) {
         self.0.fetch_max(STOP, Ordering::Relaxed);
     }
 
-    pub(crate) fn leave(&self) {
-        self.0.fetch_max(LEAVE, Ordering::Relaxed);
+    pub(crate) fn cancel(&self) {
+        self.0.fetch_max(CANCEL, Ordering::Relaxed);
     }
 }
 
@@ -54,9 +54,9 @@ pub(crate) trait Listener: Send + Sync {
 pub(crate) struct Call {
     owner: Owner,
     /// Set to leave when the future is cancelled (and when it is answered, when nobody looks any more).
-    pub(crate) wishes: Arc<Wishes>,
+    pub(crate) signals: Arc<Signals>,
     /// Of all requests of its kind.
-    all: Arc<Wishes>,
+    all: Arc<Signals>,
     pub(crate) asked: Instant,
     pub(crate) limit: Option<Duration>,
     /// What its results are to tell.
@@ -141,14 +141,14 @@ impl Call {
         limit: Option<Duration>,
         listener: Box<dyn Listener>,
         told: Told,
-        all: Arc<Wishes>,
+        all: Arc<Signals>,
     ) -> Arc<Self> {
         Self::of(Owner::Session(listener), Arc::default(), limit, told, all)
     }
 
-    fn of(owner: Owner, wishes: Arc<Wishes>, limit: Option<Duration>, told: Told, all: Arc<Wishes>) -> Arc<Self> {
+    fn of(owner: Owner, signals: Arc<Signals>, limit: Option<Duration>, told: Told, all: Arc<Signals>) -> Arc<Self> {
         let (report, answered) = (Mutex::default(), AtomicBool::new(false));
-        Arc::new(Self { owner, wishes, all, asked: Instant::now(), limit, told, answered, report })
+        Arc::new(Self { owner, signals, all, asked: Instant::now(), limit, told, answered, report })
     }
 
     /// A request with a future to answer.
@@ -157,18 +157,18 @@ impl Call {
         limit: Option<Duration>,
         on_report: Option<Py<PyAny>>,
         told: Told,
-        all: Arc<Wishes>,
+        all: Arc<Signals>,
     ) -> PyResult<Arc<Self>> {
-        let wishes = Arc::new(Wishes::default());
-        let wish = wishes.clone();
-        let stop = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| wish.stop();
+        let signals = Arc::new(Signals::default());
+        let signal = signals.clone();
+        let stop = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| signal.stop();
         let stop = PyCFunction::new_closure(py, None, None, stop)?;
         let future = py.import(intern!(py, "azpy.pending"))?.getattr(intern!(py, "Pending"))?.call1((stop,))?;
-        let wish = wishes.clone();
-        let settle = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| wish.leave();
+        let signal = signals.clone();
+        let settle = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| signal.cancel();
         let settle = PyCFunction::new_closure(py, None, None, settle)?;
         future.call_method1(intern!(py, "add_done_callback"), (settle,))?;
-        Ok(Self::of(Owner::Future(future.unbind(), on_report), wishes, limit, told, all))
+        Ok(Self::of(Owner::Future(future.unbind(), on_report), signals, limit, told, all))
     }
 
     /// Its future; None of a session's.
@@ -182,11 +182,11 @@ impl Call {
     }
 
     /// What its owner wants by now.
-    pub(crate) fn wish(&self) -> Wish {
-        match self.wishes.0.load(Ordering::Relaxed).max(self.all.0.load(Ordering::Relaxed)) {
-            0 => Wish::GoOn,
-            STOP => Wish::Stop,
-            _ => Wish::Leave,
+    pub(crate) fn signal(&self) -> Signal {
+        match self.signals.0.load(Ordering::Relaxed).max(self.all.0.load(Ordering::Relaxed)) {
+            0 => Signal::Continue,
+            STOP => Signal::Stop,
+            _ => Signal::Cancel,
         }
     }
 
@@ -198,7 +198,7 @@ impl Call {
     /// Tells the newest report.
     pub(crate) fn tell_report(&self, py: Python<'_>) {
         let report = locked(&self.report).take();
-        let Some(report) = report.filter(|_| self.wish() == Wish::GoOn) else { return };
+        let Some(report) = report.filter(|_| self.signal() == Signal::Continue) else { return };
         match &self.owner {
             Owner::Session(listener) => listener.report(py, &report),
             Owner::Future(_, None) => {}

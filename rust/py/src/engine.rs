@@ -21,7 +21,7 @@ use crate::errors::{closed, forked};
 use crate::evaluators::AnyEvaluator;
 use crate::hub::{Hub, Place, is_serving};
 use crate::listed::Listed;
-use crate::model::{AnyModel, AnySeat, ModelSettings, check_searchable, model_for};
+use crate::model::{AnyGameTree, AnyModel, ModelSettings, check_searchable, model_for};
 use crate::position::AnyState;
 use crate::result::Told;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
@@ -134,7 +134,7 @@ impl Engine {
             Some(live) => return Ok(live),
             None => {}
         }
-        // Where the workers cannot start, no lane waits for ever.
+        // Where the workers cannot start, no pipeline waits for ever.
         let workers = Workers::new(self.threads).map_err(PyOSError::new_err)?;
         let fresh = (Hub::start(self.budget)?, workers);
         wait_until_attached(py);
@@ -251,12 +251,12 @@ impl Engine {
     pub(crate) fn kept(slf: &Bound<'_, Self>, name: &str, state: &AnyState, seed: u64) -> PyResult<EngineGame> {
         let py = slf.py();
         let (hub, model) = slf.get().model(py, name, state)?;
-        let seat = py.detach(|| {
-            let seat = model.seat(state, name, seed)?;
-            hub.models.add_seat((name.to_owned(), state.game().to_owned()), &seat);
-            Ok::<_, PyErr>(seat)
+        let game_tree = py.detach(|| {
+            let game_tree = model.game_tree(state, name, seed)?;
+            hub.models.add_game_tree((name.to_owned(), state.game().to_owned()), &game_tree);
+            Ok::<_, PyErr>(game_tree)
         })?;
-        Ok(EngineGame { engine: slf.clone().unbind(), hub, seat })
+        Ok(EngineGame { engine: slf.clone().unbind(), hub, game_tree })
     }
 
     /// How it searches.
@@ -553,7 +553,7 @@ impl Drop for Engine {
 pub(crate) struct EngineGame {
     pub(crate) engine: Py<Engine>,
     hub: Arc<Hub>,
-    pub(crate) seat: Arc<dyn AnySeat>,
+    pub(crate) game_tree: Arc<dyn AnyGameTree>,
 }
 
 impl EngineGame {
@@ -563,8 +563,8 @@ impl EngineGame {
         let call = asked.call.clone();
         py.detach(|| {
             self.hub.enter(|| {
-                self.seat.search(asked)?;
-                self.hub.go_on(&self.seat);
+                self.game_tree.search(asked)?;
+                self.hub.go_on(&self.game_tree);
                 Ok(())
             })
         })
@@ -606,7 +606,7 @@ impl EngineGame {
         let told = Told::new(standard_errors, lines)?;
         let (priority, report_every) = (priority_of(priority)?, reports(on_report.as_ref(), report_every)?);
         self.check_fork()?;
-        let state = py.detach(|| self.seat.state())?;
+        let state = py.detach(|| self.game_tree.state())?;
         let (allowed, hears) = (Allowed::Given(actions), Hears::Future(on_report));
         let given = Given { simulations, seconds, seed: 0, priority, allowed, report_every, told, hears };
         let call = self.begin(py, &state, given)?;
@@ -625,14 +625,14 @@ impl EngineGame {
     /// ValueError, and changes nothing, if it is not legal.
     fn play(&self, py: Python<'_>, action: Whole) -> PyResult<()> {
         self.check_fork()?;
-        py.detach(|| self.seat.play(action))
+        py.detach(|| self.game_tree.play(action))
     }
 
     /// Takes the last action back. The last 8 positions before this one keep their trees while memory lasts. Raises
     /// ValueError where there is no action.
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
         self.check_fork()?;
-        if py.detach(|| self.seat.undo()) {
+        if py.detach(|| self.game_tree.undo()) {
             return Ok(());
         }
         Err(PyValueError::new_err("undo() at the position that the game began with"))
@@ -642,14 +642,14 @@ impl EngineGame {
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<State> {
         self.check_fork()?;
-        Ok(State::of(py.detach(|| self.seat.state())?))
+        Ok(State::of(py.detach(|| self.game_tree.state())?))
     }
 
     /// Actions that can be undone.
     #[getter]
     fn num_played(&self, py: Python<'_>) -> PyResult<usize> {
         self.check_fork()?;
-        Ok(py.detach(|| self.seat.num_played()))
+        Ok(py.detach(|| self.game_tree.num_played()))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

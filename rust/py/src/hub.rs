@@ -1,4 +1,4 @@
-//! An engine's threads: lanes that run the rounds of all models, and one that tells whoever asked.
+//! An engine's threads: pipelines that run the rounds of all models, and one that tells whoever asked.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,10 +12,10 @@ use azpy_core::process::Process;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use crate::calls::{Call, Ending, Wishes};
+use crate::calls::{Call, Ending, Signals};
 use crate::engine_stats::Stats;
 use crate::errors::closed;
-use crate::model::{AnyModel, AnySeat, Done, LANES};
+use crate::model::{AnyGameTree, AnyModel, Done, PIPELINES};
 use crate::threads::{Stop, attached_once, locked, stop_at_exit};
 
 thread_local! {
@@ -74,23 +74,23 @@ enum News {
 #[derive(Default)]
 struct Answers {
     news: VecDeque<News>,
-    /// Lanes that have ended: none will have news.
+    /// Pipelines that have ended: none will have news.
     ended: usize,
 }
 
 /// What an engine's threads have in common.
 pub(crate) struct Hub {
-    pub(crate) models: Models<dyn AnyModel, dyn AnySeat>,
+    pub(crate) models: Models<dyn AnyModel, dyn AnyGameTree>,
     answers: Mutex<Answers>,
     told: Condvar,
     stats: Mutex<Stats>,
     /// Requests that are not answered yet. Changed with the GIL alone: garbage collection looks at it twice, and has to
     /// see the same.
     open: AtomicUsize,
-    /// What is wished of all requests.
-    pub(crate) all: Arc<Wishes>,
-    /// What is wished of those that ponder.
-    pub(crate) pondering: Arc<Wishes>,
+    /// The signal to all requests.
+    pub(crate) all: Arc<Signals>,
+    /// The signal to those that ponder.
+    pub(crate) pondering: Arc<Signals>,
     /// Bytes that all trees may have together.
     budget: usize,
     threads: OnceLock<Vec<JoinHandle<()>>>,
@@ -101,7 +101,7 @@ pub(crate) struct Hub {
 impl Hub {
     pub(crate) fn start(budget: usize) -> PyResult<Arc<Self>> {
         let hub = Arc::new(Self {
-            models: Models::new(LANES, MOST_MODELS),
+            models: Models::new(PIPELINES, MOST_MODELS),
             answers: Mutex::default(),
             told: Condvar::new(),
             stats: Mutex::default(),
@@ -114,18 +114,18 @@ impl Hub {
         });
         stop_at_exit(&(hub.clone() as Arc<dyn Stop>));
         let mut threads = Vec::new();
-        for number in 0..=LANES {
+        for number in 0..=PIPELINES {
             let (shared, inside) = (hub.clone(), attached_once());
             let body = move || {
                 inside(&mut || {
                     let _serving = Serving::new();
                     match number {
-                        LANES => shared.tell(),
-                        lane => shared.run(lane),
+                        PIPELINES => shared.tell(),
+                        pipeline => shared.run(pipeline),
                     }
                 });
             };
-            let name = if number == LANES { "azpy-answers".into() } else { format!("azpy-lane-{number}") };
+            let name = if number == PIPELINES { "azpy-answers".into() } else { format!("azpy-pipeline-{number}") };
             match std::thread::Builder::new().name(name).spawn(body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
@@ -145,11 +145,11 @@ impl Hub {
         hand_over()
     }
 
-    /// Has a game go on with its next request. Called where no lane can end: in [`Hub::enter`], or by a lane.
-    pub(crate) fn go_on(&self, seat: &Arc<dyn AnySeat>) {
-        let (name, spec) = seat.model();
-        if self.models.get(name, spec).is_some_and(|model| seat.go_on(&*model)) {
-            self.models.use_seat(seat);
+    /// Has a game go on with its next request. Called where no pipeline can end: in [`Hub::enter`], or by a pipeline.
+    pub(crate) fn go_on(&self, game_tree: &Arc<dyn AnyGameTree>) {
+        let (name, spec) = game_tree.model();
+        if self.models.get(name, spec).is_some_and(|model| game_tree.go_on(&*model)) {
+            self.models.use_game_tree(game_tree);
         }
     }
 
@@ -183,12 +183,12 @@ impl Hub {
     }
 
     /// Rounds until the engine is closed and nobody waits any more. Runs detached from the interpreter.
-    fn run(&self, lane: usize) {
+    fn run(&self, pipeline: usize) {
         while let Some((model, quiet)) = self.models.next() {
             let mut reports = Vec::new();
-            // This lane goes on by itself: another one is woken only for what is left.
+            // This pipeline goes on by itself: another one is woken only for what is left.
             let filled = || self.models.wake_for_the_rest();
-            let mut done = model.round(lane, quiet, &filled, &mut |call| reports.push(News::Report(call.clone())));
+            let mut done = model.round(pipeline, quiet, &filled, &mut |call| reports.push(News::Report(call.clone())));
             self.keep_to_the_budget();
             done.append(&mut self.look());
             self.hand_over(reports, done);
@@ -216,15 +216,15 @@ impl Hub {
         if self.budget == usize::MAX {
             return;
         }
-        let (models, seats) = (self.models.all(), self.models.seats());
+        let (models, game_trees) = (self.models.all(), self.models.game_trees());
         let searching: usize = models.iter().map(|model| model.queue().memory_bytes()).sum();
-        let mut total = searching + seats.iter().map(|seat| seat.memory_bytes()).sum::<usize>();
-        for seat in &seats {
+        let mut total = searching + game_trees.iter().map(|game_tree| game_tree.memory_bytes()).sum::<usize>();
+        for game_tree in &game_trees {
             if total <= self.budget {
                 return;
             }
-            total = total.saturating_sub(seat.memory_bytes());
-            seat.drop_trees();
+            total = total.saturating_sub(game_tree.memory_bytes());
+            game_tree.drop_trees();
         }
         while total > self.budget {
             let Some(model) = models.iter().max_by_key(|model| model.queue().largest()) else { return };
@@ -236,8 +236,8 @@ impl Hub {
     fn hand_over(&self, reports: Vec<News>, mut done: Vec<Done>) {
         // Each answer takes Python some time: requests with a time limit come first.
         done.sort_by_key(|done| done.call.limit.is_none());
-        for seat in done.iter().filter_map(|done| done.seat.as_ref()) {
-            self.go_on(seat);
+        for game_tree in done.iter().filter_map(|done| done.game_tree.as_ref()) {
+            self.go_on(game_tree);
         }
         if reports.is_empty() && done.is_empty() {
             return;
@@ -247,12 +247,12 @@ impl Hub {
         self.told.notify_all();
     }
 
-    /// Tells whoever asked, until the lanes have ended. Runs detached from the interpreter.
+    /// Tells whoever asked, until the pipelines have ended. Runs detached from the interpreter.
     fn tell(&self) {
         loop {
             let mut answers = locked(&self.answers);
             while answers.news.is_empty() {
-                if answers.ended == LANES {
+                if answers.ended == PIPELINES {
                     return;
                 }
                 answers = self.told.wait(answers).unwrap_or_else(PoisonError::into_inner);
@@ -299,8 +299,8 @@ impl Hub {
 
 impl Stop for Hub {
     fn stop(&self) {
-        self.all.leave();
-        self.pondering.leave();
+        self.all.cancel();
+        self.pondering.cancel();
         self.close();
     }
 }

@@ -1,4 +1,4 @@
-//! One network of an engine and one game: their desk, and games that keep their trees.
+//! One network of an engine and one game: their scheduler, and games that keep their trees.
 
 use std::any;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -7,7 +7,9 @@ use std::time::Instant;
 use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Lane, Open, Priority, Queue, Request, Seat, Served, Waiting, Wish};
+use azpy_core::engine::{
+    EngineModel, GameTree, OpenSearch, Pipeline, Priority, Queue, Request, Scheduler, Signal, Waiting,
+};
 use azpy_core::game::{Game, Turn};
 use azpy_core::search::Search;
 use azpy_core::text::Position;
@@ -25,8 +27,8 @@ use crate::result::SearchResult;
 use crate::settings::Whole;
 use crate::threads::locked;
 
-/// Lanes of an engine: the batch of one is evaluated while the trees of the other grow.
-pub(crate) const LANES: usize = 2;
+/// Pipelines of an engine: the batch of one is evaluated while the trees of the other grow.
+pub(crate) const PIPELINES: usize = 2;
 
 /// Settings of one network of an engine.
 pub(crate) struct ModelSettings {
@@ -44,16 +46,16 @@ pub(crate) struct ModelSettings {
 
 /// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
 /// for the GIL.
-pub(crate) trait AnyModel: Served + Send + Sync {
+pub(crate) trait AnyModel: EngineModel + Send + Sync {
     fn as_any(&self) -> &dyn any::Any;
     /// Has a position searched.
     fn submit(&self, state: &AnyState, asked: Asked) -> PyResult<()>;
     /// A game of this model's, which keeps its tree.
-    fn seat(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>>;
+    fn game_tree(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnyGameTree>>;
     /// The same game for another network.
     fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
-    /// A round of this lane. `filled` is called when it has its searches, `tell` with requests that have a report.
-    fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
+    /// A round of this pipeline. `filled` is called when it has its searches, `tell` with requests that have a report.
+    fn round(&self, pipeline: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
     /// Requests that have ended in the queue.
     fn look(&self) -> Vec<Done>;
 }
@@ -62,11 +64,11 @@ pub(crate) trait AnyModel: Served + Send + Sync {
 pub(crate) struct Done {
     pub(crate) call: Arc<Call>,
     pub(crate) ending: Ending,
-    pub(crate) seat: Option<Arc<dyn AnySeat>>,
+    pub(crate) game_tree: Option<Arc<dyn AnyGameTree>>,
 }
 
 /// A game that goes on in an engine. No method is called with the GIL.
-pub(crate) trait AnySeat: Send + Sync {
+pub(crate) trait AnyGameTree: Send + Sync {
     /// The name of its model, and of its game.
     fn model(&self) -> (&str, &str);
     /// The position after everything that was asked for.
@@ -92,8 +94,8 @@ struct Token<P: Paid> {
     game: Option<Arc<OpenGame<P>>>,
 }
 
-fn wish<P: Paid>(token: &Token<P>) -> Wish {
-    token.call.wish()
+fn signal<P: Paid>(token: &Token<P>) -> Signal {
+    token.call.signal()
 }
 
 fn failed<P: Paid>(root: &Any<P>) -> bool {
@@ -118,16 +120,16 @@ struct Model<P: Paid> {
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
     queue: Queue<Any<P>, Token<P>>,
-    lanes: [Mutex<Lane<Any<P>, Token<P>>>; LANES],
+    pipelines: [Mutex<Pipeline<Any<P>, Token<P>>>; PIPELINES],
 }
 
 impl<P: Paid> Model<P> {
     fn new(first: &Any<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
         let ModelSettings { config, number, max_batch, split_from, cache, workers, device } = settings;
-        let mut desk = Desk::new(config, max_batch, split_from, failed, wish);
+        let mut scheduler = Scheduler::new(config, max_batch, split_from, failed, signal);
         // A game written in Python is touched by one thread at a time.
         let workers = if first.fault().is_some() { Workers::Serial } else { workers };
-        let lanes = [(); LANES].map(|()| Mutex::new(desk.lane(workers.clone(), cache.clone())));
+        let pipelines = [(); PIPELINES].map(|()| Mutex::new(scheduler.pipeline(workers.clone(), cache.clone())));
         Self {
             first: first.clone(),
             config,
@@ -135,66 +137,66 @@ impl<P: Paid> Model<P> {
             network: evaluator.network_id(),
             evaluator: Mutex::new(evaluator),
             device,
-            queue: Queue::new(desk),
-            lanes,
+            queue: Queue::new(scheduler),
+            pipelines,
         }
     }
 
     /// The end of a request. Its search goes back to its game, or into its result.
-    fn done(&self, open: Open<Any<P>, Token<P>>, error: Option<PyErr>) -> Done {
-        let Open { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
+    fn done(&self, open: OpenSearch<Any<P>, Token<P>>, error: Option<PyErr>) -> Done {
+        let OpenSearch { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
         search.drop_spare();
         // A Python game's own error comes before whatever followed from it.
         let broken = search.root().check().err();
         let fault = || search.fault().map(|fault| GameError::new_err(fault.to_string()));
         let error = broken.or(error).or_else(fault);
         let sound = error.is_none();
-        let wanted = call.wish() != Wish::Leave;
+        let wanted = call.signal() != Signal::Cancel;
         let Some(game) = game else {
             // The standard errors are read here, and not in the thread that tells all answers.
             let found =
                 || SearchResult::owning(self.first.game().to_owned(), Box::new(search), call.told.standard_errors);
             let result = error.map_or_else(|| caught(found), Err);
-            return Done { ending: wanted.then_some(result), call, seat: None };
+            return Done { ending: wanted.then_some(result), call, game_tree: None };
         };
         let result = error.map_or_else(|| caught(|| SearchResult::in_passing(&search, call.told)), Err);
-        locked(&game.seat).give_back(search, sound);
-        Done { ending: wanted.then_some(result), call, seat: Some(game) }
+        locked(&game.game_tree).give_back(search, sound);
+        Done { ending: wanted.then_some(result), call, game_tree: Some(game) }
     }
 
-    /// Has a lane take searches, and these gather leaves, until its batch is full or nothing waits.
-    fn fill(&self, lane: &mut Lane<Any<P>, Token<P>>, quiet: bool) {
+    /// Has a pipeline take searches, and these gather leaves, until its batch is full or nothing waits.
+    fn fill(&self, pipeline: &mut Pipeline<Any<P>, Token<P>>, quiet: bool) {
         loop {
             let now = Instant::now();
-            if !(self.queue.desk(now).give(lane, now, quiet) && lane.gather(self.network)) {
+            if !(self.queue.scheduler(now).give(pipeline, now, quiet) && pipeline.gather(self.network)) {
                 return;
             }
         }
     }
 
     /// One part of a round after the other.
-    fn work(&self, lane: &mut Lane<Any<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
-        self.fill(lane, quiet);
+    fn work(&self, pipeline: &mut Pipeline<Any<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
+        self.fill(pipeline, quiet);
         filled();
-        if !lane.needs_evaluator() {
-            let outcome = lane.evaluate(&mut AnyEvaluator::Uniform);
-            return lane.take_up(outcome).map_err(search_error);
+        if !pipeline.needs_evaluator() {
+            let outcome = pipeline.evaluate(&mut AnyEvaluator::Uniform);
+            return pipeline.take_up(outcome).map_err(search_error);
         }
         let turn = self.device.try_lock().unwrap_or_else(|_| {
             let turn = locked(&self.device);
-            // Requests have come while the batch of the other lane was evaluated.
-            self.fill(lane, quiet);
+            // Requests have come while the batch of the other pipeline was evaluated.
+            self.fill(pipeline, quiet);
             turn
         });
         let mut evaluator = locked(&self.evaluator);
-        let outcome = lane.evaluate(&mut *evaluator);
-        // The device goes on with the other lane's batch while this one's answers are taken up.
+        let outcome = pipeline.evaluate(&mut *evaluator);
+        // The device goes on with the other pipeline's batch while this one's answers are taken up.
         drop((evaluator, turn));
-        lane.take_up(outcome).map_err(search_error)
+        pipeline.take_up(outcome).map_err(search_error)
     }
 }
 
-impl<P: Paid> Served for Model<P> {
+impl<P: Paid> EngineModel for Model<P> {
     fn number(&self) -> u64 {
         self.number
     }
@@ -224,30 +226,30 @@ impl<P: Paid> AnyModel for Model<P> {
         Ok(())
     }
 
-    fn seat(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnySeat>> {
+    fn game_tree(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnyGameTree>> {
         let root = same_game(state, Some(&self.first))?.copied()?;
-        let seat = Mutex::new(Seat::new(root, self.config, seed));
+        let game_tree = Mutex::new(GameTree::new(root, self.config, seed));
         let (model, spec) = (model.to_owned(), self.first.game().to_owned());
-        Ok(Arc::new_cyclic(|this| OpenGame { this: this.clone(), seat, model, spec, pondering: Mutex::default() }))
+        Ok(Arc::new_cyclic(|this| OpenGame { this: this.clone(), game_tree, model, spec, pondering: Mutex::default() }))
     }
 
     fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
         Arc::new(Self::new(&self.first, settings, evaluator))
     }
 
-    fn round(&self, lane: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done> {
-        let mut lane = locked(&self.lanes[lane]);
-        let lane = &mut *lane;
-        let outcome = caught(|| Ok(self.work(lane, quiet, filled)));
+    fn round(&self, pipeline: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done> {
+        let mut pipeline = locked(&self.pipelines[pipeline]);
+        let pipeline = &mut *pipeline;
+        let outcome = caught(|| Ok(self.work(pipeline, quiet, filled)));
         let error = match outcome {
             Ok(outcome) => outcome.err(),
             Err(panic) => {
-                lane.fail();
+                pipeline.fail();
                 Some(panic)
             }
         };
         let now = Instant::now();
-        lane.report(now, |open| {
+        pipeline.report(now, |open| {
             let call = &open.request.token.call;
             if let Ok(report) = caught(|| SearchResult::in_passing(&open.search, call.told))
                 && call.keep_report(report)
@@ -256,10 +258,10 @@ impl<P: Paid> AnyModel for Model<P> {
             }
             Instant::now()
         });
-        let took = self.queue.desk(now).take_back(lane, now);
+        let took = self.queue.scheduler(now).take_back(pipeline, now);
         let mut done: Vec<_> = took.ended.into_iter().map(|open| self.done(open, None)).collect();
         if let Some(error) = error {
-            // Whoever has a seat may wait for the GIL, so nobody waits for a seat with the GIL.
+            // Whoever has a game_tree may wait for the GIL, so nobody waits for a game_tree with the GIL.
             let copies: Vec<_> = Python::attach(|py| took.failed.iter().map(|_| copied(py, &error)).collect());
             done.extend(took.failed.into_iter().zip(copies).map(|(open, copy)| self.done(open, Some(copy))));
         }
@@ -268,15 +270,15 @@ impl<P: Paid> AnyModel for Model<P> {
 
     fn look(&self) -> Vec<Done> {
         let now = Instant::now();
-        let ended = self.queue.desk(now).look(now);
+        let ended = self.queue.scheduler(now).look(now);
         ended.into_iter().map(|open| self.done(open, None)).collect()
     }
 }
 
-/// A game that goes on, the one implementation of [`AnySeat`].
+/// A game that goes on, the one implementation of [`AnyGameTree`].
 struct OpenGame<P: Paid> {
     this: std::sync::Weak<Self>,
-    seat: Mutex<Seat<Any<P>, Token<P>>>,
+    game_tree: Mutex<GameTree<Any<P>, Token<P>>>,
     model: String,
     spec: String,
     /// Requests that end as soon as something else is asked for.
@@ -284,35 +286,35 @@ struct OpenGame<P: Paid> {
 }
 
 impl<P: Paid> OpenGame<P> {
-    /// The seat, for a thread that does not hold the GIL. Whoever ponders there stops.
-    fn interrupted(&self) -> MutexGuard<'_, Seat<Any<P>, Token<P>>> {
-        // First the seat: whoever has it may be about to ponder.
-        let seat = locked(&self.seat);
-        locked(&self.pondering).drain(..).for_each(|call| call.wishes.stop());
-        seat
+    /// The game_tree, for a thread that does not hold the GIL. Whoever ponders there stops.
+    fn interrupted(&self) -> MutexGuard<'_, GameTree<Any<P>, Token<P>>> {
+        // First the game_tree: whoever has it may be about to ponder.
+        let game_tree = locked(&self.game_tree);
+        locked(&self.pondering).drain(..).for_each(|call| call.signals.stop());
+        game_tree
     }
 }
 
-impl<P: Paid> AnySeat for OpenGame<P> {
+impl<P: Paid> AnyGameTree for OpenGame<P> {
     fn model(&self) -> (&str, &str) {
         (&self.model, &self.spec)
     }
 
     fn state(&self) -> PyResult<AnyState> {
-        Ok(P::held(locked(&self.seat).position().copied()?))
+        Ok(P::held(locked(&self.game_tree).position().copied()?))
     }
 
     fn num_played(&self) -> usize {
-        locked(&self.seat).num_played()
+        locked(&self.game_tree).num_played()
     }
 
     fn play(&self, action: Whole) -> PyResult<()> {
-        let mut seat = self.interrupted();
+        let mut game_tree = self.interrupted();
         // Checked on a copy, so that a refused action changes nothing.
-        let mut copy = seat.position().copied()?;
+        let mut copy = game_tree.position().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
-        seat.play(played.map_err(PyValueError::new_err)?);
+        game_tree.play(played.map_err(PyValueError::new_err)?);
         Ok(())
     }
 
@@ -321,13 +323,13 @@ impl<P: Paid> AnySeat for OpenGame<P> {
     }
 
     fn search(&self, asked: Asked) -> PyResult<()> {
-        let mut seat = self.interrupted();
-        check_searchable(seat.position())?;
+        let mut game_tree = self.interrupted();
+        check_searchable(game_tree.position())?;
         let (allowed, call) = (asked.allowed.clone(), asked.call.clone());
         if asked.priority == Priority::Ponder {
             locked(&self.pondering).push(call);
         }
-        seat.search(request(asked, self.this.upgrade()), allowed);
+        game_tree.search(request(asked, self.this.upgrade()), allowed);
         Ok(())
     }
 
@@ -335,7 +337,7 @@ impl<P: Paid> AnySeat for OpenGame<P> {
         let Some(model) = model.as_any().downcast_ref::<Model<P>>() else {
             return false;
         };
-        let next = locked(&self.seat).next(model.number);
+        let next = locked(&self.game_tree).next(model.number);
         next.is_some_and(|(search, request)| {
             model.queue.arrive(search, request);
             true
@@ -343,11 +345,11 @@ impl<P: Paid> AnySeat for OpenGame<P> {
     }
 
     fn memory_bytes(&self) -> usize {
-        locked(&self.seat).memory_bytes()
+        locked(&self.game_tree).memory_bytes()
     }
 
     fn drop_trees(&self) {
-        locked(&self.seat).drop_trees();
+        locked(&self.game_tree).drop_trees();
     }
 }
 

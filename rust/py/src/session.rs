@@ -197,7 +197,7 @@ impl Engines {
         match root {
             Root::Kept(game) => {
                 game.check_fork()?;
-                game.begin(py, &py.detach(|| game.seat.state())?, given)
+                game.begin(py, &py.detach(|| game.game_tree.state())?, given)
             }
             Root::Fresh(state) => engine.begin(py, ONLY, &state.copied()?, given),
         }
@@ -232,13 +232,13 @@ impl Searcher<AnyState> for Engines {
     }
 
     fn play(&mut self, kept: &EngineGame, action: Action) -> Result<(), String> {
-        let played = kept.check_fork().and_then(|()| kept.seat.play(Whole(action.into())));
+        let played = kept.check_fork().and_then(|()| kept.game_tree.play(Whole(action.into())));
         played.map_err(|error| Python::attach(|py| self.said(py, error)))
     }
 
     fn undo(&mut self, kept: &EngineGame) {
         if kept.check_fork().is_ok() {
-            kept.seat.undo();
+            kept.game_tree.undo();
         }
     }
 
@@ -270,11 +270,11 @@ impl Searcher<AnyState> for Engines {
     }
 
     fn stop(&mut self, token: u64) {
-        self.calls.get(&token).inspect(|call| call.wishes.stop());
+        self.calls.get(&token).inspect(|call| call.signals.stop());
     }
 
     fn leave(&mut self, token: u64) {
-        self.calls.remove(&token).inspect(|call| call.wishes.leave());
+        self.calls.remove(&token).inspect(|call| call.signals.cancel());
     }
 
     fn take(&mut self) -> Option<Event> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::written::{Bounds, Moves, Named, Notes, Told};
+use azpy_core::written::{Bounds, Moves, Named, Notes, ReadMove};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -29,7 +29,7 @@ pub(crate) fn named(moves: Vec<(Whole, String)>) -> PyResult<Vec<Named>> {
 }
 
 /// The notes on the start and on each move; none of positions without any.
-pub(crate) fn notes_by_index(start: &Notes, moves: &Moves<Told>) -> NotesByIndex {
+pub(crate) fn notes_by_index(start: &Notes, moves: &Moves<ReadMove>) -> NotesByIndex {
     let all = std::iter::once(start).chain(moves.all().iter().map(|(_, told)| &told.notes));
     let noted = (-1..).zip(all).filter(|(_, notes)| !notes.is_empty());
     noted.map(|(index, notes)| (index, notes.clone().into_iter().collect())).collect()

@@ -2,7 +2,7 @@
 
 use azpy_core::game::Player;
 use azpy_core::text::{Position, moves_of, play_named};
-use azpy_core::written::{Bounds, Named, Notes, Told, Variations, join};
+use azpy_core::written::{Bounds, Named, Notes, ReadMove, Variations, join};
 use serde::Serialize;
 
 use crate::answer::told;
@@ -82,7 +82,10 @@ pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
             &start,
             &named,
             bounds(limits),
-            |state, action, index| Told { notes: std::mem::take(&mut notes[index + 1]), ..play_named(state, action) },
+            |state, action, index| ReadMove {
+                notes: std::mem::take(&mut notes[index + 1]),
+                ..play_named(state, action)
+            },
             |told, other| join(&mut told.notes, other.notes),
         )?;
         let notes = std::mem::take(&mut notes[0]);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::{ANSWER_BYTES, Cache};
-use azpy_core::engine::{Priority, Request, Seat};
+use azpy_core::engine::{GameTree, Priority, Request};
 use azpy_core::evaluator::Evaluator;
 use azpy_core::game::{Action, Game};
 use azpy_core::search::{Search, Stop, stream_for};
@@ -26,13 +26,13 @@ const NETWORK: u64 = 1;
 const MOST_ANSWERS: usize = 100_000;
 
 /// A game that goes on, and the searches that wait in it: each is told apart by its token.
-pub type Kept<G> = Rc<RefCell<Seat<G, u64>>>;
+pub type Kept<G> = Rc<RefCell<GameTree<G, u64>>>;
 
 /// A search that was asked for.
 struct Open<G: Game> {
     wanted: Wanted,
     /// The game that keeps its tree, if there is one.
-    seat: Option<Kept<G>>,
+    game_tree: Option<Kept<G>>,
     /// None before its turn in its game.
     search: Option<Search<G>>,
     /// When it began, and when it was last told of; milliseconds.
@@ -71,7 +71,7 @@ pub struct Stepping<G: Game, E> {
     /// Memory of all trees, in bytes.
     pub trees: usize,
     /// The games that keep their trees. The one that was searched last stands last.
-    kept: Vec<Weak<RefCell<Seat<G, u64>>>>,
+    kept: Vec<Weak<RefCell<GameTree<G, u64>>>>,
     open: Vec<Open<G>>,
     events: VecDeque<Event>,
 }
@@ -129,8 +129,8 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
     }
 
     /// Begins the next search of a game, where the one before has ended.
-    fn go_on(&mut self, seat: &Kept<G>) {
-        let next = seat.borrow_mut().next(NETWORK);
+    fn go_on(&mut self, game_tree: &Kept<G>) {
+        let next = game_tree.borrow_mut().next(NETWORK);
         let Some((search, request)) = next else { return };
         let Some(place) = self.open.iter().position(|open| open.wanted.token == request.token) else { return };
         match begun(search, &request) {
@@ -143,10 +143,10 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
     fn fail(&mut self, place: usize, why: String) {
         let open = self.open.remove(place);
         self.events.push_back(Event::Failed(open.wanted.token, why));
-        if let Some(seat) = open.seat {
+        if let Some(game_tree) = open.game_tree {
             let search = open.search.unwrap_or_else(|| Search::new(self.player.start.clone(), self.player.config));
-            seat.borrow_mut().give_back(search, false);
-            self.go_on(&seat);
+            game_tree.borrow_mut().give_back(search, false);
+            self.go_on(&game_tree);
         }
     }
 
@@ -154,16 +154,16 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
     fn end(&mut self, place: usize) {
         let open = self.open.remove(place);
         self.events.extend(open.looked().map(|looked| Event::Done(open.wanted.token, looked)));
-        if let (Some(seat), Some(mut search)) = (open.seat, open.search) {
+        if let (Some(game_tree), Some(mut search)) = (open.game_tree, open.search) {
             search.shrink();
-            seat.borrow_mut().give_back(search, true);
-            self.go_on(&seat);
+            game_tree.borrow_mut().give_back(search, true);
+            self.go_on(&game_tree);
         }
     }
 
     /// Bytes of all trees, those that games keep among them.
     pub fn memory_bytes(&self) -> usize {
-        let kept = self.kept.iter().filter_map(Weak::upgrade).map(|seat| seat.borrow().memory_bytes());
+        let kept = self.kept.iter().filter_map(Weak::upgrade).map(|game_tree| game_tree.borrow().memory_bytes());
         kept.chain(self.open.iter().map(Open::memory_bytes)).sum()
     }
 
@@ -179,11 +179,11 @@ impl<G: Game, E: Evaluator<G, Error = String>> Stepping<G, E> {
             let others = self.open.iter_mut().enumerate().filter(|(other, _)| *other != place);
             others.filter_map(|(_, open)| open.search.as_mut()).for_each(Search::shrink);
         }
-        for seat in self.kept.iter().filter_map(Weak::upgrade) {
+        for game_tree in self.kept.iter().filter_map(Weak::upgrade) {
             if self.memory_bytes() + more <= self.trees {
                 break;
             }
-            seat.borrow_mut().drop_trees();
+            game_tree.borrow_mut().drop_trees();
         }
         let Some(left) = self.trees.checked_sub(self.memory_bytes()).filter(|&left| left >= more) else {
             if let Some(largest) = self.open.iter_mut().max_by_key(|open| open.memory_bytes()) {
@@ -211,7 +211,7 @@ impl<G: Game, E: Evaluator<G, Error = String>> Searcher<G> for Stepping<G, E> {
     }
 
     fn keep(&mut self, _: usize, start: &G) -> Result<Kept<G>, String> {
-        Ok(Rc::new(RefCell::new(Seat::new(start.clone(), self.player.config, 0))))
+        Ok(Rc::new(RefCell::new(GameTree::new(start.clone(), self.player.config, 0))))
     }
 
     fn play(&mut self, kept: &Kept<G>, action: Action) -> Result<(), String> {
@@ -234,7 +234,7 @@ impl<G: Game, E: Evaluator<G, Error = String>> Searcher<G> for Stepping<G, E> {
             report_every: None,
         };
         let allowed = std::mem::take(&mut wanted.allowed);
-        let mut open = Open { wanted, seat: None, search: None, began: None, told: 0.0, cut: None };
+        let mut open = Open { wanted, game_tree: None, search: None, began: None, told: 0.0, cut: None };
         match root {
             Root::Fresh(state) => {
                 let mut search = Search::new(state.clone(), self.player.config);
@@ -244,19 +244,20 @@ impl<G: Game, E: Evaluator<G, Error = String>> Searcher<G> for Stepping<G, E> {
                 open.search = Some(begun(search, &request)?);
                 self.open.push(open);
             }
-            Root::Kept(seat) => {
-                self.kept.retain(|kept| kept.strong_count() > 0 && kept.as_ptr() != Rc::as_ptr(seat));
-                self.kept.push(Rc::downgrade(seat));
+            Root::Kept(game_tree) => {
+                self.kept.retain(|kept| kept.strong_count() > 0 && kept.as_ptr() != Rc::as_ptr(game_tree));
+                self.kept.push(Rc::downgrade(game_tree));
                 // As in an engine, a search that ponders ends once its game is asked for something else.
-                let same = |open: &&mut Open<G>| open.seat.as_ref().is_some_and(|other| Rc::ptr_eq(other, seat));
+                let same =
+                    |open: &&mut Open<G>| open.game_tree.as_ref().is_some_and(|other| Rc::ptr_eq(other, game_tree));
                 for ponders in self.open.iter_mut().filter(same).filter(|open| open.wanted.priority == Priority::Ponder)
                 {
                     ponders.cut = ponders.cut.or(Some(Stop::Stopped));
                 }
-                seat.borrow_mut().search(request, allowed);
-                open.seat = Some(seat.clone());
+                game_tree.borrow_mut().search(request, allowed);
+                open.game_tree = Some(game_tree.clone());
                 self.open.push(open);
-                self.go_on(seat);
+                self.go_on(game_tree);
             }
         }
         Ok(())

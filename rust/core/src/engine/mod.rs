@@ -1,7 +1,7 @@
 //! Requests that come and go: searches that share batches, join and leave between rounds, and end in time.
 //!
-//! A [`Desk`] has the open searches of one network. A [`Lane`] takes some of them for a round: they gather their leaves,
-//! one batch is evaluated, and they come back. Two lanes alternate: while the batch of one is evaluated, the trees of
+//! A [`Scheduler`] has the open searches of one network. A [`Pipeline`] takes some of them for a round: they gather their leaves,
+//! one batch is evaluated, and they come back. Two pipelines alternate: while the batch of one is evaluated, the trees of
 //! the other grow. A round takes the searches that wait, up to a cap of rows, and never waits for more: 3 searches with
 //! a leaf each are a batch of 3, and 300 under a cap of 256 are 256 and 44.
 //!
@@ -9,14 +9,14 @@
 //! rounds, as long as the evaluator's answer to a row does not depend on the rest of the batch. Only a deadline, a call
 //! to stop and a lack of memory make a result depend on time.
 //!
-//! [`Models`] has the desks of an engine, each behind its [`Queue`]: lanes, which are threads, take turns at them. The
+//! [`Models`] has the schedulers of an engine, each behind its [`Queue`]: pipelines, which are threads, take turns at them. The
 //! rest of the room knows no threads, and time only as it is told.
 
-mod desk;
-mod lane;
+mod game_tree;
 mod models;
+mod pipeline;
 mod queue;
-mod seat;
+mod scheduler;
 
 use std::time::{Duration, Instant};
 
@@ -24,11 +24,11 @@ use crate::game::Game;
 use crate::rng::Stream;
 use crate::search::{Search, stream_for};
 
-pub use desk::Desk;
-pub use lane::{Lane, Took};
-pub use models::{Entry, Key, Models, Served};
+pub use game_tree::{GameTree, KEPT_TREES};
+pub use models::{EngineModel, Entry, Key, Models};
+pub use pipeline::{Pipeline, Took};
 pub use queue::{Queue, Waiting};
-pub use seat::{KEPT_TREES, Seat};
+pub use scheduler::Scheduler;
 
 /// How urgent a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,13 +47,13 @@ pub const STRIDE: u64 = 8;
 
 /// What the owner of a request wants by now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Signal {
     /// The search goes on.
-    GoOn,
+    Continue,
     /// The search ends with what is known.
     Stop,
     /// Nobody waits for the answer any more.
-    Leave,
+    Cancel,
 }
 
 /// What somebody wants to know of a position.
@@ -83,7 +83,7 @@ impl<T> Request<T> {
 }
 
 /// A search and the request that it answers.
-pub struct Open<G: Game, T> {
+pub struct OpenSearch<G: Game, T> {
     /// The search, with its tree.
     pub search: Search<G>,
     /// The request.
@@ -100,7 +100,7 @@ pub struct Open<G: Game, T> {
     report: Option<Instant>,
 }
 
-impl<G: Game, T> Open<G, T> {
+impl<G: Game, T> OpenSearch<G, T> {
     /// Rows that it probably needs in the next batch.
     fn rows(&self) -> usize {
         match self.search.rows() {
@@ -129,7 +129,7 @@ impl<G: Game, T> Open<G, T> {
     }
 }
 
-impl<G: Game, T> AsMut<Search<G>> for Open<G, T> {
+impl<G: Game, T> AsMut<Search<G>> for OpenSearch<G, T> {
     fn as_mut(&mut self) -> &mut Search<G> {
         &mut self.search
     }

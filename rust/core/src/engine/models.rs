@@ -23,7 +23,7 @@ use crate::batched::RoundStats;
 pub type Key = (String, String);
 
 /// What an engine asks of a model.
-pub trait Served {
+pub trait EngineModel {
     /// Tells networks apart: later ones have higher numbers.
     fn number(&self) -> u64;
     /// Whether one thread at a time may touch its games.
@@ -37,8 +37,8 @@ struct Slot<M: ?Sized> {
     model: Arc<M>,
     /// The round in which it was last served.
     served: u64,
-    /// Lanes that are at it.
-    lanes: usize,
+    /// Pipelines that are at it.
+    pipelines: usize,
 }
 
 struct State<M: ?Sized, S: ?Sized> {
@@ -46,7 +46,7 @@ struct State<M: ?Sized, S: ?Sized> {
     /// The newest of each name and game.
     current: HashMap<Key, Arc<M>>,
     /// Games that go on, in the order of their last use.
-    seats: Vec<(Key, Weak<S>)>,
+    game_trees: Vec<(Key, Weak<S>)>,
     /// What filled the batches of models that are gone.
     retired: RoundStats,
     rounds: u64,
@@ -59,25 +59,25 @@ struct State<M: ?Sized, S: ?Sized> {
 pub struct Models<M: ?Sized, S: ?Sized> {
     state: Mutex<State<M, S>>,
     changed: Condvar,
-    lanes: usize,
+    pipelines: usize,
     most: usize,
 }
 
-impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
-    /// No model yet. `lanes` threads take turns by [`Models::next`]. Of more than `most` models those go that nobody uses,
+impl<M: EngineModel + ?Sized, S: ?Sized> Models<M, S> {
+    /// No model yet. `pipelines` threads take turns by [`Models::next`]. Of more than `most` models those go that nobody uses,
     /// the least recently used first.
     #[must_use]
-    pub fn new(lanes: usize, most: usize) -> Self {
+    pub fn new(pipelines: usize, most: usize) -> Self {
         let state = State {
             slots: Vec::new(),
             current: HashMap::new(),
-            seats: Vec::new(),
+            game_trees: Vec::new(),
             retired: RoundStats::default(),
             rounds: 0,
             entering: 0,
             closing: false,
         };
-        Self { state: Mutex::new(state), changed: Condvar::new(), lanes, most }
+        Self { state: Mutex::new(state), changed: Condvar::new(), pipelines, most }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<M, S>> {
@@ -108,7 +108,7 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
             _ => {}
         }
         let served = state.rounds;
-        state.slots.push(Slot { model: model.clone(), served, lanes: 0 });
+        state.slots.push(Slot { model: model.clone(), served, pipelines: 0 });
         let old = state.current.insert(key, model.clone());
         drop(state);
         drop(old);
@@ -122,32 +122,33 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
         if let Some(there) = state.current.get_mut(&key).filter(|there| there.number() < model.number()) {
             let old = std::mem::replace(there, model.clone());
             let served = state.rounds;
-            state.slots.push(Slot { model, served, lanes: 0 });
+            state.slots.push(Slot { model, served, pipelines: 0 });
             drop(state);
             drop(old);
         }
     }
 
     /// Notes a game that goes on with the model of this key: the model stays for as long as the game.
-    pub fn add_seat(&self, key: Key, seat: &Arc<S>) {
+    pub fn add_game_tree(&self, key: Key, game_tree: &Arc<S>) {
         let mut state = self.lock();
-        state.seats.retain(|(_, seat)| seat.strong_count() > 0);
-        state.seats.push((key, Arc::downgrade(seat)));
+        state.game_trees.retain(|(_, game_tree)| game_tree.strong_count() > 0);
+        state.game_trees.push((key, Arc::downgrade(game_tree)));
     }
 
     /// Notes that a game was used.
-    pub fn use_seat(&self, seat: &Arc<S>) {
+    pub fn use_game_tree(&self, game_tree: &Arc<S>) {
         let mut state = self.lock();
-        let this = state.seats.iter().position(|(_, other)| std::ptr::addr_eq(other.as_ptr(), Arc::as_ptr(seat)));
+        let this =
+            state.game_trees.iter().position(|(_, other)| std::ptr::addr_eq(other.as_ptr(), Arc::as_ptr(game_tree)));
         if let Some(this) = this {
-            state.seats[this..].rotate_left(1);
+            state.game_trees[this..].rotate_left(1);
         }
     }
 
     /// The games that go on, the least recently used first.
     #[must_use]
-    pub fn seats(&self) -> Vec<Arc<S>> {
-        self.lock().seats.iter().filter_map(|(_, seat)| seat.upgrade()).collect()
+    pub fn game_trees(&self) -> Vec<Arc<S>> {
+        self.lock().game_trees.iter().filter_map(|(_, game_tree)| game_tree.upgrade()).collect()
     }
 
     /// All models that have not gone, replaced ones included.
@@ -180,15 +181,15 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
         Some(Entry(self))
     }
 
-    /// Wakes a lane that waits, if there is something for it.
+    /// Wakes a pipeline that waits, if there is something for it.
     pub fn wake_for_the_rest(&self) {
         let state = self.lock();
-        if state.busy() < self.lanes && state.slots.iter().any(|slot| slot.model.queue().has_work(false)) {
+        if state.busy() < self.pipelines && state.slots.iter().any(|slot| slot.model.queue().has_work(false)) {
             self.changed.notify_one();
         }
     }
 
-    /// Wakes a lane, which lets models go that nobody has any more.
+    /// Wakes a pipeline, which lets models go that nobody has any more.
     pub fn wake(&self) {
         drop(self.lock());
         self.changed.notify_one();
@@ -210,7 +211,7 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
     }
 
     /// Waits for a model that has work: the one that has waited longest. Whether the whole engine is quiet; `None` at
-    /// the end. The lane gives the model back by [`Models::finish`].
+    /// the end. The pipeline gives the model back by [`Models::finish`].
     pub fn next(&self) -> Option<(Arc<M>, bool)> {
         let mut state = self.lock();
         loop {
@@ -224,12 +225,12 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
             }
             let quiet = !state.slots.iter().any(|slot| slot.model.queue().in_earnest());
             let free = |slot: &&mut Slot<M>| {
-                (slot.lanes == 0 || !slot.model.is_serial()) && slot.model.queue().has_work(quiet)
+                (slot.pipelines == 0 || !slot.model.is_serial()) && slot.model.queue().has_work(quiet)
             };
             let rounds = state.rounds + 1;
             if let Some(slot) = state.slots.iter_mut().filter(free).min_by_key(|slot| slot.served) {
                 slot.served = rounds;
-                slot.lanes += 1;
+                slot.pipelines += 1;
                 let model = slot.model.clone();
                 state.rounds = rounds;
                 return Some((model, quiet));
@@ -243,13 +244,13 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
         }
     }
 
-    /// Ends a lane's round with a model. What the round has to hand over comes before.
+    /// Ends a pipeline's round with a model. What the round has to hand over comes before.
     pub fn finish(&self, model: Arc<M>) {
         self.change(|state| {
             if let Some(slot) = state.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.model, &model)) {
-                slot.lanes -= 1;
+                slot.pipelines -= 1;
             }
-            // Before a lane looks for models that nobody has.
+            // Before a pipeline looks for models that nobody has.
             drop(model);
         });
     }
@@ -267,10 +268,10 @@ impl<M: Served + ?Sized, S: ?Sized> Models<M, S> {
     }
 }
 
-impl<M: Served + ?Sized, S: ?Sized> State<M, S> {
-    /// Lanes that are at a model.
+impl<M: EngineModel + ?Sized, S: ?Sized> State<M, S> {
+    /// Pipelines that are at a model.
     fn busy(&self) -> usize {
-        self.slots.iter().map(|slot| slot.lanes).sum()
+        self.slots.iter().map(|slot| slot.pipelines).sum()
     }
 
     /// Whether nobody has the model but its `owners`. Whoever hands a request over has it.
@@ -282,9 +283,10 @@ impl<M: Served + ?Sized, S: ?Sized> State<M, S> {
     fn retire(&mut self, most: usize) -> Vec<Arc<M>> {
         while self.current.len() > most {
             let served = |model| self.slots.iter().find(|slot| Arc::ptr_eq(&slot.model, model)).map(|slot| slot.served);
-            let seated = |key| self.seats.iter().any(|(other, seat)| other == key && seat.strong_count() > 0);
+            let has_game =
+                |key| self.game_trees.iter().any(|(other, game_tree)| other == key && game_tree.strong_count() > 0);
             // `current` and the slot have it.
-            let unused = self.current.iter().filter(|(key, model)| Self::is_unused(model, 2) && !seated(*key));
+            let unused = self.current.iter().filter(|(key, model)| Self::is_unused(model, 2) && !has_game(*key));
             let oldest = unused.min_by_key(|(_, model)| served(*model)).map(|(key, _)| key.clone());
             let Some(key) = oldest else { break };
             self.current.remove(&key);
@@ -295,10 +297,10 @@ impl<M: Served + ?Sized, S: ?Sized> State<M, S> {
     }
 }
 
-/// Leave to hand a request over: until it is dropped, no lane ends. A lane looks for work when it is.
-pub struct Entry<'a, M: Served + ?Sized, S: ?Sized>(&'a Models<M, S>);
+/// Leave to hand a request over: until it is dropped, no pipeline ends. A pipeline looks for work when it is.
+pub struct Entry<'a, M: EngineModel + ?Sized, S: ?Sized>(&'a Models<M, S>);
 
-impl<M: Served + ?Sized, S: ?Sized> Drop for Entry<'_, M, S> {
+impl<M: EngineModel + ?Sized, S: ?Sized> Drop for Entry<'_, M, S> {
     fn drop(&mut self) {
         if !self.0.change(|state| state.entering -= 1) {
             self.0.changed.notify_one();
@@ -319,7 +321,7 @@ mod tests {
     use super::*;
     use crate::batched::Workers;
     use crate::config::SearchConfig;
-    use crate::engine::{Desk, Priority, Queue, Request, Wish};
+    use crate::engine::{Priority, Queue, Request, Scheduler, Signal};
     use crate::evaluator::Uniform;
     use crate::search::Search;
     use crate::toy::Toy;
@@ -347,11 +349,11 @@ mod tests {
 
     impl Model {
         fn new(number: u64) -> Arc<Self> {
-            let desk = Desk::new(SearchConfig::default(), 8, 0, |_| false, |_| Wish::GoOn);
-            Arc::new(Self { number, queue: Queue::new(desk) })
+            let scheduler = Scheduler::new(SearchConfig::default(), 8, 0, |_| false, |_| Signal::Continue);
+            Arc::new(Self { number, queue: Queue::new(scheduler) })
         }
 
-        /// As an engine's: a search from nothing arrives, whatever the desk is at.
+        /// As an engine's: a search from nothing arrives, whatever the scheduler is at.
         fn ask(&self, token: Asked) {
             let search = Search::new(Toy::countdown(3), SearchConfig::default());
             let priority = if token.id.is_multiple_of(2) { Priority::Play } else { Priority::Ponder };
@@ -360,19 +362,19 @@ mod tests {
             self.queue.arrive(search, request);
         }
 
-        /// A lane's round, and who is answered.
+        /// A pipeline's round, and who is answered.
         fn round(&self, quiet: bool) -> Vec<Asked> {
             let now = Instant::now();
-            let mut lane = self.queue.desk(now).lane(Workers::Serial, None);
-            while self.queue.desk(now).give(&mut lane, now, quiet) && lane.gather(None) {}
-            let outcome = lane.evaluate(&mut Uniform);
-            lane.take_up(outcome).unwrap();
-            let took = self.queue.desk(now).take_back(&mut lane, now);
+            let mut pipeline = self.queue.scheduler(now).pipeline(Workers::Serial, None);
+            while self.queue.scheduler(now).give(&mut pipeline, now, quiet) && pipeline.gather(None) {}
+            let outcome = pipeline.evaluate(&mut Uniform);
+            pipeline.take_up(outcome).unwrap();
+            let took = self.queue.scheduler(now).take_back(&mut pipeline, now);
             took.ended.into_iter().map(|open| open.request.token).collect()
         }
     }
 
-    impl Served for Model {
+    impl EngineModel for Model {
         fn number(&self) -> u64 {
             self.number
         }
@@ -404,7 +406,7 @@ mod tests {
         }
     }
 
-    fn lane(models: &Tested, answered: &Mutex<Vec<usize>>) {
+    fn pipeline(models: &Tested, answered: &Mutex<Vec<usize>>) {
         while let Some((model, quiet)) = models.next() {
             for asked in model.round(quiet) {
                 answered.lock().unwrap().push(asked.id);
@@ -455,10 +457,10 @@ mod tests {
             let mut threads = Vec::new();
             for _ in 0..2 {
                 let (models, answered) = (models.clone(), answered.clone());
-                threads.push(thread::spawn(move || lane(&models, &answered)));
+                threads.push(thread::spawn(move || pipeline(&models, &answered)));
             }
             let game = Arc::new(Game { name: "a", ..Game::default() });
-            models.add_seat(key("a"), &game);
+            models.add_game_tree(key("a"), &game);
             for asker in 0..3 {
                 let (models, accepted) = (models.clone(), accepted.clone());
                 // Two of three ask a game that goes on.
@@ -545,10 +547,10 @@ mod tests {
         in_many_orders(|| {
             let models = Arc::new(Tested::new(2, 1));
             let (accepted, answered) = (Arc::new(Mutex::default()), Arc::new(Mutex::default()));
-            let mut lanes = Vec::new();
+            let mut pipelines = Vec::new();
             for _ in 0..2 {
                 let (models, answered) = (models.clone(), answered.clone());
-                lanes.push(thread::spawn(move || lane(&models, &answered)));
+                pipelines.push(thread::spawn(move || pipeline(&models, &answered)));
             }
             let mut askers = Vec::new();
             for (asker, name) in ["a", "b", "c"].into_iter().enumerate() {
@@ -557,7 +559,7 @@ mod tests {
                     let game = Arc::new(Game { name, ..Game::default() });
                     {
                         let _model = get_or_add(&models, name);
-                        models.add_seat(key(name), &game);
+                        models.add_game_tree(key(name), &game);
                     }
                     for turn in 0..2 {
                         ask(&models, &Asked { id: 2 * asker + turn, game: Some(game.clone()) }, &accepted);
@@ -566,13 +568,13 @@ mod tests {
                 }));
             }
             let games: Vec<_> = askers.into_iter().map(|asker| asker.join().unwrap()).collect();
-            // Nobody closes the engine: whoever waits for a lane has to be woken by the request itself.
+            // Nobody closes the engine: whoever waits for a pipeline has to be woken by the request itself.
             while answered.lock().unwrap().len() < 6 {
                 thread::yield_now();
             }
             drop(games);
             models.close();
-            lanes.into_iter().for_each(|lane| lane.join().unwrap());
+            pipelines.into_iter().for_each(|pipeline| pipeline.join().unwrap());
             assert!(models.all().len() <= 1);
         });
     }
@@ -592,7 +594,7 @@ mod tests {
                 (0..3).for_each(|_| serve(&models));
                 assert_eq!(there("a b c d"), "b c d");
                 let game = Arc::new(Game::default());
-                models.add_seat(key("b"), &game);
+                models.add_game_tree(key("b"), &game);
                 let held = models.get("main", "c").unwrap();
                 ["e", "f"].into_iter().for_each(ask);
                 (0..2).for_each(|_| serve(&models));

@@ -1,4 +1,4 @@
-//! A network's queue of requests: they arrive here, whatever its desk is at, and lanes meet them at the desk.
+//! A network's queue of requests: they arrive here, whatever its scheduler is at, and pipelines meet them at the scheduler.
 //!
 //! Threads meet here as well as at [`super::Models`], whose tests have queues.
 
@@ -10,16 +10,16 @@ use shuttle::sync::{Mutex, MutexGuard};
 #[cfg(not(test))]
 use std::sync::{Mutex, MutexGuard};
 
-use super::{Desk, Priority, Request};
+use super::{Priority, Request, Scheduler};
 use crate::batched::RoundStats;
 use crate::game::Game;
 use crate::search::Search;
 
-/// The requests of one network: those that have just arrived, and those at its desk.
+/// The requests of one network: those that have just arrived, and those at its scheduler.
 pub struct Queue<G: Game, T> {
-    /// They have not reached the desk yet. Nothing is done under this lock, so that nobody waits for it.
+    /// They have not reached the scheduler yet. Nothing is done under this lock, so that nobody waits for it.
     arrived: Mutex<Vec<(Search<G>, Request<T>)>>,
-    desk: Mutex<Desk<G, T>>,
+    scheduler: Mutex<Scheduler<G, T>>,
 }
 
 /// The lock of something that is whole whenever a panic could leave it.
@@ -30,8 +30,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<G: Game, T> Queue<G, T> {
     /// Nobody asks yet.
     #[must_use]
-    pub fn new(desk: Desk<G, T>) -> Self {
-        Self { arrived: Mutex::default(), desk: Mutex::new(desk) }
+    pub fn new(scheduler: Scheduler<G, T>) -> Self {
+        Self { arrived: Mutex::default(), scheduler: Mutex::new(scheduler) }
     }
 
     /// Takes a request that `search` will answer. Waits for no round.
@@ -39,14 +39,14 @@ impl<G: Game, T> Queue<G, T> {
         locked(&self.arrived).push((search, request));
     }
 
-    /// The desk, with all requests that have arrived.
-    pub fn desk(&self, now: Instant) -> MutexGuard<'_, Desk<G, T>> {
-        let mut desk = locked(&self.desk);
+    /// The scheduler, with all requests that have arrived.
+    pub fn scheduler(&self, now: Instant) -> MutexGuard<'_, Scheduler<G, T>> {
+        let mut scheduler = locked(&self.scheduler);
         let arrived = std::mem::take(&mut *locked(&self.arrived));
         for (search, request) in arrived {
-            desk.join(search, request, now);
+            scheduler.join(search, request, now);
         }
-        desk
+        scheduler
     }
 }
 
@@ -58,11 +58,11 @@ pub trait Waiting {
     fn in_earnest(&self) -> bool;
     /// Whether no request is left.
     fn is_empty(&self) -> bool;
-    /// See [`Desk::memory_bytes`].
+    /// See [`Scheduler::memory_bytes`].
     fn memory_bytes(&self) -> usize;
-    /// See [`Desk::largest`].
+    /// See [`Scheduler::largest`].
     fn largest(&self) -> usize;
-    /// See [`Desk::end_largest`].
+    /// See [`Scheduler::end_largest`].
     fn end_largest(&self) -> Option<usize>;
     /// What filled the batches, and how many requests the last one had no room for.
     fn stats(&self) -> (RoundStats, usize);
@@ -70,26 +70,26 @@ pub trait Waiting {
 
 impl<G: Game, T> Waiting for Queue<G, T> {
     fn has_work(&self, quiet: bool) -> bool {
-        !locked(&self.arrived).is_empty() || locked(&self.desk).has_work(quiet)
+        !locked(&self.arrived).is_empty() || locked(&self.scheduler).has_work(quiet)
     }
     fn in_earnest(&self) -> bool {
         let arrived = locked(&self.arrived).iter().any(|(_, request)| request.priority != Priority::Ponder);
-        arrived || locked(&self.desk).in_earnest()
+        arrived || locked(&self.scheduler).in_earnest()
     }
     fn is_empty(&self) -> bool {
-        locked(&self.arrived).is_empty() && locked(&self.desk).is_empty()
+        locked(&self.arrived).is_empty() && locked(&self.scheduler).is_empty()
     }
     fn memory_bytes(&self) -> usize {
-        locked(&self.desk).memory_bytes()
+        locked(&self.scheduler).memory_bytes()
     }
     fn largest(&self) -> usize {
-        locked(&self.desk).largest()
+        locked(&self.scheduler).largest()
     }
     fn end_largest(&self) -> Option<usize> {
-        locked(&self.desk).end_largest()
+        locked(&self.scheduler).end_largest()
     }
     fn stats(&self) -> (RoundStats, usize) {
-        let desk = locked(&self.desk);
-        (desk.stats(), desk.left_over())
+        let scheduler = locked(&self.scheduler);
+        (scheduler.stats(), scheduler.left_over())
     }
 }

@@ -9,7 +9,7 @@ use crate::common::engine::*;
 use azpy_core::batched::SearchError;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Open, Request, Wish};
+use azpy_core::engine::{OpenSearch, Request, Signal};
 use azpy_core::game::GameFault;
 use azpy_core::search::Stop;
 use azpy_core::toy::Toy;
@@ -35,7 +35,7 @@ fn whoever_the_cap_leaves_over_comes_first() {
     let mut ended = Vec::new();
     for rounds in 1..=20 {
         ended.append(&mut round(&mut serving, &mut evaluator));
-        assert_eq!(serving.desk.left_over(), 18);
+        assert_eq!(serving.scheduler.left_over(), 18);
         let mut turns: HashMap<usize, usize> = HashMap::new();
         evaluator.batches.iter().flatten().for_each(|&who| *turns.entry(who).or_default() += 1);
         let (fewest, most) = ((0..50).map(|who| turns.get(&who).copied().unwrap_or(0)).min(), turns.values().max());
@@ -85,7 +85,7 @@ fn searches_that_need_no_evaluator_leave_the_others_their_turns() {
     assert_eq!(first.iter().map(|ended| ended.request.token).collect::<Vec<_>>(), [99]);
     let rest = finish(&mut serving, &mut evaluator);
     assert_eq!(rest.len(), 20);
-    for Open { search, request: Request { token, .. }, .. } in rest {
+    for OpenSearch { search, request: Request { token, .. }, .. } in rest {
         let twin = alone(&known, config, simulations, token as u64);
         assert_eq!((search.result(), search.stats()), (twin.result(), twin.stats()), "pauses change nothing");
     }
@@ -110,14 +110,14 @@ fn a_request_finds_what_it_would_find_alone() {
             serving.join(Asked::new(who, toy), request(who, size(who)));
             if who % 4 == 0 {
                 ended.append(&mut round(&mut serving, &mut evaluator));
-                (0..=who).filter(|who| who % 11 == 10).for_each(|who| wish(who, Wish::Leave));
+                (0..=who).filter(|who| who % 11 == 10).for_each(|who| signal(who, Signal::Cancel));
             }
         }
         ended.append(&mut finish(&mut serving, &mut evaluator));
         ended.retain(|open| open.request.token % 11 != 10);
         assert!(evaluator.sizes().iter().all(|&rows| rows <= max_batch));
         assert!(ended.len() >= 54);
-        for Open { search, request: Request { token: who, .. }, .. } in ended {
+        for OpenSearch { search, request: Request { token: who, .. }, .. } in ended {
             let root = Asked::new(who, Toy::random(who as u64 / 3, 7, true));
             let twin = alone(&root, config, size(who), who as u64);
             assert_eq!(search.result(), twin.result(), "request {who}");
@@ -150,7 +150,7 @@ fn a_deadline_is_kept_beside_others_that_have_none() {
             ended.append(&mut round(&mut serving, &mut evaluator));
         }
         let taken = evaluator.now - asked;
-        let Open { search, request: Request { token, .. }, .. } = ended.pop().unwrap();
+        let OpenSearch { search, request: Request { token, .. }, .. } = ended.pop().unwrap();
         assert_eq!((token, search.stop()), (who, Stop::Interrupted));
         // In time, but not much too early.
         assert!(taken <= allowed && taken + Duration::from_millis(15) > allowed, "{taken:?} of {allowed:?}");
@@ -171,7 +171,7 @@ fn too_little_time_is_enough_for_the_network_alone() {
     let hurried = Request { deadline: Some(evaluator.now), ..request(30, u32::MAX) };
     serving.join(Asked { who: 30, ..start }, hurried);
     (0..2).for_each(|_| ended.append(&mut round(&mut serving, &mut evaluator)));
-    let Open { search, request: Request { token, .. }, .. } = ended.pop().unwrap();
+    let OpenSearch { search, request: Request { token, .. }, .. } = ended.pop().unwrap();
     assert_eq!((token, search.stats().evaluations, search.result().visits), (30, 1, vec![0]));
 }
 
@@ -189,7 +189,7 @@ fn whoever_is_due_keeps_the_root_that_waits() {
         let mut ended = Vec::new();
         (0..7).for_each(|_| ended.append(&mut round(&mut serving, &mut evaluator)));
         assert_eq!(ended.len(), 6);
-        for Open { search, .. } in ended {
+        for OpenSearch { search, .. } in ended {
             assert_eq!((search.stop(), search.stats().evaluations, search.stats().rounds), (Stop::Interrupted, 1, 1));
             check_tree(&search);
         }
@@ -261,7 +261,7 @@ fn a_pause_after_an_error_is_no_rounds_length() {
     let soon = Request { deadline: Some(evaluator.now + Duration::from_millis(500)), ..request(1, 20) };
     serving.join(Asked { who: 1, ..start }, soon);
     let mut ended = Vec::new();
-    while !serving.desk.is_empty() {
+    while !serving.scheduler.is_empty() {
         ended.append(&mut round(&mut serving, &mut evaluator));
     }
     assert_eq!(ended[0].search.stop(), Stop::Simulations);
@@ -296,7 +296,7 @@ fn an_error_of_the_evaluator_ends_the_searches_of_its_batch_and_no_others() {
     let open = failed.pop().unwrap();
     check_tree(&open.search);
     let before: u32 = open.search.result().visits.iter().sum();
-    serving.desk.join(open.search, request(99, 50), evaluator.now);
+    serving.scheduler.join(open.search, request(99, 50), evaluator.now);
     let visits: u32 = finish(&mut serving, &mut evaluator)[0].search.result().visits.iter().sum();
     assert_eq!(visits, before + 50);
 }
@@ -316,7 +316,7 @@ fn a_game_that_fails_fails_alone() {
         }
         let ended = finish(&mut serving, &mut evaluator);
         assert_eq!(ended.len(), 9);
-        for Open { search, request: Request { token: who, .. }, .. } in ended {
+        for OpenSearch { search, request: Request { token: who, .. }, .. } in ended {
             if who == 4 {
                 assert_eq!(search.fault().is_some(), fails == Fails::Rules);
                 assert_eq!(broken(search.root()), fails != Fails::Rules);
@@ -349,8 +349,8 @@ fn those_who_leave_are_given_back_and_the_others_go_on() {
     (0..10).for_each(|who| join(&mut serving, who, 50));
     assert!(round(&mut serving, &mut evaluator).is_empty());
     (10..12).for_each(|who| join(&mut serving, who, 50));
-    (0..12).filter(|who| who % 2 == 1).for_each(|who| wish(who, Wish::Leave));
-    let left = serving.desk.look(evaluator.now);
+    (0..12).filter(|who| who % 2 == 1).for_each(|who| signal(who, Signal::Cancel));
+    let left = serving.scheduler.look(evaluator.now);
     left.iter().for_each(|open| check_tree(&open.search));
     let ended = finish(&mut serving, &mut evaluator);
     let tokens = |open: &[Ended]| {
@@ -369,12 +369,12 @@ fn a_search_that_is_told_to_stop_gives_what_it_knows() {
         serving.join(Asked::new(who, Toy::chain(4000)), request(who, u32::MAX));
     }
     (0..30).for_each(|_| assert!(round(&mut serving, &mut evaluator).is_empty()));
-    wish(1, Wish::Stop);
-    let stopped = serving.desk.look(evaluator.now);
+    signal(1, Signal::Stop);
+    let stopped = serving.scheduler.look(evaluator.now);
     assert_eq!((stopped.len(), stopped[0].request.token, stopped[0].search.stop()), (1, 1, Stop::Stopped));
     assert_eq!(stopped[0].search.result().visits.iter().sum::<u32>(), 29);
     // Before it has begun, the root is evaluated all the same.
-    wish(3, Wish::Stop);
+    signal(3, Signal::Stop);
     join(&mut serving, 3, u32::MAX);
     let ended = round(&mut serving, &mut evaluator);
     assert_eq!((ended[0].request.token, ended[0].search.stats().evaluations), (3, 1));

@@ -7,7 +7,7 @@ use crate::common::engine::*;
 use azpy_core::batched::{Rounds, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{KEPT_TREES, Request, Seat};
+use azpy_core::engine::{GameTree, KEPT_TREES, Request};
 use azpy_core::game::{Action, Game, Turn};
 use azpy_core::search::{Search, stream_for};
 use azpy_core::toy::Toy;
@@ -39,9 +39,9 @@ fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
         // The cache knows the root with all its actions.
         serving.join(root.clone(), request(0, 30));
         finish(&mut serving, &mut evaluator);
-        let mut search = serving.desk.search(root.clone());
+        let mut search = serving.scheduler.search(root.clone());
         search.allow(allowed.clone());
-        serving.desk.join(search, request(1, 100), evaluator.now);
+        serving.scheduler.join(search, request(1, 100), evaluator.now);
         // And does not learn what it is without them.
         let ended = finish(&mut serving, &mut evaluator);
         serving.join(root.clone(), Request { seed: 1, ..request(2, 100) });
@@ -79,25 +79,25 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
     for seed in 0..30 {
         let config = one_leaf();
         let root = Asked::new(0, Toy::random(seed, 15, false));
-        let mut seat: Seat<Asked, usize> = Seat::new(root.clone(), config, 5);
+        let mut game_tree: GameTree<Asked, usize> = GameTree::new(root.clone(), config, 5);
         let mut twin = Twin { searches: vec![Search::new(root, config)], runs: 0 };
         let mut serving = serving(config, 16, None);
         let mut evaluator = Recording::new();
         let mut stream = azpy_core::rng::Stream::keyed(&[seed]);
         for step in 0..40 {
             let mut legal = Vec::new();
-            if matches!(seat.position().turn(), Turn::Player(_)) {
-                seat.position().legal_actions(&mut legal);
+            if matches!(game_tree.position().turn(), Turn::Player(_)) {
+                game_tree.position().legal_actions(&mut legal);
             }
             // Forth for a while, then back.
             match stream.bits() % 8 {
-                0 | 4..8 if (step >= 22 || stream.bits().is_multiple_of(8)) && seat.undo() => {
+                0 | 4..8 if (step >= 22 || stream.bits().is_multiple_of(8)) && game_tree.undo() => {
                     twin.searches.pop();
                     undone += 1;
                 }
                 1 | 4..8 if !legal.is_empty() => {
                     let action = legal[stream.bits() as usize % legal.len()];
-                    seat.play(action);
+                    game_tree.play(action);
                     let mut next = twin.searches.last().unwrap().clone();
                     next.advance(action);
                     twin.searches.push(next);
@@ -109,26 +109,26 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
                 }
                 2 if !legal.is_empty() => {
                     // A look at one action alone leaves the tree as it is.
-                    seat.search(request(step, 10), vec![legal[0]]);
-                    let (search, asked) = seat.next(1).unwrap();
-                    serving.desk.join(search, asked, evaluator.now);
+                    game_tree.search(request(step, 10), vec![legal[0]]);
+                    let (search, asked) = game_tree.next(1).unwrap();
+                    serving.scheduler.join(search, asked, evaluator.now);
                     let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
                     assert_eq!(ended.search.result().actions, [legal[0]]);
-                    seat.give_back(ended.search, true);
+                    game_tree.give_back(ended.search, true);
                 }
                 _ => {
-                    seat.search(request(step, 20), Vec::new());
-                    seat.search(request(step, 7), Vec::new());
+                    game_tree.search(request(step, 20), Vec::new());
+                    game_tree.search(request(step, 7), Vec::new());
                     for simulations in [20, 7] {
-                        let (search, asked) = seat.next(1).unwrap();
-                        assert!(seat.next(1).is_none(), "one at a time");
-                        serving.desk.join(search, asked, evaluator.now);
+                        let (search, asked) = game_tree.next(1).unwrap();
+                        assert!(game_tree.next(1).is_none(), "one at a time");
+                        serving.scheduler.join(search, asked, evaluator.now);
                         let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
                         assert_eq!(ended.search.result(), twin.search(simulations), "seed {seed}, step {step}");
                         check_tree(&ended.search);
-                        seat.give_back(ended.search, true);
+                        game_tree.give_back(ended.search, true);
                     }
-                    assert!(seat.next(1).is_none());
+                    assert!(game_tree.next(1).is_none());
                 }
             }
         }
@@ -140,24 +140,24 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
 fn trees_that_are_dropped_unsound_or_of_another_network_begin_anew() {
     for why in ["dropped", "unsound", "another network"] {
         let root = Asked::new(0, Toy::random(3, 9, false));
-        let mut seat: Seat<Asked, usize> = Seat::new(root.clone(), one_leaf(), 5);
+        let mut game_tree: GameTree<Asked, usize> = GameTree::new(root.clone(), one_leaf(), 5);
         let mut serving = serving(one_leaf(), 16, None);
         let mut evaluator = Recording::new();
         let mut visits = Vec::new();
         for run in 0..3 {
             if run == 2 && why == "dropped" {
-                assert!(seat.memory_bytes() > 0);
-                seat.drop_trees();
-                assert_eq!(seat.memory_bytes(), 0);
+                assert!(game_tree.memory_bytes() > 0);
+                game_tree.drop_trees();
+                assert_eq!(game_tree.memory_bytes(), 0);
             }
-            seat.search(request(0, 30), Vec::new());
+            game_tree.search(request(0, 30), Vec::new());
             let network = 1 + u64::from(run == 2 && why == "another network");
-            let (search, asked) = seat.next(network).unwrap();
+            let (search, asked) = game_tree.next(network).unwrap();
             assert_eq!((asked.seed, asked.run), (5, run), "each search has draws of its own");
-            serving.desk.join(search, asked, evaluator.now);
+            serving.scheduler.join(search, asked, evaluator.now);
             let ended = finish(&mut serving, &mut evaluator).pop().unwrap();
             visits.push(ended.search.result().visits.iter().sum::<u32>());
-            seat.give_back(ended.search, run == 0 || why != "unsound");
+            game_tree.give_back(ended.search, run == 0 || why != "unsound");
         }
         assert_eq!(visits, [30, 60, 30]);
     }

@@ -4,7 +4,7 @@ mod common;
 mod conformance;
 mod engine;
 mod engine_games;
-mod engine_lanes;
+mod engine_pipelines;
 mod look;
 mod options;
 mod oracle;

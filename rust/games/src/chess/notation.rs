@@ -2,7 +2,7 @@
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{Notation, moves_of, play_named, shown};
-use azpy_core::written::{Bounds, Named, Notes, Told, Unfit, Variations, WrittenGame, Wrong, join};
+use azpy_core::written::{Bounds, Named, Notes, ReadMove, Unfit, Variations, WrittenGame, Wrong, join};
 use cozy_chess::util::display_san_move;
 use cozy_chess::{Board, File, Move, Square};
 
@@ -196,7 +196,7 @@ impl Chess {
                 // A word is a part of the text.
                 let at = said.word.as_ptr() as usize - text.as_ptr() as usize;
                 let action = state.read_action(number, said.word).map_err(|unfit| unfit.in_line_of(text, at))?;
-                Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
+                Ok((action, ReadMove { notes: said.notes.clone(), ..play_named(state, action) }))
             },
             |told, other| join(&mut told.notes, other.notes),
         )?;

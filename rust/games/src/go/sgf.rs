@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::{play_named, shown};
-use azpy_core::written::{Bounds, COMMENT, Moves, Notes, Told, Unfit, Variations, WrittenGame, Wrong, join, note};
+use azpy_core::written::{Bounds, COMMENT, Moves, Notes, ReadMove, Unfit, Variations, WrittenGame, Wrong, join, note};
 
 use super::Go;
 use nodes::{Node, Property, Read, first_game, one_game};
@@ -79,7 +79,7 @@ pub(super) fn read_tree<const WORDS: usize>(
             let property = said.property;
             let action =
                 action_of(state, gone + number, property).map_err(|unfit| unfit.in_line_of(text, property.at))?;
-            Ok((action, Told { notes: said.notes.clone(), ..play_named(state, action) }))
+            Ok((action, ReadMove { notes: said.notes.clone(), ..play_named(state, action) }))
         },
         |told, other| join(&mut told.notes, other.notes),
     )?;

@@ -1,4 +1,4 @@
-//! A desk with one lane, games that can fail, and a network that notes its batches.
+//! A scheduler with one pipeline, games that can fail, and a network that notes its batches.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use super::hashed_answer;
 use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::{Desk, Lane, Open, Priority, Request, Wish};
+use azpy_core::engine::{OpenSearch, Pipeline, Priority, Request, Scheduler, Signal};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Action, Game, PovValue, Turn, Value};
 use azpy_core::search::{Search, stream_for};
@@ -148,29 +148,29 @@ impl Evaluator<Asked> for Recording {
 
 thread_local! {
     /// Owners who want something else than that their searches go on.
-    static WISHES: RefCell<HashMap<usize, Wish>> = RefCell::default();
+    static SIGNALS: RefCell<HashMap<usize, Signal>> = RefCell::default();
 }
 
-pub fn wish(who: usize, wish: Wish) {
-    WISHES.with_borrow_mut(|wishes| wishes.insert(who, wish));
+pub fn signal(who: usize, signal: Signal) {
+    SIGNALS.with_borrow_mut(|signals| signals.insert(who, signal));
 }
 
-pub fn wished(who: &usize) -> Wish {
-    WISHES.with_borrow(|wishes| wishes.get(who).copied().unwrap_or(Wish::GoOn))
+pub fn signal_of(who: &usize) -> Signal {
+    SIGNALS.with_borrow(|signals| signals.get(who).copied().unwrap_or(Signal::Continue))
 }
 
-pub type Ended = Open<Asked, usize>;
+pub type Ended = OpenSearch<Asked, usize>;
 
-/// A desk and one lane.
+/// A scheduler and one pipeline.
 pub struct Serving {
-    pub desk: Desk<Asked, usize>,
-    pub lane: Lane<Asked, usize>,
+    pub scheduler: Scheduler<Asked, usize>,
+    pub pipeline: Pipeline<Asked, usize>,
 }
 
 impl Serving {
     pub fn join(&mut self, root: Asked, request: Request<usize>) {
-        let search = self.desk.search(root);
-        self.desk.join(search, request, Instant::now());
+        let search = self.scheduler.search(root);
+        self.scheduler.join(search, request, Instant::now());
     }
 
     /// A round, with the searches that ended or failed in it.
@@ -178,18 +178,20 @@ impl Serving {
         &mut self,
         evaluator: &mut Recording,
     ) -> (Result<(), SearchError<&'static str>>, Vec<Ended>, Vec<Ended>) {
-        while self.desk.give(&mut self.lane, evaluator.now, true) && self.lane.gather(evaluator.network()) {}
-        let outcome = self.lane.evaluate(evaluator);
-        let outcome = self.lane.take_up(outcome);
-        let took = self.desk.take_back(&mut self.lane, evaluator.now);
+        while self.scheduler.give(&mut self.pipeline, evaluator.now, true) && self.pipeline.gather(evaluator.network())
+        {
+        }
+        let outcome = self.pipeline.evaluate(evaluator);
+        let outcome = self.pipeline.take_up(outcome);
+        let took = self.scheduler.take_back(&mut self.pipeline, evaluator.now);
         (outcome, took.ended, took.failed)
     }
 }
 
 pub fn serving(config: SearchConfig, max_batch: usize, cache: Option<Arc<Cache>>) -> Serving {
-    let mut desk = Desk::new(config, max_batch, usize::MAX, broken, wished);
-    let lane = desk.lane(Workers::new(2).unwrap(), cache);
-    Serving { desk, lane }
+    let mut scheduler = Scheduler::new(config, max_batch, usize::MAX, broken, signal_of);
+    let pipeline = scheduler.pipeline(Workers::new(2).unwrap(), cache);
+    Serving { scheduler, pipeline }
 }
 
 pub fn one_leaf() -> SearchConfig {
@@ -217,7 +219,7 @@ pub fn round(serving: &mut Serving, evaluator: &mut Recording) -> Vec<Ended> {
 /// Rounds until all is done.
 pub fn finish(serving: &mut Serving, evaluator: &mut Recording) -> Vec<Ended> {
     let mut ended = Vec::new();
-    while !serving.desk.is_empty() {
+    while !serving.scheduler.is_empty() {
         ended.append(&mut round(serving, evaluator));
     }
     ended

@@ -8,7 +8,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::Notation;
 use azpy_core::text::play_named;
-use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, Told, Variations};
+use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, ReadMove, Variations};
 use proptest::prelude::*;
 
 /// SplitMix64 (Steele, Lea and Flood 2014): the same numbers on every machine and in every release.
@@ -33,7 +33,7 @@ impl Random {
 pub(crate) const BOUNDS: Bounds = Bounds { moves: 10_000, depth: 1_000 };
 
 /// A tree of moves by their short names: 1 (2 3) 4.
-pub(crate) fn tree_text(moves: &Moves<Told>) -> String {
+pub(crate) fn tree_text(moves: &Moves<ReadMove>) -> String {
     let told = |part| match part {
         Part::Open => "(".to_owned(),
         Part::Move(number) => moves.all()[number - 1].1.short.clone(),
@@ -78,7 +78,7 @@ fn random_notes(random: &mut Random) -> Notes {
 
 /// What was read can be written, and read again by the rules of `rules` as the same game. Returns the text.
 pub(crate) fn check_written<G: Notation>(rules: &G, read: &Variations<G>) -> String {
-    let named = |(before, told): &(usize, Told)| -> Named { (before.checked_sub(1), told.name.clone()) };
+    let named = |(before, told): &(usize, ReadMove)| -> Named { (before.checked_sub(1), told.name.clone()) };
     let notes_of = |game: &Variations<G>| -> Vec<Notes> {
         std::iter::once(&game.notes).chain(game.moves.all().iter().map(|(_, told)| &told.notes)).cloned().collect()
     };

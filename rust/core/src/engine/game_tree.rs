@@ -26,7 +26,7 @@ struct Past<G: Game> {
 }
 
 /// A game that goes on. Requests of one game are answered in the order in which they came.
-pub struct Seat<G: Game, T> {
+pub struct GameTree<G: Game, T> {
     config: SearchConfig,
     seed: u64,
     /// Searches of the kept tree so far: each has draws of its own.
@@ -36,7 +36,7 @@ pub struct Seat<G: Game, T> {
     /// Where the commands that are done have led.
     position: G,
     past: Vec<Past<G>>,
-    /// The kept tree, unless a desk has it or it was dropped.
+    /// The kept tree, unless a scheduler has it or it was dropped.
     search: Option<Search<G>>,
     out: bool,
     /// Which network the trees are of.
@@ -44,7 +44,7 @@ pub struct Seat<G: Game, T> {
     commands: VecDeque<Command<T>>,
 }
 
-impl<G: Game, T> Seat<G, T> {
+impl<G: Game, T> GameTree<G, T> {
     /// A game at this position, without a tree.
     pub fn new(position: G, config: SearchConfig, seed: u64) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl<G: Game, T> Seat<G, T> {
         self.asked.len() - 1
     }
 
-    /// Plays an action that is legal in [`Seat::position`].
+    /// Plays an action that is legal in [`GameTree::position`].
     pub fn play(&mut self, action: Action) {
         let mut next = self.position().clone();
         next.play(action);

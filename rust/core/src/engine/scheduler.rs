@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::lane::KNOWN_A_ROUND;
-use super::{Lane, Open, Priority, Request, STRIDE, Took, Wish};
+use super::pipeline::KNOWN_A_ROUND;
+use super::{OpenSearch, Pipeline, Priority, Request, STRIDE, Signal, Took};
 use crate::batched::{RoundStats, Workers};
 use crate::cache::Cache;
 use crate::config::SearchConfig;
@@ -14,7 +14,7 @@ use crate::search::{Search, Stop};
 /// Rounds of which the longest says how long the next one may take: few, so that a single slow one is soon forgotten.
 const ROUNDS_REMEMBERED: usize = 8;
 
-/// What a lane has of a desk's searches.
+/// What a pipeline has of a scheduler's searches.
 #[derive(Default)]
 struct Out {
     searches: usize,
@@ -29,17 +29,17 @@ struct Out {
 }
 
 /// The open searches of one network.
-pub struct Desk<G: Game, T> {
+pub struct Scheduler<G: Game, T> {
     config: SearchConfig,
     max_batch: usize,
-    /// Fewer rows than this are not shared out to several lanes.
+    /// Fewer rows than this are not shared out to several pipelines.
     split_from: usize,
     /// Whether a game has failed in a way of its own: its request ends alone.
     broken: fn(&G) -> bool,
-    wish: fn(&T) -> Wish,
+    signal: fn(&T) -> Signal,
     /// In the order of their turns.
-    waiting: Vec<Open<G, T>>,
-    /// What each lane has.
+    waiting: Vec<OpenSearch<G, T>>,
+    /// What each pipeline has.
     out: Vec<Out>,
     /// Rounds so far.
     rounds: u64,
@@ -50,8 +50,8 @@ pub struct Desk<G: Game, T> {
     stats: RoundStats,
 }
 
-impl<G: Game, T> Desk<G, T> {
-    /// Nobody asks yet. `broken` says whether a game has failed in a way of its own, `wish` what an owner wants by now.
+impl<G: Game, T> Scheduler<G, T> {
+    /// Nobody asks yet. `broken` says whether a game has failed in a way of its own, `signal` what an owner wants by now.
     /// Fewer rows than `split_from` stay in one batch.
     ///
     /// # Panics
@@ -61,7 +61,7 @@ impl<G: Game, T> Desk<G, T> {
         max_batch: usize,
         split_from: usize,
         broken: fn(&G) -> bool,
-        wish: fn(&T) -> Wish,
+        signal: fn(&T) -> Signal,
     ) -> Self {
         assert!(max_batch >= config.eval_batch, "a batch has room for the leaves of one search");
         Self {
@@ -69,7 +69,7 @@ impl<G: Game, T> Desk<G, T> {
             max_batch,
             split_from,
             broken,
-            wish,
+            signal,
             waiting: Vec::new(),
             out: Vec::new(),
             rounds: 0,
@@ -80,13 +80,13 @@ impl<G: Game, T> Desk<G, T> {
         }
     }
 
-    /// A lane for this desk's searches.
-    pub fn lane(&mut self, workers: Workers, cache: Option<Arc<Cache>>) -> Lane<G, T> {
+    /// A pipeline for this scheduler's searches.
+    pub fn pipeline(&mut self, workers: Workers, cache: Option<Arc<Cache>>) -> Pipeline<G, T> {
         self.out.push(Out::default());
-        Lane::new(self.out.len() - 1, workers, cache, self.max_batch, self.broken)
+        Pipeline::new(self.out.len() - 1, workers, cache, self.max_batch, self.broken)
     }
 
-    /// A search from nothing, with the desk's options.
+    /// A search from nothing, with the scheduler's options.
     pub fn search(&self, root: G) -> Search<G> {
         Search::new(root, self.config)
     }
@@ -101,22 +101,22 @@ impl<G: Game, T> Desk<G, T> {
         let turn = self.next_turn(request.priority);
         // Few at first, as nobody foresees how a new tree grows.
         let known = self.config.eval_batch as u64;
-        self.queue(Open { search, request, turn, begun: false, known, bytes: 0, report });
+        self.queue(OpenSearch { search, request, turn, begun: false, known, bytes: 0, report });
     }
 
-    /// Whether there is a search for a lane to take. Searches that ponder wait until the whole engine is `quiet`.
+    /// Whether there is a search for a pipeline to take. Searches that ponder wait until the whole engine is `quiet`.
     #[must_use]
     pub fn has_work(&self, quiet: bool) -> bool {
         self.waiting.iter().any(|open| self.may_go(open, quiet))
     }
 
-    /// Whether there is a search that does not ponder, waiting or in a lane.
+    /// Whether there is a search that does not ponder, waiting or in a pipeline.
     #[must_use]
     pub fn in_earnest(&self) -> bool {
-        self.out.iter().any(|lane| lane.in_earnest > 0) || self.waiting.iter().any(|open| !open.ponders())
+        self.out.iter().any(|pipeline| pipeline.in_earnest > 0) || self.waiting.iter().any(|open| !open.ponders())
     }
 
-    /// Whether there is nothing to do, and no lane has a search.
+    /// Whether there is nothing to do, and no pipeline has a search.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.num_out() == 0
@@ -134,32 +134,32 @@ impl<G: Game, T> Desk<G, T> {
         self.stats
     }
 
-    /// Bytes of the trees of all searches that go on, in the lanes too, after their next rounds.
+    /// Bytes of the trees of all searches that go on, in the pipelines too, after their next rounds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let waiting = self.waiting.iter().filter(|open| !open.search.is_done()).map(Open::memory_ahead);
-        waiting.chain(self.out.iter().map(|lane| lane.bytes)).sum()
+        let waiting = self.waiting.iter().filter(|open| !open.search.is_done()).map(OpenSearch::memory_ahead);
+        waiting.chain(self.out.iter().map(|pipeline| pipeline.bytes)).sum()
     }
 
     /// Bytes of the largest of these trees whose search has begun.
     #[must_use]
     pub fn largest(&self) -> usize {
-        let waiting = self.waiting.iter().filter(|open| open.is_growing()).map(Open::memory_ahead);
-        waiting.chain(self.out.iter().flat_map(|lane| &lane.begun).copied()).max().unwrap_or_default()
+        let waiting = self.waiting.iter().filter(|open| open.is_growing()).map(OpenSearch::memory_ahead);
+        waiting.chain(self.out.iter().flat_map(|pipeline| &pipeline.begun).copied()).max().unwrap_or_default()
     }
 
-    /// Ends the search with the largest tree, and returns the tree's bytes. A search that is in a lane ends when the lane
-    /// returns it, and [`Desk::memory_bytes`] leaves its tree out at once.
+    /// Ends the search with the largest tree, and returns the tree's bytes. A search that is in a pipeline ends when the pipeline
+    /// returns it, and [`Scheduler::memory_bytes`] leaves its tree out at once.
     pub fn end_largest(&mut self) -> Option<usize> {
         let largest = self.largest();
         if let Some(open) = self.waiting.iter_mut().find(|open| open.is_growing() && open.memory_ahead() == largest) {
             open.search.cut_short(Stop::Memory);
             return Some(largest);
         }
-        for lane in &mut self.out {
-            if let Some(place) = lane.begun.iter().position(|&bytes| bytes == largest) {
-                lane.cut.push(lane.begun.swap_remove(place));
-                lane.bytes -= largest;
+        for pipeline in &mut self.out {
+            if let Some(place) = pipeline.begun.iter().position(|&bytes| bytes == largest) {
+                pipeline.cut.push(pipeline.begun.swap_remove(place));
+                pipeline.bytes -= largest;
                 return Some(largest);
             }
         }
@@ -173,19 +173,19 @@ impl<G: Game, T> Desk<G, T> {
         (KNOWN_A_ROUND / searches as u64).max(self.config.eval_batch as u64)
     }
 
-    /// Searches in the lanes.
+    /// Searches in the pipelines.
     fn num_out(&self) -> usize {
-        self.out.iter().map(|lane| lane.searches).sum()
+        self.out.iter().map(|pipeline| pipeline.searches).sum()
     }
 
-    /// Gives a lane the searches whose turn it is, as many as fit into what its batch has left. Whether there was one.
-    pub fn give(&mut self, lane: &mut Lane<G, T>, now: Instant, quiet: bool) -> bool {
+    /// Gives a pipeline the searches whose turn it is, as many as fit into what its batch has left. Whether there was one.
+    pub fn give(&mut self, pipeline: &mut Pipeline<G, T>, now: Instant, quiet: bool) -> bool {
         self.end_due(now);
-        if lane.open.is_empty() {
-            lane.began = Some(now);
+        if pipeline.open.is_empty() {
+            pipeline.began = Some(now);
             self.rounds += 1;
         }
-        let mut room = self.share(lane).saturating_sub(lane.rows());
+        let mut room = self.share(pipeline).saturating_sub(pipeline.rows());
         self.let_ahead(room);
         let mut took = Vec::new();
         let mut index = 0;
@@ -196,7 +196,7 @@ impl<G: Game, T> Desk<G, T> {
                 continue;
             }
             let rows = open.rows();
-            if rows > room && !(lane.open.is_empty() && took.is_empty()) {
+            if rows > room && !(pipeline.open.is_empty() && took.is_empty()) {
                 break;
             }
             room = room.saturating_sub(rows);
@@ -207,7 +207,7 @@ impl<G: Game, T> Desk<G, T> {
             return false;
         }
         let mut next = took.iter().copied().peekable();
-        let out = &mut self.out[lane.number];
+        let out = &mut self.out[pipeline.number];
         for (index, mut open) in std::mem::take(&mut self.waiting).into_iter().enumerate() {
             if next.next_if_eq(&index).is_some() {
                 open.bytes = open.memory_ahead();
@@ -215,7 +215,7 @@ impl<G: Game, T> Desk<G, T> {
                 out.begun.extend(open.begun.then_some(open.bytes));
                 out.searches += 1;
                 out.in_earnest += usize::from(!open.ponders());
-                lane.open.push(open);
+                pipeline.open.push(open);
             } else {
                 self.waiting.push(open);
             }
@@ -223,19 +223,19 @@ impl<G: Game, T> Desk<G, T> {
         true
     }
 
-    /// Takes back what a lane has done in a round. Those that ended go to their owners.
-    pub fn take_back(&mut self, lane: &mut Lane<G, T>, now: Instant) -> Took<G, T> {
-        if let Some(began) = lane.began.take() {
+    /// Takes back what a pipeline has done in a round. Those that ended go to their owners.
+    pub fn take_back(&mut self, pipeline: &mut Pipeline<G, T>, now: Instant) -> Took<G, T> {
+        if let Some(began) = pipeline.began.take() {
             self.lengths[self.oldest] = now.saturating_duration_since(began);
             self.oldest = (self.oldest + 1) % ROUNDS_REMEMBERED;
         }
-        self.stats.add(&std::mem::take(&mut lane.rounds.stats));
-        let mut took = std::mem::take(&mut lane.took);
-        let mut cut = std::mem::take(&mut self.out[lane.number]).cut;
+        self.stats.add(&std::mem::take(&mut pipeline.rounds.stats));
+        let mut took = std::mem::take(&mut pipeline.took);
+        let mut cut = std::mem::take(&mut self.out[pipeline.number]).cut;
         self.left_over = self.waiting.len();
-        let known = self.share_of_known(lane.open.len());
-        lane.gathered = 0;
-        for mut open in lane.open.drain(..) {
+        let known = self.share_of_known(pipeline.open.len());
+        pipeline.gathered = 0;
+        for mut open in pipeline.open.drain(..) {
             open.known = known;
             if open.begun
                 && let Some(place) = cut.iter().position(|&bytes| bytes == open.bytes)
@@ -256,20 +256,20 @@ impl<G: Game, T> Desk<G, T> {
         took
     }
 
-    /// Searches that have ended in the queue, by a wish of their owners or a deadline.
-    pub fn look(&mut self, now: Instant) -> Vec<Open<G, T>> {
+    /// Searches that have ended in the queue, by a signal of their owners or a deadline.
+    pub fn look(&mut self, now: Instant) -> Vec<OpenSearch<G, T>> {
         self.end_due(now);
         self.take_ended()
     }
 
-    fn may_go(&self, open: &Open<G, T>, quiet: bool) -> bool {
+    fn may_go(&self, open: &OpenSearch<G, T>, quiet: bool) -> bool {
         !open.ponders() || (quiet && !self.in_earnest())
     }
 
-    /// Rows that the lane's batch may have. Where two lanes could not both have a full one, each has half of what there is.
-    fn share(&self, lane: &Lane<G, T>) -> usize {
-        let rows: usize = self.waiting.iter().chain(&lane.open).map(Open::rows).sum();
-        let rows = rows + self.num_out().saturating_sub(lane.open.len()) * self.config.eval_batch;
+    /// Rows that the pipeline's batch may have. Where two pipelines could not both have a full one, each has half of what there is.
+    fn share(&self, pipeline: &Pipeline<G, T>) -> usize {
+        let rows: usize = self.waiting.iter().chain(&pipeline.open).map(OpenSearch::rows).sum();
+        let rows = rows + self.num_out().saturating_sub(pipeline.open.len()) * self.config.eval_batch;
         if rows >= 2 * self.max_batch || rows < self.split_from {
             return self.max_batch;
         }
@@ -290,7 +290,7 @@ impl<G: Game, T> Desk<G, T> {
     }
 
     /// Puts a search behind all whose turn is not after its own.
-    fn queue(&mut self, open: Open<G, T>) {
+    fn queue(&mut self, open: OpenSearch<G, T>) {
         let place = self.waiting.partition_point(|other| other.turn <= open.turn);
         self.waiting.insert(place, open);
     }
@@ -316,17 +316,17 @@ impl<G: Game, T> Desk<G, T> {
         }
     }
 
-    /// Ends the searches for which another round would probably be too long, and those whose owners wish it. Their answer
+    /// Ends the searches for which another round would probably be too long, and those whose owners ask for it. Their answer
     /// still needs the root's evaluation. To get it they count as play from then on: as analysis or pondering they would
     /// wait for the others.
     fn end_due(&mut self, now: Instant) {
         // And a quarter more, as the next round may be longer still.
         let longest = self.lengths.iter().max().copied().unwrap_or_default().mul_f64(1.25);
-        let wish = self.wish;
+        let signal = self.signal;
         let is_late = |deadline: Instant| deadline.saturating_duration_since(now) <= longest;
-        let needs_its_root = |open: &mut Open<G, T>| {
-            let why = match wish(&open.request.token) {
-                Wish::Stop => Stop::Stopped,
+        let needs_its_root = |open: &mut OpenSearch<G, T>| {
+            let why = match signal(&open.request.token) {
+                Signal::Stop => Stop::Stopped,
                 _ if open.request.deadline.is_some_and(is_late) => Stop::Interrupted,
                 _ => return false,
             };
@@ -341,12 +341,12 @@ impl<G: Game, T> Desk<G, T> {
         }
     }
 
-    fn take_ended(&mut self) -> Vec<Open<G, T>> {
-        let over = |open: &mut Open<G, T>| {
+    fn take_ended(&mut self) -> Vec<OpenSearch<G, T>> {
+        let over = |open: &mut OpenSearch<G, T>| {
             open.search.is_done()
                 || open.search.fault().is_some()
                 || (self.broken)(open.search.root())
-                || (self.wish)(&open.request.token) == Wish::Leave
+                || (self.signal)(&open.request.token) == Signal::Cancel
         };
         let mut ended: Vec<_> = self.waiting.extract_if(.., over).collect();
         // Those whose owners have left may have leaves.

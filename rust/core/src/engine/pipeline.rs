@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Open;
+use super::OpenSearch;
 use crate::batched::{Rounds, SearchError, Workers};
 use crate::cache::Cache;
 use crate::evaluator::Evaluator;
@@ -16,12 +16,12 @@ pub(super) const KNOWN_A_ROUND: u64 = 1024;
 /// How long a search goes on between two reports, at least: so many times as long as the last report took.
 const BETWEEN_REPORTS: u32 = 4;
 
-/// Searches that a desk has given out, for a round.
-pub struct Lane<G: Game, T> {
-    /// Tells the lanes of a desk apart.
+/// Searches that a scheduler has given out, for a round.
+pub struct Pipeline<G: Game, T> {
+    /// Tells the pipelines of a scheduler apart.
     pub(super) number: usize,
     pub(super) rounds: Rounds<G>,
-    pub(super) open: Vec<Open<G, T>>,
+    pub(super) open: Vec<OpenSearch<G, T>>,
     pub(super) took: Took<G, T>,
     pub(super) began: Option<Instant>,
     /// How many of its searches have gathered in this round: none does so twice.
@@ -35,9 +35,9 @@ pub struct Lane<G: Game, T> {
 /// Searches that a round took out of the queue.
 pub struct Took<G: Game, T> {
     /// They are done, or have met a fault ([`crate::search::Search::fault`]), or their owners have left.
-    pub ended: Vec<Open<G, T>>,
+    pub ended: Vec<OpenSearch<G, T>>,
     /// They were in a batch that the evaluator could not answer. They have nothing in flight.
-    pub failed: Vec<Open<G, T>>,
+    pub failed: Vec<OpenSearch<G, T>>,
 }
 
 impl<G: Game, T> Default for Took<G, T> {
@@ -46,7 +46,7 @@ impl<G: Game, T> Default for Took<G, T> {
     }
 }
 
-impl<G: Game, T> Lane<G, T> {
+impl<G: Game, T> Pipeline<G, T> {
     pub(super) fn new(
         number: usize,
         workers: Workers,
@@ -62,7 +62,7 @@ impl<G: Game, T> Lane<G, T> {
     /// Rows that its searches have gathered, or probably will.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.open.iter().map(Open::rows).sum()
+        self.open.iter().map(OpenSearch::rows).sum()
     }
 
     /// The first part of a round: every search that has come since the last call, without leaves, gathers some. `network`
@@ -84,7 +84,7 @@ impl<G: Game, T> Lane<G, T> {
     }
 
     /// The second part: one batch is evaluated. Searches that do not fit keep their leaves. What it returns is for
-    /// [`Lane::take_up`].
+    /// [`Pipeline::take_up`].
     ///
     /// # Errors
     /// The evaluator's.
@@ -96,7 +96,7 @@ impl<G: Game, T> Lane<G, T> {
             return Ok(());
         }
         let mut rows = 0;
-        let fits = |open: &&Open<G, T>| {
+        let fits = |open: &&OpenSearch<G, T>| {
             rows += open.search.rows();
             rows <= self.max_batch
         };
@@ -107,7 +107,7 @@ impl<G: Game, T> Lane<G, T> {
     /// The third part: the searches of the batch take its answers up, which needs no evaluator.
     ///
     /// # Errors
-    /// Those of [`Lane::evaluate`], whose outcome it takes: the searches of the batch have failed. Where a game failed as
+    /// Those of [`Pipeline::evaluate`], whose outcome it takes: the searches of the batch have failed. Where a game failed as
     /// it was encoded, only its own search ends, and the others keep their leaves.
     pub fn take_up<E>(&mut self, outcome: Result<(), SearchError<E>>) -> Result<(), SearchError<E>>
     where
@@ -135,7 +135,7 @@ impl<G: Game, T> Lane<G, T> {
 
     /// Calls `tell` for every search whose report is due. `tell` returns what time it is then: a report of a large tree
     /// takes a while, and the search goes on for [`BETWEEN_REPORTS`] times as long before the next one.
-    pub fn report(&mut self, mut now: Instant, mut tell: impl FnMut(&Open<G, T>) -> Instant) {
+    pub fn report(&mut self, mut now: Instant, mut tell: impl FnMut(&OpenSearch<G, T>) -> Instant) {
         for open in &mut self.open {
             if open.report.is_some_and(|due| due <= now) && open.search.tree().nodes().len() > 1 {
                 let told = tell(open);
@@ -153,7 +153,7 @@ impl<G: Game, T> Lane<G, T> {
     }
 
     fn take_ended(&mut self) {
-        let over = |open: &mut Open<G, T>| {
+        let over = |open: &mut OpenSearch<G, T>| {
             open.search.is_done() || open.search.fault().is_some() || (self.broken)(open.search.root())
         };
         self.took.ended.extend(self.open.extract_if(.., over));
