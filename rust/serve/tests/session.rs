@@ -7,7 +7,7 @@ use azpy_games::Go9;
 use azpy_games::any::{Any, Open, Start};
 use azpy_games::registry::Entry;
 use azpy_net::{Answers, Net};
-use azpy_serve::{Page, Position, Reply, Session, Stepping, answers};
+use azpy_serve::{Page, Position, Response, Session, Stepping, answers};
 use serde_json::{Map as Object, Value, json};
 
 type Stepped<G> = Session<G, Stepping<G, Answers<Uniform>>>;
@@ -50,14 +50,14 @@ fn fits(expected: &Value, said: &Value) -> bool {
 /// Asks what a talk asks, and compares what is said by id and turn.
 fn compare<G: Position>(session: &mut Stepped<G>, talk: &Value) {
     for turn in talk["turns"].as_array().unwrap() {
-        let mut said: Vec<Reply> = Vec::new();
+        let mut said: Vec<Response> = Vec::new();
         for message in turn["ask"].as_array().unwrap() {
             said.extend(session.ask(&message.as_str().map_or_else(|| message.to_string(), str::to_owned)));
         }
         while session.searcher.step(0.0) {}
         said.extend(session.take());
         assert!(!session.is_busy());
-        let mut said: Vec<Value> = said.iter().map(|reply| serde_json::from_str(&reply.line).unwrap()).collect();
+        let mut said: Vec<Value> = said.iter().map(|response| serde_json::from_str(&response.line).unwrap()).collect();
         said.sort_by_key(|line| (line["id"].as_str().map(str::to_owned), line["turnNumber"].as_i64()));
         let expected = turn["say"].as_array().unwrap();
         let is_same = expected.len() == said.len() && expected.iter().zip(&said).all(|(one, other)| fits(one, other));
@@ -126,7 +126,7 @@ fn session_of_zeros() -> Stepped<Game> {
 }
 
 /// Asks for a search of the start. What is refused at once is returned.
-fn ask(session: &mut Stepped<Game>, id: &str, more: Value) -> Vec<Reply> {
+fn ask(session: &mut Stepped<Game>, id: &str, more: Value) -> Vec<Response> {
     let mut query = json!({"id": id, "moves": []});
     query.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     session.ask(&query.to_string())
@@ -134,8 +134,8 @@ fn ask(session: &mut Stepped<Game>, id: &str, more: Value) -> Vec<Reply> {
 
 /// What was said since the last call: the id, and why the search ended or the error.
 fn said(session: &mut Stepped<Game>) -> Vec<(String, String)> {
-    let told = |reply: Reply| {
-        let line: Value = serde_json::from_str(&reply.line).unwrap();
+    let told = |response: Response| {
+        let line: Value = serde_json::from_str(&response.line).unwrap();
         let why = line.get("error").unwrap_or(&line["rootInfo"]["stop"]);
         (line["id"].as_str().unwrap().to_owned(), why.as_str().unwrap().to_owned())
     };
