@@ -15,7 +15,7 @@ use azpy_core::{declared, handed_on, of_game, of_notation};
 
 use crate::registry::{self, Entry, split, with_params};
 
-/// What stands behind [`Any`].
+/// What stands behind [`AnyGame`].
 trait Behind<P: Payoff>: any::Any + Send + Sync {
     of_game!(declared);
     of_notation!(declared);
@@ -91,7 +91,7 @@ impl<G: Notation> Behind<G::Payoff> for Typed<G> {
 type Make<S> = fn(&str, Vec<(String, String)>) -> Result<S, String>;
 
 /// A position of any game that pays a `P`.
-pub struct Any<P: Payoff> {
+pub struct AnyGame<P: Payoff> {
     game: Arc<Named<P>>,
     inner: Box<dyn Behind<P>>,
 }
@@ -101,10 +101,10 @@ struct Named<P: Payoff> {
     /// The game and its parameters.
     spec: String,
     /// The start of a game that pays a `P`, among those of the program.
-    start: Make<Any<P>>,
+    start: Make<AnyGame<P>>,
 }
 
-impl<P: Payoff> Any<P> {
+impl<P: Payoff> AnyGame<P> {
     /// A position of a game that is not among those of the program.
     pub fn unlisted<G: Notation<Payoff = P>>(spec: &str, game: G) -> Self {
         let start: Make<Self> = |name, _| Err(format!("{name} is not among the games of this program"));
@@ -145,13 +145,13 @@ impl<P: Payoff> Any<P> {
     }
 }
 
-impl<P: Payoff> Clone for Any<P> {
+impl<P: Payoff> Clone for AnyGame<P> {
     fn clone(&self) -> Self {
         self.with(self.inner.copied())
     }
 }
 
-impl<P: Payoff> Game for Any<P> {
+impl<P: Payoff> Game for AnyGame<P> {
     type Payoff = P;
     of_game!(handed_on, inner);
     fn play(&mut self, action: Action) {
@@ -178,7 +178,7 @@ impl<P: Payoff> Game for Any<P> {
     }
 }
 
-impl<P: Payoff> Notation for Any<P> {
+impl<P: Payoff> Notation for AnyGame<P> {
     of_notation!(handed_on, inner);
     fn parse(&self, text: &str) -> Result<Self, String> {
         Ok(self.with_read(self.inner.parse(text)?))
@@ -201,7 +201,7 @@ impl<P: Payoff> Notation for Any<P> {
     }
 }
 
-impl<P: Payoff> Position for Any<P> {
+impl<P: Payoff> Position for AnyGame<P> {
     fn game(&self) -> &str {
         &self.game.spec
     }
@@ -213,43 +213,43 @@ impl<P: Payoff> Position for Any<P> {
 }
 
 /// What a program does with the start of a game, whatever the game pays.
-pub trait Open: Sized + 'static {
+pub trait GameVisitor: Sized + 'static {
     /// What it makes of the start.
-    type Opened;
+    type Output;
     /// The games of the program.
     fn games() -> &'static [Entry<Start<Self>>];
     /// Makes it.
-    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened;
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output;
 }
 
 /// What stands behind [`Start`]. Only here a program learns what a game pays: one of a game for two has no search for
 /// several players.
-trait Opens<O: Open> {
+trait Opens<O: GameVisitor> {
     fn key(&self) -> u128;
     fn any(self: Box<Self>) -> Box<dyn any::Any>;
-    fn open(self: Box<Self>, spec: &str, with: O) -> O::Opened;
+    fn open(self: Box<Self>, spec: &str, with: O) -> O::Output;
 }
 
-impl<P: Payoff, O: Open> Opens<O> for Any<P> {
+impl<P: Payoff, O: GameVisitor> Opens<O> for AnyGame<P> {
     fn key(&self) -> u128 {
         self.inner.key()
     }
     fn any(self: Box<Self>) -> Box<dyn any::Any> {
         self
     }
-    fn open(self: Box<Self>, spec: &str, with: O) -> O::Opened {
-        with.open(self.named(spec))
+    fn open(self: Box<Self>, spec: &str, with: O) -> O::Output {
+        with.visit(self.named(spec))
     }
 }
 
 /// The start of some game.
 pub struct Start<O>(Box<dyn Opens<O>>);
 
-impl<O: Open> Start<O> {
+impl<O: GameVisitor> Start<O> {
     /// The start of a game, whatever its type.
     pub fn new<G: Notation>(inner: G) -> Self {
         let game = Named { spec: String::new(), start: taken::<O, G::Payoff> };
-        Self(Box::new(Any { game: Arc::new(game), inner: boxed(inner) }))
+        Self(Box::new(AnyGame { game: Arc::new(game), inner: boxed(inner) }))
     }
 
     /// The one spelling of a game, with `given` parameters besides those in its specification.
@@ -264,7 +264,7 @@ impl<O: Open> Start<O> {
     ///
     /// # Errors
     /// A sentence about what cannot be read, or what the game refuses.
-    pub fn open(spec: &str, with: O) -> Result<O::Opened, String> {
+    pub fn open(spec: &str, with: O) -> Result<O::Output, String> {
         Self::open_with(spec, Vec::new(), with)
     }
 
@@ -272,21 +272,21 @@ impl<O: Open> Start<O> {
     ///
     /// # Errors
     /// As [`Start::open`].
-    pub fn open_with(spec: &str, given: Vec<(String, String)>, with: O) -> Result<O::Opened, String> {
+    pub fn open_with(spec: &str, given: Vec<(String, String)>, with: O) -> Result<O::Output, String> {
         let (spec, Self(start)) = make(spec, given)?;
         Ok(start.open(&spec, with))
     }
 }
 
 /// The start of the game that a specification means, after the specification in its one spelling.
-fn make<O: Open>(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start<O>), String> {
+fn make<O: GameVisitor>(spec: &str, given: Vec<(String, String)>) -> Result<(String, Start<O>), String> {
     let games: Vec<_> = O::games().iter().collect();
     registry::make(&games, spec, given, |Start(one), Start(other)| one.key() == other.key())
 }
 
-fn taken<O: Open, P: Payoff>(spec: &str, given: Vec<(String, String)>) -> Result<Any<P>, String> {
+fn taken<O: GameVisitor, P: Payoff>(spec: &str, given: Vec<(String, String)>) -> Result<AnyGame<P>, String> {
     let (spec, Start(start)) = make::<O>(spec, given)?;
-    match start.any().downcast::<Any<P>>() {
+    match start.any().downcast::<AnyGame<P>>() {
         Ok(start) => Ok(start.named(&spec)),
         Err(_) => Err(format!("{spec} pays in another way than the game here")),
     }

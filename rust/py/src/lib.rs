@@ -19,16 +19,15 @@
 #![forbid(unsafe_code)]
 
 mod batch;
-mod calls;
 mod colors;
 mod engine;
 mod engine_stats;
+mod engine_threads;
 mod errors;
 mod evaluate;
 mod evaluators;
 mod fault;
 mod games;
-mod hub;
 mod listed;
 mod model;
 mod own_net;
@@ -39,6 +38,7 @@ mod query;
 mod record;
 mod registry;
 mod replay;
+mod requests;
 mod result;
 mod search;
 mod selfplay;

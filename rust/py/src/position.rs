@@ -1,6 +1,6 @@
 //! A position of any game, in Rust or in Python, as Python holds it and as the core is compiled for it.
 //!
-//! Games pay in two ways ([`Value`], [`Values`]). So what is generic over games is there twice, once for [`Any`] of each
+//! Games pay in two ways ([`Value`], [`Values`]). So what is generic over games is there twice, once for [`AnyGame`] of each
 //! payoff, and what Python holds is [`Either`] of the two.
 
 use std::ops::Range;
@@ -12,12 +12,12 @@ use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
 use azpy_core::written::{Bounds, Variations, WrittenGame};
 use azpy_core::{of_game, of_notation};
-use azpy_games::any::Any;
+use azpy_games::any::AnyGame;
 use pyo3::prelude::*;
 
 use crate::errors::GameError;
 use crate::fault::Fault;
-use crate::pygame::{PyGame, Told};
+use crate::pygame::{PyGame, PyPayoff};
 
 /// One of two, by what the game pays.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub enum Either<Z, S> {
 }
 
 /// A position of any game.
-pub(crate) type AnyState = Either<Any<Value>, Any<Values>>;
+pub(crate) type AnyState = Either<AnyGame<Value>, AnyGame<Values>>;
 
 /// Does the same with either.
 macro_rules! each {
@@ -51,34 +51,8 @@ macro_rules! map {
 }
 pub(crate) use {each, map};
 
-/// A payoff, and the games among all that pay it.
-pub(crate) trait Paid: Told {
-    /// A position as Python holds it.
-    fn held(state: Any<Self>) -> AnyState;
-    /// The position, if its game pays this.
-    fn among(state: &AnyState) -> Option<&Any<Self>>;
-}
-
-impl Paid for Value {
-    fn held(state: Any<Self>) -> AnyState {
-        Either::Zero(state)
-    }
-    fn among(state: &AnyState) -> Option<&Any<Self>> {
-        if let Either::Zero(state) = state { Some(state) } else { None }
-    }
-}
-
-impl Paid for Values {
-    fn held(state: Any<Self>) -> AnyState {
-        Either::Several(state)
-    }
-    fn among(state: &AnyState) -> Option<&Any<Self>> {
-        if let Either::Several(state) = state { Some(state) } else { None }
-    }
-}
-
 /// What a position has where its game may be in Python, and fail.
-pub(crate) trait Hosted: Sized {
+pub(crate) trait Fallible: Sized {
     /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
     fn fault(&self) -> Option<&Fault>;
     /// An independent copy with a place of its own for errors, or the error of the game that refused. A clone shares
@@ -97,7 +71,7 @@ pub(crate) trait Hosted: Sized {
     }
 }
 
-impl<P: Paid> Hosted for Any<P> {
+impl<P: PyPayoff> Fallible for AnyGame<P> {
     fn fault(&self) -> Option<&Fault> {
         self.inside::<PyGame<P>>().map(PyGame::fault)
     }
@@ -110,11 +84,11 @@ impl<P: Paid> Hosted for Any<P> {
 }
 
 /// The same position without the error that its game met.
-pub(crate) fn renewed<P: Paid>(state: &Any<P>) -> Any<P> {
+pub(crate) fn renewed<P: PyPayoff>(state: &AnyGame<P>) -> AnyGame<P> {
     state.inside::<PyGame<P>>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
 }
 
-impl Hosted for AnyState {
+impl Fallible for AnyState {
     fn fault(&self) -> Option<&Fault> {
         each!(self, state => state.fault())
     }
@@ -160,7 +134,7 @@ impl Notation for AnyState {
         each!(self, state => state.read_game(text))
     }
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        fn read<P: Paid>(state: &Any<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, String> {
+        fn read<P: PyPayoff>(state: &AnyGame<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, String> {
             let Variations { start, moves, tags, notes, left_out } = state.read_variations(text, bounds)?;
             Ok(Variations { start: P::held(start), moves, tags, notes, left_out })
         }
@@ -223,7 +197,7 @@ impl AnyState {
     }
 }
 
-fn random_games<P: Paid>(start: &Any<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+fn random_games<P: PyPayoff>(start: &AnyGame<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
     let mut random = RandomGames::default();
     let (mut done, mut plies) = (0, 0);
     for game in games {

@@ -1,24 +1,24 @@
 //! `azpy._core.Message` and `Line`: what a client sends, and lines of play as other programs tell them.
 
 use azpy_core::game::{Action, Game};
-use azpy_serve::{Allowed, Format, Limits, Line as CoreLine, Object, Refused, action_of, format_of, id_of};
+use azpy_serve::{Error, Format, Limits, Line as CoreLine, Object, action_of, format_of, id_of};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use serde_json::{Map, Value};
 
-use crate::errors::caught;
-use crate::position::{AnyState, Hosted};
+use crate::errors::{caught, value_error};
+use crate::position::{AnyState, Fallible};
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
 
 impl AnyState {
     /// Asks the crate about positions that come from this one, and waits for Python only where the game is in Python. An
     /// error of the game comes before what followed from it.
-    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Refused> + Send) -> PyResult<T> {
+    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         let reply = py.detach(|| caught(|| Ok(question())));
         self.take_error()?;
-        reply?.map_err(refused)
+        reply?.map_err(value_error)
     }
 }
 
@@ -44,30 +44,20 @@ pub(crate) fn notation_of(game: &str) -> Option<GameNotation> {
     Some(GameNotation { name, players: (first, second), result })
 }
 
-fn refused(why: Refused) -> PyErr {
-    PyValueError::new_err(why.0)
-}
-
-/// What one client may ask for: the attributes of `azpy.serving.limits.Limits`.
-#[derive(FromPyObject)]
-pub(crate) struct Limited {
-    simulations: u32,
-    seconds: f64,
-    moves: usize,
-    turns: usize,
-    searches: usize,
-    games: usize,
-    nodes: usize,
-    depth: usize,
-    text_bytes: usize,
-}
-
-impl From<Limited> for Allowed {
-    fn from(given: Limited) -> Self {
-        let Limited { simulations, seconds, moves, turns, searches, games, nodes, depth, text_bytes } = given;
-        let of_query = Limits { simulations, seconds, moves, turns, nodes, depth, text_bytes };
-        Self { of_query, searches, games }
-    }
+/// What one client may ask for: the attributes of an `azpy.serving.limits.Limits`.
+pub(crate) fn limits_of(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
+    let size = |name: &str| given.getattr(name)?.extract::<usize>();
+    Ok(Limits {
+        simulations: given.getattr("simulations")?.extract()?,
+        seconds: given.getattr("seconds")?.extract()?,
+        moves: size("moves")?,
+        turns: size("turns")?,
+        nodes: size("nodes")?,
+        depth: size("depth")?,
+        text_bytes: size("text_bytes")?,
+        searches: size("searches")?,
+        games: size("games")?,
+    })
 }
 
 /// What a client sent, an object of JSON: a query, or an action. Whatever is wrong with it raises ValueError, with the field's name.
@@ -87,7 +77,7 @@ pub(crate) struct Message {
 impl Message {
     #[new]
     fn new(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let read = |text: &str| py.detach(|| Object::read(text)).map_err(refused);
+        let read = |text: &str| py.detach(|| Object::read(text)).map_err(value_error);
         let fields = match data.cast::<PyBytes>() {
             Ok(bytes) => {
                 read(std::str::from_utf8(bytes.as_bytes()).map_err(|_| PyValueError::new_err("expected UTF-8"))?)?
@@ -110,12 +100,12 @@ impl Message {
     /// The text that names the message in its answers.
     #[getter]
     fn id(&self) -> PyResult<&str> {
-        id_of(&self.fields).map_err(refused)
+        id_of(&self.fields).map_err(value_error)
     }
 
     /// The action that is asked for; None for a query. With `renews` there is an action `renew`.
     fn action(&self, renews: bool) -> PyResult<Option<&'static str>> {
-        action_of(&self.fields, renews).map_err(refused)
+        action_of(&self.fields, renews).map_err(value_error)
     }
 }
 
@@ -171,7 +161,7 @@ impl Line {
     fn change(
         &mut self,
         py: Python<'_>,
-        change: impl FnOnce(&mut CoreLine<AnyState>) -> Result<(), Refused> + Send,
+        change: impl FnOnce(&mut CoreLine<AnyState>) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
         let mut line = self.line.clone();
         self.line.start.ask(py, || change(&mut line))?;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use azpy_core::game::Payoff;
 use azpy_core::text::{Notation, shown};
-use azpy_games::any::{self, Any};
+use azpy_games::any::{self, AnyGame};
 use azpy_games::registry::{self, split};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,14 +26,14 @@ pub fn start<G: Notation>(game: G) -> Start {
 /// What Python does with a start: it holds it.
 pub struct Hold;
 
-impl any::Open for Hold {
-    type Opened = AnyState;
+impl any::GameVisitor for Hold {
+    type Output = AnyState;
 
     fn games() -> &'static [Entry] {
         ALL.get().copied().unwrap_or(GAMES)
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> AnyState {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> AnyState {
         let start: Box<dyn std::any::Any> = Box::new(start);
         match start.downcast() {
             Ok(zero) => Either::Zero(*zero),
@@ -53,7 +53,7 @@ pub(crate) fn built_in() -> Vec<&'static str> {
 static ALL: OnceLock<&'static [Entry]> = OnceLock::new();
 
 fn all_games() -> impl Iterator<Item = &'static Entry> {
-    <Hold as any::Open>::games().iter()
+    <Hold as any::GameVisitor>::games().iter()
 }
 
 /// Adds games of one's own; done once, when the module is made.

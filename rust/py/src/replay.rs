@@ -8,15 +8,16 @@ use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
 use azpy_core::text::Position;
-use azpy_games::any::Any;
+use azpy_games::any::AnyGame;
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors::caught;
+use crate::errors::{caught, value_error};
 use crate::games::any_game;
-use crate::position::{AnyState, Either, Hosted, Paid, each, map};
+use crate::position::{AnyState, Either, Fallible, each, map};
+use crate::pygame::PyPayoff;
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::State;
@@ -30,13 +31,13 @@ struct Origin {
     state: AnyState,
 }
 
-type Buffer<P> = CoreBuffer<Any<P>>;
+type Buffer<P> = CoreBuffer<AnyGame<P>>;
 
 /// A replay buffer of some game.
 type AnyReplay = Either<Buffer<Value>, Buffer<Values>>;
 
 /// A game that can fail is a Python class, which one thread plays at a time.
-fn workers_for<'a, P: Paid>(buffer: &Buffer<P>, workers: &'a Workers) -> &'a Workers {
+fn workers_for<'a, P: PyPayoff>(buffer: &Buffer<P>, workers: &'a Workers) -> &'a Workers {
     if buffer.start().fault().is_some() { &Workers::Serial } else { workers }
 }
 
@@ -45,7 +46,7 @@ impl AnyReplay {
         each!(self, buffer => {
             let outcome = buffer.extend(records, workers_for(buffer, workers));
             buffer.start().check()?;
-            outcome.map_err(PyValueError::new_err)
+            outcome.map_err(value_error)
         })
     }
 
@@ -61,7 +62,7 @@ impl AnyReplay {
         each!(self, buffer => {
             let origin = |row| {
                 let found = buffer.origin(draw, row);
-                let state = Paid::held(found.state.copied()?); // with errors of its own
+                let state = PyPayoff::held(found.state.copied()?); // with errors of its own
                 Ok(Origin { game_id: found.record.game_id, ply: found.ply, symmetry: found.symmetry, state })
             };
             let origins = (0..rows).map(origin).collect();

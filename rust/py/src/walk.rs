@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::errors::caught;
 use crate::fault::{outcome_object, turn_number};
-use crate::position::{AnyState, Hosted};
+use crate::position::{AnyState, Fallible};
 use crate::pygame::broken;
 use crate::state::any_state;
 

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 
 use azpy_core::text::Notation;
 use azpy_core::written::{Unfit, WrittenGame as CoreGame};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::caught;
+use crate::errors::{caught, value_error};
 use crate::games::any_game;
 use crate::position::AnyState;
 
@@ -77,7 +76,7 @@ impl GameReader {
         let (text, start, line) = (&text[blank..], &self.start, self.line);
         let read = || Ok(start.read_game(text)?.map(|(game, rest)| (start.end_of(&game), game, rest)));
         let read: Result<_, String> = py.detach(|| caught(|| Ok(read())))?;
-        let Some((outcome, game, rest)) = read.map_err(PyValueError::new_err)? else {
+        let Some((outcome, game, rest)) = read.map_err(value_error)? else {
             self.at = self.text.len();
             return Ok(None);
         };

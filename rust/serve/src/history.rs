@@ -27,6 +27,16 @@ impl<G: Position> History<G> {
             && (self.played.is_empty() || self.played.first() == played.first())
     }
 
+    /// The game played an action.
+    pub fn play(&mut self, action: Action) {
+        self.played.push(action);
+    }
+
+    /// The game took its last action back, if there was one.
+    pub fn undo(&mut self) {
+        self.played.pop();
+    }
+
     /// Moves the game to the position after `played`. `step` plays an action, or takes the last one back (`None`).
     ///
     /// # Errors

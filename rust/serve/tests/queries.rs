@@ -7,7 +7,7 @@ use azpy_core::look::Variation;
 use azpy_core::search::SearchResult;
 use azpy_core::text::Notation;
 use azpy_core::toy::Toy;
-use azpy_games::any::{Any, Open, Start};
+use azpy_games::any::{AnyGame, GameVisitor, Start};
 use azpy_games::chess::Encoding;
 use azpy_games::registry::Entry;
 use azpy_games::{Chess, Go9, TicTacToe};
@@ -30,8 +30,8 @@ const LIMITS: Limits = Limits {
 /// The games of these tests, behind one type.
 struct Games;
 
-impl Open for Games {
-    type Opened = Box<dyn std::any::Any>;
+impl GameVisitor for Games {
+    type Output = Box<dyn std::any::Any>;
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Games>>] = &[
@@ -47,17 +47,17 @@ impl Open for Games {
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
         Box::new(start)
     }
 }
 
 /// The start of a game that pays a `P`.
-fn start<P: Payoff>(game: &str) -> Any<P> {
-    *Start::open(game, Games).unwrap().downcast::<Any<P>>().unwrap()
+fn start<P: Payoff>(game: &str) -> AnyGame<P> {
+    *Start::open(game, Games).unwrap().downcast::<AnyGame<P>>().unwrap()
 }
 
-type Two = Any<azpy_core::game::Value>;
+type Two = AnyGame<azpy_core::game::Value>;
 
 fn tic_tac_toe() -> Two {
     start("tic_tac_toe")
@@ -449,7 +449,7 @@ fn toy(players: usize) -> Toy<Values> {
 #[test]
 fn games_of_one_player_and_of_three_tell_values_and_outcomes_of_each() {
     for players in [1, 3] {
-        let start: Any<Values> = start(&format!("toy(players={players})"));
+        let start: AnyGame<Values> = start(&format!("toy(players={players})"));
         let (mut over, mut moves) = (start.clone(), Vec::new());
         while let Turn::Player(player) = over.turn() {
             moves.push(json!([player.index(), "0"]));

@@ -8,17 +8,17 @@ use azpy_core::engine::Priority;
 use azpy_core::game::{Action, Payoff, Value as TwoPlayers};
 use azpy_core::search::SearchResult;
 use azpy_games::TicTacToe;
-use azpy_games::any::{Any, Open, Start};
+use azpy_games::any::{AnyGame, GameVisitor, Start};
 use azpy_games::registry::Entry;
 use azpy_serve::{Error, Event, Limits, Player, SearchReport, SearchRequest, Searcher, Session};
 use serde_json::{Value, json};
 
-type Game = Any<TwoPlayers>;
+type Game = AnyGame<TwoPlayers>;
 
 struct Games;
 
-impl Open for Games {
-    type Opened = Box<dyn std::any::Any>;
+impl GameVisitor for Games {
+    type Output = Box<dyn std::any::Any>;
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Games>>] =
@@ -26,7 +26,7 @@ impl Open for Games {
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
         Box::new(start)
     }
 }

@@ -4,34 +4,34 @@
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game as _, Payoff, Value as TwoPlayers, Values};
 use azpy_games::Go9;
-use azpy_games::any::{Any, Open, Start};
+use azpy_games::any::{AnyGame, GameVisitor, Start};
 use azpy_games::registry::Entry;
 use azpy_net::{Answers, Net};
 use azpy_serve::{Page, Position, Response, Session, Stepping, answers};
 use serde_json::{Map as Object, Value, json};
 
 type Stepped<G> = Session<G, Stepping<G, Answers<Uniform>>>;
-type Game = Any<TwoPlayers>;
+type Game = AnyGame<TwoPlayers>;
 
 /// The games of azpy, behind the types that sessions have.
 struct Games;
 
-impl Open for Games {
-    type Opened = Box<dyn std::any::Any>;
+impl GameVisitor for Games {
+    type Output = Box<dyn std::any::Any>;
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Games>>] = &azpy_games::built_in!(Start::<Games>::new);
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> Self::Opened {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
         Box::new(start)
     }
 }
 
-fn opened<P: Payoff>(page: &Value, weights: &[u8]) -> Option<Stepped<Any<P>>> {
+fn opened<P: Payoff>(page: &Value, weights: &[u8]) -> Option<Stepped<AnyGame<P>>> {
     let page = Page::read(&page.to_string()).unwrap();
-    let start = Start::open(page.game().unwrap(), Games).unwrap().downcast::<Any<P>>().ok()?;
+    let start = Start::open(page.game().unwrap(), Games).unwrap().downcast::<AnyGame<P>>().ok()?;
     let (player, net) = page.player(*start, weights).unwrap();
     Some(Session::new(Stepping::new(player, answers(net, Uniform), 64 << 20, 8 << 20), page.limits, page.seed))
 }

@@ -9,7 +9,7 @@ use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
 use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Value, Values};
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
-use azpy_games::any::{Any, Open, Start};
+use azpy_games::any::{AnyGame, GameVisitor, Start};
 use azpy_games::chess::Encoding;
 use azpy_games::registry::Entry;
 use azpy_games::{
@@ -84,15 +84,15 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
 /// The games behind one type.
 struct Behind;
 
-impl Open for Behind {
-    type Opened = ();
+impl GameVisitor for Behind {
+    type Output = ();
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Behind>>] = &azpy_games::built_in!(Start::<Behind>::new);
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) {
         let (mut one, mut other) = (start.clone(), start.clone());
         let played = one.play_out(&mut RandomGames::default(), &mut Stream::keyed(&[7]));
         assert_eq!(played, RandomGames::default().play(&mut other, &mut Stream::keyed(&[7])));
@@ -111,16 +111,16 @@ fn games_behind_one_type_keep_the_rules() {
 /// A position that goes on as another one of its game, or of another game.
 struct Arrives(Box<dyn any::Any>);
 
-impl Open for Arrives {
-    type Opened = Box<dyn any::Any>;
+impl GameVisitor for Arrives {
+    type Output = Box<dyn any::Any>;
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Arrives>>] = &azpy_games::built_in!(Start::<Arrives>::new);
         GAMES
     }
 
-    fn open<P: Payoff>(self, start: Any<P>) -> Box<dyn any::Any> {
-        if let Ok(mut used) = self.0.downcast::<Any<P>>() {
+    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Box<dyn any::Any> {
+        if let Ok(mut used) = self.0.downcast::<AnyGame<P>>() {
             let (mut legal, mut played) = (Vec::new(), start.clone());
             start.legal_actions(&mut legal);
             let line = [legal[0], legal[1]];

@@ -6,14 +6,14 @@
 
 use std::cell::RefCell;
 
-use crate::games::{self, Asked, Entry};
+use crate::games::{self, AnySession, Entry};
 
 thread_local! {
     /// What JavaScript has written.
     static GIVEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// What it will read: lines of JSON.
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
-    static SESSION: RefCell<Option<Box<dyn Asked>>> = const { RefCell::new(None) };
+    static SESSION: RefCell<Option<Box<dyn AnySession>>> = const { RefCell::new(None) };
 }
 
 /// Makes room for so many bytes, and returns where they are. JavaScript writes them before its next call.
@@ -33,7 +33,9 @@ pub fn open(text: usize, games: &'static [Entry]) -> bool {
     std::panic::set_hook(Box::new(|panic| say([failure(&format!("the search failed: {panic}"))])));
     let given = GIVEN.take();
     let opened = match given.split_at_checked(text) {
-        Some((player, weights)) => games::open(games, &String::from_utf8_lossy(player), weights.to_vec()),
+        Some((player, weights)) => {
+            games::open(games, &String::from_utf8_lossy(player), weights.to_vec()).map_err(|error| error.to_string())
+        }
         None => Err("the player is longer than what was written".to_owned()),
     };
     let (session, problem) = match opened {
@@ -78,7 +80,7 @@ extern "C" fn azpy_said() -> *const u8 {
     SAID.with_borrow(|said| said.as_ptr())
 }
 
-fn with_session(act: impl FnOnce(&mut dyn Asked) -> Vec<String>) {
+fn with_session(act: impl FnOnce(&mut dyn AnySession) -> Vec<String>) {
     SESSION.with_borrow_mut(|session| match session {
         Some(session) => say(act(&mut **session)),
         None => say([failure("no player is open")]),
