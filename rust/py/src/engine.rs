@@ -429,16 +429,8 @@ impl Engine {
         let name = self.name(model)?;
         let state = any_state(state)?;
         let report_every = reports(on_report.as_ref(), report_every)?;
-        let request = SearchRequest {
-            simulations: settings::simulations(simulations)?,
-            seconds,
-            priority: priority_of(priority)?,
-            allowed: allowed_actions(&state, actions)?,
-            report_every,
-            standard_errors,
-            lines: most_lines(lines)?,
-            ..SearchRequest::default()
-        };
+        let given = (simulations, seconds, priority, actions, report_every, standard_errors, lines);
+        let request = request_of(&state, given)?;
         let signals = Arc::default();
         let responder = Responder::future(py, &signals, on_report)?;
         let pending = self.search(py, &name, &state, request, seed, (signals, responder))?;
@@ -638,16 +630,8 @@ impl EngineGame {
         let report_every = reports(on_report.as_ref(), report_every)?;
         self.check_fork()?;
         let state = py.detach(|| self.tree.state())?;
-        let request = SearchRequest {
-            simulations: settings::simulations(simulations)?,
-            seconds,
-            priority: priority_of(priority)?,
-            allowed: allowed_actions(&state, actions)?,
-            report_every,
-            standard_errors,
-            lines: most_lines(lines)?,
-            ..SearchRequest::default()
-        };
+        let given = (simulations, seconds, priority, actions, report_every, standard_errors, lines);
+        let request = request_of(&state, given)?;
         let signals = Arc::default();
         let responder = Responder::future(py, &signals, on_report)?;
         let pending = self.begin(py, &state, request, (signals, responder))?;
@@ -748,16 +732,32 @@ impl EngineGame {
     }
 }
 
-/// A priority as Python names it.
-fn priority_of(name: &str) -> PyResult<Priority> {
-    match name {
-        "play" => Ok(Priority::Play),
-        "analysis" => Ok(Priority::Analysis),
-        "ponder" => Ok(Priority::Ponder),
+/// The keywords that requests of an engine and of a game share: simulations, seconds, priority, actions, report_every,
+/// standard_errors and lines.
+type Keywords<'a> = (Option<Whole>, Option<f64>, &'a str, Option<Listed<Whole>>, Option<f64>, bool, Option<Whole>);
+
+/// A request for a search of `state`.
+fn request_of(state: &AnyState, given: Keywords<'_>) -> PyResult<SearchRequest> {
+    let (simulations, seconds, priority, actions, report_every, standard_errors, lines) = given;
+    let priority = match priority {
+        "play" => Priority::Play,
+        "analysis" => Priority::Analysis,
+        "ponder" => Priority::Ponder,
         other => {
-            Err(PyValueError::new_err(format!("priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}")))
+            let text = format!("priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}");
+            return Err(PyValueError::new_err(text));
         }
-    }
+    };
+    Ok(SearchRequest {
+        simulations: settings::simulations(simulations)?,
+        seconds,
+        priority,
+        allowed: allowed_actions(state, actions)?,
+        report_every,
+        standard_errors,
+        lines: lines.map_or(Ok(usize::MAX), |Whole(lines)| within("lines", lines, 0, SIZE))?,
+        ..SearchRequest::default()
+    })
 }
 
 /// Seconds between reports.
@@ -766,9 +766,4 @@ fn reports(on_report: Option<&Py<PyAny>>, report_every: Option<f64>) -> PyResult
         return Err(PyValueError::new_err("report_every needs on_report, which hears the reports"));
     }
     Ok(on_report.map(|_| report_every.unwrap_or(0.1)))
-}
-
-/// How many lines a result has.
-fn most_lines(given: Option<Whole>) -> PyResult<usize> {
-    given.map_or(Ok(usize::MAX), |Whole(lines)| within("lines", lines, 0, SIZE))
 }

@@ -4,8 +4,8 @@ use azpy_core::game::{Action, Game};
 use azpy_serve::{Error, Format, Limits, Line as CoreLine, Object, action_of, format_of, id_of};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
-use serde_json::{Map, Value};
+use pyo3::types::{PyBytes, PyString};
+use serde::Serialize;
 
 use crate::errors::{caught, value_error};
 use crate::position::{AnyState, Fallible};
@@ -89,12 +89,12 @@ impl Message {
 
     /// A field as Python has it; None if it is not there.
     fn get<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        python(py, self.fields.get(name).unwrap_or(&Value::Null))
+        python(py, &self.fields.get(name))
     }
 
     /// All fields as a dict.
-    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        dict(py, self.fields.fields())
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, self.fields.fields())
     }
 
     /// The text that names the message in its answers.
@@ -109,34 +109,9 @@ impl Message {
     }
 }
 
-fn dict<'py>(py: Python<'py>, fields: &Map<String, Value>) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    for (name, value) in fields {
-        found.set_item(name, python(py, value)?)?;
-    }
-    Ok(found)
-}
-
 /// A value of JSON as Python has it.
-fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Null => py.None().into_bound(py),
-        Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
-        Value::String(text) => text.into_pyobject(py)?.into_any(),
-        Value::Array(list) => {
-            let found = PyList::empty(py);
-            for value in list {
-                found.append(python(py, value)?)?;
-            }
-            found.into_any()
-        }
-        Value::Object(fields) => dict(py, fields)?.into_any(),
-        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(whole), _) => whole.into_pyobject(py)?.into_any(),
-            (None, Some(whole)) => whole.into_pyobject(py)?.into_any(),
-            (None, None) => number.as_f64().into_pyobject(py)?.into_any(),
-        },
-    })
+fn python<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (serde_json::to_string(value).map_err(value_error)?,))
 }
 
 /// A line of play as a person or another program tells it, by the names of actions. It goes on where azpy's rules end a

@@ -27,7 +27,7 @@ struct Running {
 
 static RUNNING: Mutex<Running> = Mutex::new(Running { process: None, tasks: Vec::new() });
 
-/// Threads there are, those of dropped owners included.
+/// Threads that go on or are about to begin, those of dropped owners included: the interpreter's end waits for them.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Those that have not met the interpreter yet.
@@ -51,44 +51,27 @@ pub(crate) fn stop_at_exit(task: &Arc<dyn BackgroundTask>) {
     running.tasks.push(Arc::downgrade(task));
 }
 
-/// A thread that goes on, or is about to begin: the interpreter's end waits for it.
-struct Counted;
+/// A thread that counts among these until it is dropped, also if it could not be made.
+struct Counted(&'static AtomicUsize);
 
 impl Counted {
-    fn new() -> Self {
+    fn among(threads: &'static AtomicUsize) -> Self {
         let _running = running(); // a new process counts from 0
-        THREADS.fetch_add(1, Ordering::SeqCst);
-        Self
+        threads.fetch_add(1, Ordering::SeqCst);
+        Self(threads)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        THREADS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// A thread that has not met the interpreter yet, or never does as it could not be made.
-struct Unmet;
-
-impl Unmet {
-    fn new() -> Self {
-        UNMET.fetch_add(1, Ordering::SeqCst);
-        Self
-    }
-}
-
-impl Drop for Unmet {
-    fn drop(&mut self) {
-        UNMET.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// To run a thread's whole life: it meets the interpreter once, not once a batch. It is counted from here on: where the
 /// interpreter ended before it has begun, there would be nothing to meet.
 pub(crate) fn attached_once() -> Inside {
-    let counted = Counted::new();
-    let unmet = Unmet::new();
+    let (counted, unmet) = (Counted::among(&THREADS), Counted::among(&UNMET));
     Box::new(move |body| {
         Python::attach(|py| {
             drop(unmet);
