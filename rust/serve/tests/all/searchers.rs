@@ -5,31 +5,15 @@ use std::sync::{Arc, Mutex, Weak};
 
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
-use azpy_core::game::{Action, Payoff, Value as TwoPlayers};
+use azpy_core::game::{Action, Value as TwoPlayers};
 use azpy_core::search::SearchResult;
-use azpy_games::TicTacToe;
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::registry::Entry;
+use azpy_games::any::AnyGame;
 use azpy_serve::{Error, Event, Limits, Player, SearchReport, SearchRequest, Searcher, Session};
 use serde_json::{Value, json};
 
+use crate::{LIMITS, start};
+
 type Game = AnyGame<TwoPlayers>;
-
-struct Games;
-
-impl GameVisitor for Games {
-    type Output = Box<dyn std::any::Any>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Games>>] =
-            &[Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(Start::new(TicTacToe::new())) }];
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        Box::new(start)
-    }
-}
 
 /// A game of this player as it was before so many renewals, and the actions played.
 type Kept = (usize, usize, Arc<Mutex<Vec<Action>>>);
@@ -119,14 +103,12 @@ impl Searcher<Game> for Scripted {
 
 /// A client of two players, `one` and `two`.
 fn session() -> Session<Game, Scripted> {
-    let start = *Start::open("tic_tac_toe", Games).unwrap().downcast::<Game>().unwrap();
+    let start: Game = start("tic_tac_toe").unwrap();
     let player = |name: &str| {
         let (name, about) = (name.to_owned(), json!({"name": name, "internalName": format!("the {name}")}));
         Arc::new(Player { name, about, simulations: 9, ..Player::new(start.clone(), SearchConfig::default()) })
     };
-    let (nodes, depth, text_bytes) = (9, 9, 99);
-    let limits =
-        Limits { simulations: 100, seconds: 9.0, moves: 9, turns: 9, nodes, depth, text_bytes, searches: 5, games: 3 };
+    let limits = Limits { simulations: 100, seconds: 9.0, ..LIMITS };
     let searcher = Scripted {
         games: Vec::new(),
         players: vec![player("one"), player("two")],

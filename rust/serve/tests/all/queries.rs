@@ -2,73 +2,30 @@
 
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
-use azpy_core::game::{Action, Game, Payoff, Player as Side, Turn, Values};
+use azpy_core::game::{Action, Game, Player as Side, Turn, Values};
 use azpy_core::look::Variation;
 use azpy_core::search::SearchResult;
 use azpy_core::text::Notation;
 use azpy_core::toy::Toy;
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::chess::Encoding;
-use azpy_games::registry::Entry;
-use azpy_games::{Chess, Go9, TicTacToe};
+use azpy_games::any::AnyGame;
 use azpy_serve::{Level, Limits, Line, Object, Player, Position, Query, SearchReport, read, show, write};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-const LIMITS: Limits = Limits {
-    simulations: u32::MAX,
-    seconds: 1e6,
-    moves: 4_000,
-    turns: 1_000,
-    nodes: 100,
-    depth: 10,
-    text_bytes: 9_999,
-    searches: 8,
-    games: 8,
-};
-
-/// The games of these tests, behind one type.
-struct Games;
-
-impl GameVisitor for Games {
-    type Output = Box<dyn std::any::Any>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Games>>] = &[
-            Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(Start::new(TicTacToe::new())) },
-            Entry { name: "chess", params: &[], make: |_| Chess::new(Encoding::Az119, None, 512).map(Start::new) },
-            Entry {
-                name: "go",
-                params: &[("size", "5"), ("komi", "7.5")],
-                make: |p| Go9::new(p.number("size")?, p.read("komi", "a number")?, true).map(Start::new),
-            },
-            Entry { name: "toy", params: &[("players", "3")], make: |p| Ok(Start::new(toy(p.number("players")?))) },
-        ];
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        Box::new(start)
-    }
-}
-
-/// The start of a game that pays a `P`.
-fn start<P: Payoff>(game: &str) -> AnyGame<P> {
-    *Start::open(game, Games).unwrap().downcast::<AnyGame<P>>().unwrap()
-}
+use crate::{LIMITS, start};
 
 type Two = AnyGame<azpy_core::game::Value>;
 
 fn tic_tac_toe() -> Two {
-    start("tic_tac_toe")
+    start("tic_tac_toe").unwrap()
 }
 
 fn chess() -> Two {
-    start("chess")
+    start("chess").unwrap()
 }
 
 fn go() -> Two {
-    start("go")
+    start("go(size=5)").unwrap()
 }
 
 fn object(fields: Value) -> Object {
@@ -449,7 +406,7 @@ fn toy(players: usize) -> Toy<Values> {
 #[test]
 fn games_of_one_player_and_of_three_tell_values_and_outcomes_of_each() {
     for players in [1, 3] {
-        let start: AnyGame<Values> = start(&format!("toy(players={players})"));
+        let start = AnyGame::<Values>::unlisted("toy", toy(players));
         let (mut over, mut moves) = (start.clone(), Vec::new());
         while let Turn::Player(player) = over.turn() {
             moves.push(json!([player.index(), "0"]));

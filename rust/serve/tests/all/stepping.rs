@@ -4,35 +4,19 @@
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game as _, Payoff, Value as TwoPlayers, Values};
 use azpy_games::Go9;
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::registry::Entry;
+use azpy_games::any::AnyGame;
 use azpy_net::{Answers, Net};
 use azpy_serve::{Page, Position, Response, Session, Stepping, answers};
 use serde_json::{Map as Object, Value, json};
 
+use crate::start;
+
 type Stepped<G> = Session<G, Stepping<G, Answers<Uniform>>>;
 type Game = AnyGame<TwoPlayers>;
 
-/// The games of azpy, behind the types that sessions have.
-struct Games;
-
-impl GameVisitor for Games {
-    type Output = Box<dyn std::any::Any>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Games>>] = &azpy_games::built_in!(Start::<Games>::new);
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        Box::new(start)
-    }
-}
-
 fn opened<P: Payoff>(page: &Value, weights: &[u8]) -> Option<Stepped<AnyGame<P>>> {
     let page = Page::read(&page.to_string()).unwrap();
-    let start = Start::open(page.game().unwrap(), Games).unwrap().downcast::<AnyGame<P>>().ok()?;
-    let (player, net) = page.player(*start, weights).unwrap();
+    let (player, net) = page.player(start::<P>(page.game().unwrap())?, weights).unwrap();
     Some(Session::new(Stepping::new(player, answers(net, Uniform), 64 << 20, 8 << 20), page.limits, page.seed))
 }
 
@@ -67,7 +51,7 @@ fn compare<G: Position>(session: &mut Stepped<G>, talk: &Value) {
 
 #[test]
 fn the_answers_are_those_of_the_table() {
-    let table: Value = serde_json::from_str(include_str!("../../../tests/data/answers.json")).unwrap();
+    let table: Value = serde_json::from_str(include_str!("../../../../tests/data/answers.json")).unwrap();
     let level = |level: &Value| json!({"name": level[0], "simulations": level[1], "temperature": 0.0});
     let levels: Vec<Value> = table["levels"].as_array().unwrap().iter().map(level).collect();
     for talk in table["talks"].as_array().unwrap() {
