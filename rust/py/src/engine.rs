@@ -87,7 +87,7 @@ pub(crate) struct Engine {
     cache_positions: usize,
     budget: usize,
     threads: usize,
-    named: Mutex<Named>,
+    shared: Mutex<Shared>,
 }
 
 /// A network that answers under a name.
@@ -103,7 +103,7 @@ struct LoadedModel {
 
 /// The models, and what the first request begins and `close` ends.
 #[derive(Default)]
-struct Named {
+struct Shared {
     models: HashMap<String, LoadedModel>,
     /// Networks so far: each has a number.
     networks: u64,
@@ -115,19 +115,19 @@ struct Named {
 
 impl Engine {
     /// Taken for moments only: nothing is asked of Python under it.
-    fn named(&self) -> MutexGuard<'_, Named> {
-        locked(&self.named)
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        locked(&self.shared)
     }
 
     fn threads(&self) -> Option<Arc<EngineThreads>> {
-        self.named().live.as_ref().map(|(threads, _)| threads.clone())
+        self.shared().live.as_ref().map(|(threads, _)| threads.clone())
     }
 
     /// The threads, which begin with the first request.
     fn live(&self, py: Python<'_>) -> PyResult<(Arc<EngineThreads>, Workers)> {
         let (live, over) = {
-            let named = self.named();
-            (named.live.clone(), named.closed)
+            let shared = self.shared();
+            (shared.live.clone(), shared.closed)
         };
         match live {
             Some((threads, _)) if threads.is_forked() => return Err(forked("this engine's threads are", "an engine")),
@@ -139,15 +139,15 @@ impl Engine {
         let workers = Workers::new(self.threads).map_err(PyOSError::new_err)?;
         let fresh = (EngineThreads::start(self.budget)?, workers);
         wait_until_attached(py);
-        let mut named = self.named();
-        let live = match (&named.live, named.closed) {
+        let mut shared = self.shared();
+        let live = match (&shared.live, shared.closed) {
             (None, false) => {
-                named.live = Some(fresh.clone());
+                shared.live = Some(fresh.clone());
                 return Ok(fresh);
             }
             (live, _) => live.clone(),
         };
-        drop(named);
+        drop(shared);
         // Another thread was faster: nobody will use these.
         py.detach(|| fresh.0.close());
         live.ok_or_else(closed)
@@ -155,8 +155,8 @@ impl Engine {
 
     /// The name of a model that was asked for.
     fn name(&self, model: Option<&str>) -> PyResult<String> {
-        let named = self.named();
-        let mut names: Vec<&str> = named.models.keys().map(String::as_str).collect();
+        let shared = self.shared();
+        let mut names: Vec<&str> = shared.models.keys().map(String::as_str).collect();
         names.sort_unstable();
         match model {
             Some(model) if names.contains(&model) => Ok(model.to_owned()),
@@ -192,7 +192,7 @@ impl Engine {
             Some(device) => device.str()?.to_string(),
             None => String::new(),
         };
-        Ok(self.named().devices.entry(device).or_default().clone())
+        Ok(self.shared().devices.entry(device).or_default().clone())
     }
 
     /// The model of this name for a state's game.
@@ -203,12 +203,12 @@ impl Engine {
             return Ok((threads, model));
         }
         loop {
-            let loaded = self.named().models.get(name).cloned().ok_or_else(closed)?;
+            let loaded = self.shared().models.get(name).cloned().ok_or_else(closed)?;
             let (settings, evaluator) = self.parts(py, &loaded, spec, workers.clone())?;
             let model = model_for(state, settings, evaluator);
             let model = py.detach(|| threads.models.add((name.to_owned(), spec.to_owned()), model));
             // `load` may have come in between, and found no model of this game to renew.
-            if self.named().models.get(name).is_none_or(|newest| newest.number <= model.number()) {
+            if self.shared().models.get(name).is_none_or(|newest| newest.number <= model.number()) {
                 return Ok((threads, model));
             }
         }
@@ -319,7 +319,7 @@ impl Engine {
             cache_positions: settings::cache_positions(cache_positions)?,
             budget: budget.transpose()?.map_or(usize::MAX, |mb: usize| mb << 20),
             threads: settings::threads(threads)?,
-            named: Mutex::default(),
+            shared: Mutex::default(),
         };
         match models.cast::<PyDict>() {
             Ok(named) if named.is_empty() => return Err(PyValueError::new_err("an engine needs at least one model")),
@@ -336,7 +336,7 @@ impl Engine {
     /// The names of the models, sorted.
     #[getter]
     fn models(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.named().models.keys().cloned().collect();
+        let mut names: Vec<_> = self.shared().models.keys().cloned().collect();
         names.sort_unstable();
         names
     }
@@ -350,15 +350,15 @@ impl Engine {
         let cache = settings::cache(self.cache_positions);
         let evaluator = Arc::new(evaluator.clone().unbind());
         let (loaded, live) = {
-            let mut named = self.named();
-            if named.closed {
+            let mut shared = self.shared();
+            if shared.closed {
                 return Err(closed());
             }
-            named.networks += 1;
-            let loaded = LoadedModel { evaluator, number: named.networks, device, cache };
-            let old = named.models.insert(name.to_owned(), loaded.clone());
-            let live = named.live.clone();
-            drop(named);
+            shared.networks += 1;
+            let loaded = LoadedModel { evaluator, number: shared.networks, device, cache };
+            let old = shared.models.insert(name.to_owned(), loaded.clone());
+            let live = shared.live.clone();
+            drop(shared);
             drop(old);
             (loaded, live)
         };
@@ -462,7 +462,7 @@ impl Engine {
         }
         let limit = settings::limit(seconds)?;
         py.import("azpy.pending")?.call_method0("cancel_unwanted")?;
-        self.named().closed = true;
+        self.shared().closed = true;
         let Some(threads) = self.threads().filter(|threads| !threads.is_forked()) else {
             return Ok(());
         };
@@ -477,7 +477,7 @@ impl Engine {
         });
         if over.is_ok() {
             // The threads that grew the trees go with the models.
-            let pool = self.named().live.as_mut().map(|(_, workers)| std::mem::replace(workers, Workers::Serial));
+            let pool = self.shared().live.as_mut().map(|(_, workers)| std::mem::replace(workers, Workers::Serial));
             py.detach(|| threads.models.clear());
             drop(pool);
         } else {
@@ -511,7 +511,7 @@ impl Engine {
             Some(threads) if threads.is_forked() => return Err(forked("this engine's threads are", "an engine")),
             Some(threads) => py.detach(|| threads.counts()),
         };
-        let caches: Vec<_> = self.named().models.values().filter_map(|loaded| loaded.cache.clone()).collect();
+        let caches: Vec<_> = self.shared().models.values().filter_map(|loaded| loaded.cache.clone()).collect();
         for cache in caches {
             stats.cached += cache.len();
             stats.cache_room += cache.capacity();
@@ -522,19 +522,19 @@ impl Engine {
     /// An evaluator may refer back to its engine. With open requests the engine is in use, though nobody has it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // The lock is taken with the GIL alone, and so is a place of a request: two looks in a row see the same.
-        let Ok(named) = self.named.try_lock() else { return Ok(()) };
-        if named.live.as_ref().is_some_and(|(threads, _)| !threads.is_idle()) {
+        let Ok(shared) = self.shared.try_lock() else { return Ok(()) };
+        if shared.live.as_ref().is_some_and(|(threads, _)| !threads.is_idle()) {
             return Ok(());
         }
-        named.models.values().try_for_each(|loaded| visit.call(&*loaded.evaluator))
+        shared.models.values().try_for_each(|loaded| visit.call(&*loaded.evaluator))
     }
 
     fn __clear__(&self) {
         // In a fork of the process nobody may ever let go of the lock.
-        let Ok(mut named) = self.named.try_lock() else { return };
-        named.closed = true;
-        let freed = (std::mem::take(&mut named.models), named.live.take());
-        drop(named);
+        let Ok(mut shared) = self.shared.try_lock() else { return };
+        shared.closed = true;
+        let freed = (std::mem::take(&mut shared.models), shared.live.take());
+        drop(shared);
         if let Some((threads, _)) = freed.1.as_ref().filter(|(threads, _)| !threads.is_forked()) {
             // The threads end, and the models go with them.
             Python::try_attach(|py| py.detach(|| threads.close()));

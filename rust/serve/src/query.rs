@@ -1,9 +1,9 @@
 //! What an analysis query asks for: its fields, read one by one. What is wrong is said with the field's name.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use azpy_core::engine::Priority;
-use azpy_core::game::{Action, MAX_PLAYERS, Player, Turn};
+use azpy_core::game::{Action, Player, Turn};
 use azpy_core::text::Position;
 use azpy_core::written::Notes;
 use serde_json::Value;
@@ -46,28 +46,36 @@ pub(crate) type NamedAction = (String, Option<Player>);
 
 /// Names of actions for the first move of a search.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ActionFilter {
-    all: HashSet<String>,
-    /// Those that count at one player's turns alone.
-    own: [HashSet<String>; MAX_PLAYERS],
+struct ActionFilter {
+    /// Each with the players at whose turns it counts, one a bit.
+    names: HashMap<String, u8>,
+    /// The players at whose turns a name counts.
+    players: u8,
 }
 
 impl ActionFilter {
     fn read(fields: &Object, path: &str, players: usize) -> Result<Self, Error> {
         let mut found = Self::default();
         for (name, player) in names(fields, path, players)? {
-            player.map_or(&mut found.all, |player| &mut found.own[player.index()]).insert(name);
+            let counts_for = player.map_or(u8::MAX, bit);
+            *found.names.entry(name).or_default() |= counts_for;
+            found.players |= counts_for;
         }
         Ok(found)
     }
 
     fn is_empty(&self, player: Player) -> bool {
-        self.all.is_empty() && self.own[player.index()].is_empty()
+        self.players & bit(player) == 0
     }
 
     fn has(&self, player: Player, name: &str) -> bool {
-        self.all.contains(name) || self.own[player.index()].contains(name)
+        self.names.get(name).is_some_and(|players| players & bit(player) != 0)
     }
+}
+
+/// There are six players at most.
+fn bit(player: Player) -> u8 {
+    1 << player.index()
 }
 
 /// A query that was read.
@@ -309,22 +317,18 @@ fn play<P: Position>(line: &mut Line<P>, count: usize, (name, player): &NamedAct
 
 /// One of three words. Also a number, as KataGo has it: a larger one goes first, and 0 is usual.
 fn priority(fields: &Object) -> Result<Priority, Error> {
-    let word = match fields.get("priority") {
-        None => "play",
+    match fields.get("priority") {
+        None => Ok(Priority::Play),
         Some(Value::Number(number)) if !number.is_f64() => {
-            if number.as_i64().is_some_and(|number| number < 0) {
-                "analysis"
-            } else {
-                "play"
-            }
+            let is_low = number.as_i64().is_some_and(|number| number < 0);
+            Ok(if is_low { Priority::Analysis } else { Priority::Play })
         }
-        Some(value) => one_of(value, "priority", &["play", "analysis", "ponder"])?,
-    };
-    Ok(match word {
-        "play" => Priority::Play,
-        "analysis" => Priority::Analysis,
-        _ => Priority::Ponder,
-    })
+        Some(value) => Ok(match one_of(value, "priority", &["play", "analysis", "ponder"])? {
+            "play" => Priority::Play,
+            "analysis" => Priority::Analysis,
+            _ => Priority::Ponder,
+        }),
+    }
 }
 
 /// A name, cut where it is long.

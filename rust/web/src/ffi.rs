@@ -6,6 +6,8 @@
 
 use std::cell::RefCell;
 
+use azpy_serve::Error;
+
 use crate::games::{self, AnySession, Entry};
 
 thread_local! {
@@ -33,18 +35,13 @@ pub fn open(text: usize, games: &'static [Entry]) -> bool {
     std::panic::set_hook(Box::new(|panic| say([failure(&format!("the search failed: {panic}"))])));
     let given = GIVEN.take();
     let opened = match given.split_at_checked(text) {
-        Some((player, weights)) => {
-            games::open(games, &String::from_utf8_lossy(player), weights.to_vec()).map_err(|error| error.to_string())
-        }
-        None => Err("the player is longer than what was written".to_owned()),
+        Some((player, weights)) => games::open(games, &String::from_utf8_lossy(player), weights.to_vec()),
+        None => Err(Error::Json("the player is longer than what was written".to_owned())),
     };
-    let (session, problem) = match opened {
-        Ok(session) => (Some(session), None),
-        Err(problem) => (None, Some(problem)),
-    };
-    say(problem.map(|problem| failure(&problem)));
-    SESSION.set(session);
-    SESSION.with_borrow(Option::is_some)
+    say(opened.as_ref().err().map(|error| failure(&error.to_string())));
+    let is_open = opened.is_ok();
+    SESSION.set(opened.ok());
+    is_open
 }
 
 /// Takes a query or an action, the JSON in the room. What is answered at once is said.

@@ -252,7 +252,7 @@ fn katagos_object_says_the_board_and_who_begins() {
     }
     let found =
         query(&go(), json!({"boardXSize": 7, "komi": 6.5, "maxVisits": 9, "rules": "japanese", "new": 1})).unwrap();
-    assert_eq!(found.positions[0].1.state.game(), "go(size=7,komi=6.5)");
+    assert_eq!(found.positions[0].1.state.game(), "go(size=7,komi=6.5,superko=1)");
     assert_eq!(found.simulations, Some(9));
     let said = [
         "new: no field of a query: it changes nothing",
