@@ -1,7 +1,7 @@
 """A table of messages and answers, `data/answers.json`: a server gives these answers, and so does a page without one.
 
-`rust/serve/tests/all/stepping.rs` holds the page's side to the same table. "*" in an answer stands for whatever depends on
-time. `python tests/test_answers.py` writes the answers anew, as the server gives them: read what changed.
+`rust/serve/tests/all/stepping.rs` holds the page's side to the same table. "*" in an answer stands for whatever depends
+on time. `python tests/test_answers.py` writes the answers anew, as the server gives them: read what changed.
 """
 
 import json

@@ -17,7 +17,7 @@ from azpy.matches.levels import LEVELS, WARMEST, level_word
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Player, chosen
-from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Protocol, Search, Tell, seconds_to_think
+from azpy.serving.request import OF_THE_REST, WITHOUT_END, Protocol, Search, SearchReport, Tell, seconds_to_think
 
 KGS = ("none", "absolute", "byoyomi", "canadian")
 SYSTEMS = (*KGS, "fischer", "fischer-capped")
@@ -241,7 +241,7 @@ class Gtp(Protocol):
         self._board.advance(line, action)
         return self._board.vertex(state, action)
 
-    def _think(self, line: Line, color: int, tell: Tell | None = None, **options: Any) -> Answer:
+    def _think(self, line: Line, color: int, tell: Tell | None = None, **options: Any) -> SearchReport:
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
         simulations = self._visits() or (self._player.simulations if seconds is None else None)
@@ -274,11 +274,11 @@ class Gtp(Protocol):
         except Exception as error:  # the answer has begun, so its error stands in it
             self._talk.say(f"error: {one_line(error)}", "")
 
-    def _tell(self, asked: _Analysis, answer: Answer) -> None:
+    def _tell(self, asked: _Analysis, report: SearchReport) -> None:
         """Tells the root's visited actions in one line, as the analysis asked for them."""
-        result, found, is_kata = answer.result, [], asked.name.startswith("kata")
+        result, found, is_kata = report.result, [], asked.name.startswith("kata")
         places = {int(action): index for index, action in enumerate(result.actions)}
-        told = answer.lines(len(places))
+        told = report.lines(len(places))
         if told and len(told) < asked.least:  # those without a visit follow by their priors
             rest = set(asked.actions or places) - {actions[0] for actions, _, _ in told}
             likely = sorted(rest & places.keys(), key=lambda action: -result.priors[places[action]])
@@ -292,7 +292,7 @@ class Gtp(Protocol):
                 f"{word} {share:.6f}" if is_kata else f"{word} {round(10_000 * share)}"
                 for word, share in shares.items()
             )
-            vertices = [self._board.vertex(answer.state, action) for action in actions]
+            vertices = [self._board.vertex(report.state, action) for action in actions]
             line = " ".join(vertices)
             found.append(f"info move {vertices[0]} visits {visits} {numbers} order {order} pv {line}")
         if asked.has_root and is_kata:

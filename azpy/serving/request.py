@@ -44,7 +44,7 @@ def seconds_to_think(left: float, overhead: float, increment: float = 0.0, moves
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchReport:
     """What a search has found by now."""
 
     state: _core.State  # the position searched
@@ -62,7 +62,7 @@ class Answer:
         return lines
 
 
-Tell = Callable[[Answer], object]
+Tell = Callable[[SearchReport], object]
 
 
 class Search:
@@ -81,24 +81,24 @@ class Search:
     def __init__(self, state: _core.State, search: Callable[..., Pending], tell: Tell | None, **options: Any) -> None:
         self._state, self._began = state, monotonic()
         if tell is not None:
-            options["on_report"] = lambda result: tell(self._answer(result))
+            options["on_report"] = lambda result: tell(self._report(result))
         self._pending = search(**({"lines": 0} | options))
 
     def stop(self) -> None:
         """Has the search end with what is known by now."""
         self._pending.stop()
 
-    def answer(self) -> Answer:
+    def answer(self) -> SearchReport:
         """Waits for the end of the search.
 
         Raises:
             CancelledError: the engine was closed before.
             Exception: of the network or the game.
         """
-        return self._answer(self._pending.result())
+        return self._report(self._pending.result())
 
-    def _answer(self, result: _core.SearchResult) -> Answer:
-        return Answer(self._state, result, monotonic() - self._began)
+    def _report(self, result: _core.SearchResult) -> SearchReport:
+        return SearchReport(self._state, result, monotonic() - self._began)
 
 
 class Protocol(ABC):

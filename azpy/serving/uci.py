@@ -17,7 +17,7 @@ from azpy.games.lines import read_action
 from azpy.matches.levels import Level
 from azpy.serving.lines import Conversation
 from azpy.serving.models import TREES_MB, Player, chosen
-from azpy.serving.request import WITHOUT_END, Answer, Protocol, Search, seconds_to_think, whole
+from azpy.serving.request import WITHOUT_END, Protocol, Search, SearchReport, seconds_to_think, whole
 from azpy.serving.uci_positions import Positions, is_chess960
 
 _REPORT_EVERY = 0.5  # seconds
@@ -299,7 +299,7 @@ class Uci(Protocol):
         return self._search(
             self._line.start,
             self._line.played,
-            lambda answer: self._talk.say(*self._info(answer)),
+            lambda report: self._talk.say(*self._info(report)),
             anew=self._level is not None,
             simulations=simulations,
             seconds=seconds,
@@ -364,33 +364,33 @@ class Uci(Protocol):
         if not go.replaced:
             self._talk.say(*lines)
 
-    def _best(self, answer: Answer) -> str:
+    def _best(self, report: SearchReport) -> str:
         level = self._level
         temperature = int(self._values["Temperature"]) / 100 if level is None else level.temperature
-        best = chosen(self._player, answer.state, answer.result, temperature)
-        expected, ponder = answer.result.principal_variation[:2], ""
+        best = chosen(self._player, report.state, report.result, temperature)
+        expected, ponder = report.result.principal_variation[:2], ""
         if len(expected) > 1 and expected[0] == best:
-            ponder = f" ponder {self._positions.line(answer.state, expected)[1]}"
-        return f"bestmove {self._positions.name(answer.state, best)}{ponder}"
+            ponder = f" ponder {self._positions.line(report.state, expected)[1]}"
+        return f"bestmove {self._positions.name(report.state, best)}{ponder}"
 
-    def _info(self, answer: Answer) -> list[str]:
+    def _info(self, report: SearchReport) -> list[str]:
         """The lines that tell what a search has found."""
-        result, milliseconds = answer.result, int(1000 * answer.seconds)
+        result, milliseconds = report.result, int(1000 * report.seconds)
         visits = result.stats["simulations"]
         pace = f"nodes {visits} nps {1000 * visits // max(1, milliseconds)}"
         if self._values["NNCacheSize"] and self._engine is not None:
             pace += f" hashfull {int(1000 * self._engine.stats['cache_fill'])}"
         places = {int(action): index for index, action in enumerate(result.actions)}
-        found = answer.lines(int(self._values["MultiPV"]))
+        found = report.lines(int(self._values["MultiPV"]))
         # A kept tree has lines that this search did not reach the end of.
         deepest = max([result.stats["depth"], *(len(actions) for actions, _, _ in found)])
         lines = []
         for number, (actions, _, q) in enumerate(found, 1):
-            score = _score(q, int(result.proofs[places[actions[0]]]), answer.state.num_players)
-            names = " ".join(self._positions.line(answer.state, actions))
+            score = _score(q, int(result.proofs[places[actions[0]]]), report.state.num_players)
+            names = " ".join(self._positions.line(report.state, actions))
             depth = f"depth {len(actions)} seldepth {deepest} multipv {number}"
             lines.append(f"info {depth} score {score} {pace} time {milliseconds} pv {names}")
-        if not answer.state.zero_sum:
+        if not report.state.zero_sum:
             lines.append(f"info string values {' '.join(f'{value:.3f}' for value in result.values)}")
         return lines
 
