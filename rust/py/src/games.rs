@@ -16,7 +16,7 @@ use crate::state::{State, state_of};
 /// As [`any_state`](crate::state::any_state), or the name of a built-in game.
 pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
     match object.extract::<String>() {
-        Ok(spec) => make(&spec, Vec::new()).map_err(value_error),
+        Ok(spec) => make(&spec, Vec::new()),
         Err(_) => state_of(object, "a game's name, an azpy.State or an instance of an azpy.Game"),
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
             given.push((key, text));
         }
     }
-    Ok(State::of(make(name, given).map_err(value_error)?))
+    make(name, given).map(State::of)
 }
 
 /// Reads a position in its game's notation, or as the line of play that leads there.

@@ -49,7 +49,6 @@ mod variations;
 mod walk;
 mod written;
 
-use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
@@ -62,7 +61,7 @@ pub use pyo3;
 /// # Errors
 /// An `ImportError` for a game whose name is taken, or that cannot be made.
 pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()> {
-    registry::add(own).map_err(PyImportError::new_err)?;
+    registry::add(own)?;
     let py = module.py();
     module.add("CoreError", py.get_type::<errors::CoreError>())?;
     module.add("EvaluatorError", py.get_type::<errors::EvaluatorError>())?;

@@ -22,15 +22,8 @@ const POINTS: f64 = 4.0;
 /// The fields that say where the moves begin.
 const BOARD: [&str; 5] = ["boardXSize", "boardYSize", "komi", "initialStones", "initialPlayer"];
 /// KataGo's other fields.
-const OTHERS: [&str; 7] = [
-    "maxVisits",
-    "rules",
-    "overrideSettings",
-    "includeOwnership",
-    "includeMovesOwnership",
-    "includePVVisits",
-    "_kt_continuous",
-];
+const OTHERS: &str = "maxVisits rules overrideSettings includeOwnership includeMovesOwnership \
+    includePVVisits _kt_continuous";
 /// What azpy plays of KataGo's rules, besides the ko. The names come in pairs, of queries and of KataGo's answers.
 const PLAYED: [(&str, &str, &str); 6] = [
     ("scoring", "scoringRule", "AREA"),
@@ -134,8 +127,8 @@ fn translate<P: Position>(translated: &mut Translated<'_, P>, limits: &Limits) -
         }
     }
     fields.0.entry("includeLcb").or_insert(true.into()); // KataGo's answers always have it
-    for name in BOARD.iter().chain(&OTHERS) {
-        fields.0.remove(*name);
+    for name in BOARD.into_iter().chain(OTHERS.split(' ')) {
+        fields.0.remove(name);
     }
     Ok(())
 }

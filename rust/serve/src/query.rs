@@ -21,25 +21,9 @@ pub const LONGEST_NAME: usize = 200;
 const LEAST_REPORT: f64 = 0.05;
 const ACTIONS: [&str; 8] =
     ["query_version", "query_models", "show", "read", "write", "terminate", "terminate_all", "renew"];
-const KNOWN: [&str; 17] = [
-    "id",
-    "model",
-    "game",
-    "level",
-    "position",
-    "moves",
-    "analyzeTurns",
-    "simulations",
-    "seconds",
-    "priority",
-    "reportDuringSearchEvery",
-    "allowMoves",
-    "avoidMoves",
-    "analysisPVLen",
-    "includePolicy",
-    "includeLcb",
-    "includeShortNames",
-];
+/// The fields of a query.
+const KNOWN: &str = "id model game level position moves analyzeTurns simulations seconds \
+    priority reportDuringSearchEvery allowMoves avoidMoves analysisPVLen includePolicy includeLcb includeShortNames";
 
 /// The name of an action, and the player for whom it counts; for all if there is none.
 pub(crate) type NamedAction = (String, Option<Player>);
@@ -164,7 +148,7 @@ impl<P: Position> Query<P> {
         let flag = |name: &str| Ok::<_, Error>(fields.optional(name, flag)?.unwrap_or(false));
         let length = fields.optional("analysisPVLen", |value, name| whole(value, name, 1, 1000))?;
         let game = fields.optional("game", text)?;
-        let unknown = fields.fields().keys().filter(|name| !KNOWN.contains(&name.as_str()));
+        let unknown = fields.fields().keys().filter(|name| !KNOWN.split(' ').any(|known| known == *name));
         let unknown = unknown.map(|name| format!("{}: no field of a query: it changes nothing", cut(name)));
         Ok(Self {
             id,
