@@ -17,7 +17,7 @@ from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Level, Step,
 from azpy.matches.openings import Book
 from azpy.matches.players import game_of, parse_player
 from azpy.runs.reader import StoredRun
-from azpy.serving.models import Served, open_player
+from azpy.serving.models import Player, open_player
 
 CALIBRATION_GAMES = 100
 MINUTES = 10.0
@@ -81,7 +81,7 @@ def _run(given: argparse.Namespace) -> tuple[Path, int]:
     return spec.run, spec.simulations or FULL_STRENGTH
 
 
-def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, Served, int]:
+def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Calibration, Player, int]:
     """The calibration, the player that is measured, and how many pairs of games each step has."""
     start = make_game(game_of([parse_player(str(run))], given.game, "--game {}"))
     if not start.zero_sum:

@@ -15,7 +15,7 @@ from types import FrameType
 from azpy.cli.common import Parser, add_player, command, not_empty, when_told_to_end
 from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, open_player
+from azpy.serving.models import Player, open_player
 from azpy.serving.protocols import PROTOCOLS
 
 _PATIENCE = 10.0  # seconds after SIGTERM for a program that reads no answers
@@ -32,9 +32,9 @@ def _parser() -> Parser:
     return parser
 
 
-def _models(given: argparse.Namespace) -> dict[str, Served]:
+def _models(given: argparse.Namespace) -> dict[str, Player]:
     """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
-    only, models = PROTOCOLS[given.protocol].games, dict[str, Served]()
+    only, models = PROTOCOLS[given.protocol].games, dict[str, Player]()
     named = [("", given.player), *given.model]
     for name, player in named:
         others = [other for _, other in named]

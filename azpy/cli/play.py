@@ -22,7 +22,7 @@ from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install, warn_once
 from azpy.matches.players import parse_player
 from azpy.runs.reader import StoredRun
-from azpy.serving.models import Model, open_model
+from azpy.serving.models import PlayerEngine, open_model
 
 _DRAIN_SECONDS = 1.0
 # Browsers keep games, settings and links by address, so the board has the same one at each start, if it can.
@@ -58,13 +58,13 @@ def _play(arguments: Sequence[str]) -> int:
             if given.port is not None:
                 warn_once("--port has no effect in the terminal")
             side = "first" if given.side is None else given.side
-            return Terminal(model, sides_of(side, model.served.start)).run()
+            return Terminal(model, sides_of(side, model.player.start)).run()
         if given.side is not None:
             warn_once("--side has no effect on the board, which asks for the sides")
         return _board(model, given.player, given.game, given.port, not given.no_browser)
 
 
-def _board(model: Model, player: str, game: str | None, port: int | None, opens: bool) -> int:
+def _board(model: PlayerEngine, player: str, game: str | None, port: int | None, opens: bool) -> int:
     try:
         from azpy.web.app import Site
         from azpy.web.server import Server, listening
@@ -74,7 +74,7 @@ def _board(model: Model, player: str, game: str | None, port: int | None, opens:
     with _free_place(listening) if port is None else listening("127.0.0.1", port) as place:
         site = Site({"main": model}, run=_run(player, game), renews=True)
         address = f"http://127.0.0.1:{place.getsockname()[1]}/"
-        print(f"{model.served.name} plays {model.served.start.game} at {address}   (Ctrl-C ends it)", flush=True)
+        print(f"{model.player.name} plays {model.player.start.game} at {address}   (Ctrl-C ends it)", flush=True)
         if opens:
             # It may take seconds, and must not keep the server from answering.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

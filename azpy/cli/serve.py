@@ -23,7 +23,7 @@ from pathlib import Path
 from azpy.cli.common import Parser, add_number, add_player, command, not_empty, when_told_to_end
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
-from azpy.serving.models import Model, open_model
+from azpy.serving.models import PlayerEngine, open_model
 from azpy.system import HANGUP, plain_text
 
 _EXIT_CODES = """
@@ -123,7 +123,7 @@ def _serve(arguments: Sequence[str]) -> int:
     except ImportError as error:
         raise MissingPackageError(f"{error.name} is not installed: {pip_install('serve')}") from error
     token = _token(given)
-    models: dict[str, Model] = {}
+    models: dict[str, PlayerEngine] = {}
     with contextlib.ExitStack() as stack:
         for name, player in given.models.items():
             models[name] = open_model(

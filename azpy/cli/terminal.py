@@ -18,8 +18,7 @@ from azpy.games.notations import decoded, result_of, side_name
 from azpy.matches.levels import level_word
 from azpy.runs import storage
 from azpy.serving.limits import NO_LIMITS
-from azpy.serving.models import Model, chosen
-from azpy.serving.track import Track
+from azpy.serving.models import PlayerEngine, chosen
 from azpy.settings.run import ABOUT
 
 _SHOWN = 5  # candidates
@@ -48,11 +47,11 @@ class Terminal:
         people: the sides that are played by people, from 0 on.
     """
 
-    def __init__(self, model: Model, people: set[int]) -> None:
+    def __init__(self, model: PlayerEngine, people: set[int]) -> None:
         self._model, self._people = model, set(people)
-        self._track = Track(model.engine)
-        self._line = Line(model.served.start)
-        self._simulations = model.served.simulations
+        self._game: _core.EngineGame | None = None  # it keeps its tree
+        self._line = Line(model.player.start)
+        self._simulations = model.player.simulations
         self._level: str | None = None  # a word of `LEVELS`, in place of the simulations
         self._rolls: list[str] = []
         self._random = np.random.default_rng()
@@ -106,16 +105,16 @@ class Terminal:
                 print("a newer model was loaded")
         except AzpyError as error:
             print(error, file=sys.stderr)
-        self._track = Track(self._model.engine)
+        self._game = None
         self._rolls.clear()
-        self._jump(Line(self._model.served.start))
+        self._jump(Line(self._model.player.start))
         self._told, self._names_told = {}, ()
         state = self._line.state
         sides = " and ".join(named(state, side, color=self._has_colors) for side in sorted(self._people)) or "neither"
         if state.num_players == 1:
             sides = "alone" if self._people else "nothing"
         strength = f"{self._simulations} simulations" if self._level is None else f"level {self._level}"
-        print(f"{self._model.served.name}, {strength}; you play {sides}; help says more")
+        print(f"{self._model.player.name}, {strength}; you play {sides}; help says more")
 
     def _jump(self, line: Line) -> None:
         """Another position is there, to which no one move leads from the one before."""
@@ -143,7 +142,7 @@ class Terminal:
         print(f"\n{state.render(color=self._has_colors)}\n")
         said = []
         if self._end is None and state.turn != _core.CHANCE:
-            whose = " (you)" if state.turn in self._people else f" ({self._model.served.name})"
+            whose = " (you)" if state.turn in self._people else f" ({self._model.player.name})"
             if len(self._people) == state.num_players:
                 whose = ""
             said.append(f"{named(state, state.turn, color=self._has_colors)}{whose} to move")
@@ -218,7 +217,7 @@ class Terminal:
 
     def _save(self, name: str) -> None:
         path = _path(name, "save")
-        served, line = self._model.served, self._line
+        served, line = self._model.player, self._line
         ending = ending_of(line.start.game, path.name)
         if path.exists() and path.resolve() not in self._own:
             raise RequestError(f"{path} is there already: give another name")
@@ -241,7 +240,7 @@ class Terminal:
         if len(data) > most:
             raise RequestError(f"{path} is longer than {most} bytes, expected one game")
         try:
-            game = read_game(self._model.served.start, decoded(data))
+            game = read_game(self._model.player.start, decoded(data))
         except ValueError as error:
             raise RequestError(f"{path} cannot be loaded: {error}") from error
         line = Line(game.start)
@@ -257,11 +256,13 @@ class Terminal:
         print(f"{path}: {_heading(game, line.state)}{yours}")
 
     def _search(self) -> _core.SearchResult:
-        return self._track.follow(self._line.start, self._line.played).search(self._simulations).result()
+        line, engine = self._line, self._model.engine
+        self._game = (self._game or engine.game(line.start)).follow(line.start, line.played)
+        return self._game.search(self._simulations).result()
 
     def _answer(self, state: _core.State) -> tuple[int, _core.SearchResult]:
         """The action that the player plays, and what it found."""
-        served = self._model.served
+        served = self._model.player
         if self._level is None:
             result, temperature = self._search(), served.temperature
         else:
@@ -305,7 +306,7 @@ class Terminal:
             self._people = {(side + 1) % state.num_players for side in self._people}
 
     def _set_level(self, words: list[str]) -> None:
-        text, ladder = " ".join(words)[:20], self._model.served.ladder
+        text, ladder = " ".join(words)[:20], self._model.player.ladder
         if not words:
             for name, level in ladder.levels.items():
                 elo = "" if ladder.network is None else f", Elo {level.elo:.0f}"
@@ -315,7 +316,7 @@ class Terminal:
         else:
             self._simulations, self._level = ABOUT["simulations"].checked("level", text, typed=True), None
             return
-        print(ladder.about(self._model.served.network))
+        print(ladder.about(self._model.player.network))
 
 
 def _path(name: str, command: str) -> Path:

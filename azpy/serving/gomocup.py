@@ -11,7 +11,7 @@ import azpy
 from azpy import _core
 from azpy.errors import RequestError, SettingsError, one_line
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, chosen
+from azpy.serving.models import TREES_MB, Player, chosen
 from azpy.serving.request import Protocol, seconds_to_think, whole
 
 _ROW = 5
@@ -28,13 +28,13 @@ class Gomocup(Protocol):
         SettingsError: several players, or a game in which another number in a row than five wins.
     """
 
-    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
+    def __init__(self, models: Mapping[str, Player], talk: Conversation) -> None:
         super().__init__(models, talk)
         if len(models) > 1:
             raise SettingsError(f"--model: gomocup cannot ask for another player than {self._model}")
-        if re.search(rf"\bk=(?!{_ROW}\b)", self._served.start.game):
-            raise SettingsError(f"gomocup is for five in a row, and {self._model} plays {self._served.start.game}")
-        self._size = self._served.start.obs_shape[1]
+        if re.search(rf"\bk=(?!{_ROW}\b)", self._player.start.game):
+            raise SettingsError(f"gomocup is for five in a row, and {self._model} plays {self._player.start.game}")
+        self._size = self._player.start.obs_shape[1]
         self._played: list[int] = []
         self._limits: dict[str, int] = {}
         self._rule = 0
@@ -92,7 +92,8 @@ class Gomocup(Protocol):
     def _begin(self) -> str:
         """Begins another game."""
         self._check_rule()
-        self._opened().forget()  # opened here, because a move's clock already runs
+        self._forget()
+        self._opened()  # here, because a move's clock already runs
         self._played = []
         self._limits.pop("time_left", None)
         return "OK"
@@ -133,7 +134,7 @@ class Gomocup(Protocol):
         Raises:
             RequestError: a stone on another one, or one after the end of the game.
         """
-        state = self._served.start.clone()
+        state = self._player.start.clone()
         for cell in played:
             if state.is_terminal:
                 raise RequestError(f"the game is over before the stone at {self._name(cell)}")
@@ -158,9 +159,9 @@ class Gomocup(Protocol):
             self._played = played
             raise RequestError("the game is over: no move is left to find")
         seconds = self._seconds()
-        simulations = self._served.simulations if seconds is None else None
-        answer = self._search(self._served.start, played, simulations=simulations, seconds=seconds).answer()
-        action = chosen(self._served, answer.state, answer.result)
+        simulations = self._player.simulations if seconds is None else None
+        answer = self._search(self._player.start, played, simulations=simulations, seconds=seconds).answer()
+        action = chosen(self._player, answer.state, answer.result)
         self._played = [*played, action]
         return self._name(action)
 
@@ -186,7 +187,7 @@ class Gomocup(Protocol):
             self._rule = number
             return f"MESSAGE {self._rule_problem()}" if number else ""
         before, self._limits[key] = self._limits.get(key), max(0, number)
-        if key == "max_memory" and before != self._limits[key] and self._track is not None:
+        if key == "max_memory" and before != self._limits[key] and self._engine is not None:
             self._close()
             try:
                 self._opened()

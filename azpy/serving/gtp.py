@@ -16,8 +16,8 @@ from azpy.errors import RequestError, one_line, warn_once
 from azpy.matches.levels import LEVELS, WARMEST, level_word
 from azpy.serving.gtp_boards import COLORS, board_of, expect
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, chosen
-from azpy.serving.request import OF_THE_REST, WITHOUT_END, Answer, Protocol, Search, Tell, seconds_to_think
+from azpy.serving.models import Player, chosen
+from azpy.serving.request import OF_THE_REST, WITHOUT_END, Protocol, Search, SearchReport, Tell, seconds_to_think
 
 KGS = ("none", "absolute", "byoyomi", "canadian")
 SYSTEMS = (*KGS, "fischer", "fischer-capped")
@@ -61,17 +61,17 @@ class _Analysis:
 class Gtp(Protocol):
     """A conversation in GTP."""
 
-    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
+    def __init__(self, models: Mapping[str, Player], talk: Conversation) -> None:
         super().__init__(models, talk)
         self._simulations: int | None = None  # of every move, if the other program sets it
         self._temperature: float | None = None  # in place of the player's own
         self._level: str | None = None  # a word of `LEVELS`, in place of both
-        self._board, self._times = board_of(self._served.start), Times()
+        self._board, self._times = board_of(self._player.start), Times()
         self._analysis: Search | None = None
         self._opened()
         self._commands: dict[str, Callable[[list[str]], str]] = {
             "protocol_version": lambda _: "2",
-            "name": lambda _: f"azpy ({self._served.name})",
+            "name": lambda _: f"azpy ({self._player.name})",
             "version": lambda _: azpy.__version__,
             "known_command": lambda words: str(bool(words) and words[0] in self._names()).lower(),
             "list_commands": lambda _: "\n".join(self._names()),
@@ -152,7 +152,7 @@ class Gtp(Protocol):
     def _parameters(self) -> dict[str, str]:
         """KataGo's names of what can be set, and the values now."""
         found = {
-            "maxVisits": str(self._visits() or self._served.simulations),
+            "maxVisits": str(self._visits() or self._player.simulations),
             "chosenMoveTemperature": f"{self._warmth():g}",
             "level": self._level or "none",
         }
@@ -160,13 +160,13 @@ class Gtp(Protocol):
 
     def _visits(self) -> int | None:
         """The simulations of every move, if the other program sets them."""
-        return self._simulations if self._level is None else self._served.ladder.levels[self._level].simulations
+        return self._simulations if self._level is None else self._player.ladder.levels[self._level].simulations
 
     def _warmth(self) -> float:
         """The temperature of the moves that are played."""
         if self._level is not None:
-            return self._served.ladder.levels[self._level].temperature
-        return self._served.temperature if self._temperature is None else self._temperature
+            return self._player.ladder.levels[self._level].temperature
+        return self._player.temperature if self._temperature is None else self._temperature
 
     def _get_parameter(self, words: list[str]) -> str:
         expect(words, r"\S+", "a parameter")
@@ -182,8 +182,8 @@ class Gtp(Protocol):
             if word is None and text != "none":
                 raise RequestError(f"level: expected none, {', '.join(LEVELS)}")
             self._level = word
-            if word is not None and self._served.ladder.network is None:
-                return self._served.ladder.about(None)
+            if word is not None and self._player.ladder.network is None:
+                return self._player.ladder.about(None)
         elif name == "maxVisits":
             if not re.fullmatch(r"0*[1-9][0-9]{0,8}", text):
                 raise RequestError("maxVisits: expected a whole number of at least 1")
@@ -217,7 +217,7 @@ class Gtp(Protocol):
             return "pass"
         answer = self._think(line, color)
         # Regression tests ask for the best move.
-        action = chosen(self._served, answer.state, answer.result, self._warmth() if plays else 0)
+        action = chosen(self._player, answer.state, answer.result, self._warmth() if plays else 0)
         if plays:
             self._board.advance(line, action)
         return self._board.vertex(answer.state, action)
@@ -237,14 +237,14 @@ class Gtp(Protocol):
             result = self._think(line, color, actions=actions).result
             # A seki stays, where the game is won as it is and a stone there would lose it.
             if result.value >= 0 or not self._board.score().startswith("BW"[color]):
-                action = chosen(self._served, state, result, self._warmth())
+                action = chosen(self._player, state, result, self._warmth())
         self._board.advance(line, action)
         return self._board.vertex(state, action)
 
-    def _think(self, line: Line, color: int, tell: Tell | None = None, **options: Any) -> Answer:
+    def _think(self, line: Line, color: int, tell: Tell | None = None, **options: Any) -> SearchReport:
         """What a search finds that takes as long as a move of this color may."""
         seconds = self._times.seconds(color)
-        simulations = self._visits() or (self._served.simulations if seconds is None else None)
+        simulations = self._visits() or (self._player.simulations if seconds is None else None)
         limits = {"simulations": simulations, "seconds": seconds} | options
         return self._search(line.start, line.played, tell, self._level is not None, **limits).answer()
 
@@ -253,7 +253,7 @@ class Gtp(Protocol):
         if (line := asked.line) is None:
             raise RequestError("cannot analyze: this color has no move")
         options: dict[str, Any] = {"actions": asked.actions, "report_every": asked.interval, "priority": "analysis"}
-        self._opened().follow(line.start, line.played)  # what fails is said before the answer begins
+        self._follow(line.start, line.played)  # what fails is said before the answer begins
         self._talk.say(f"={number}")
         tell = partial(self._tell, asked)
         self._analysis = self._search(line.start, line.played, tell, simulations=WITHOUT_END, **options, **_ALL)
@@ -266,7 +266,7 @@ class Gtp(Protocol):
             vertex = "pass"
             if (line := asked.line) is not None:
                 answer = self._think(line, asked.color, partial(self._tell, asked), **options, **_ALL)
-                action = chosen(self._served, answer.state, answer.result, self._warmth())
+                action = chosen(self._player, answer.state, answer.result, self._warmth())
                 vertex = self._board.vertex(answer.state, action)
                 self._board.advance(line, action)
                 self._tell(asked, answer)
@@ -274,11 +274,11 @@ class Gtp(Protocol):
         except Exception as error:  # the answer has begun, so its error stands in it
             self._talk.say(f"error: {one_line(error)}", "")
 
-    def _tell(self, asked: _Analysis, answer: Answer) -> None:
+    def _tell(self, asked: _Analysis, report: SearchReport) -> None:
         """Tells the root's visited actions in one line, as the analysis asked for them."""
-        result, found, is_kata = answer.result, [], asked.name.startswith("kata")
+        result, found, is_kata = report.result, [], asked.name.startswith("kata")
         places = {int(action): index for index, action in enumerate(result.actions)}
-        told = answer.lines(len(places))
+        told = report.lines(len(places))
         if told and len(told) < asked.least:  # those without a visit follow by their priors
             rest = set(asked.actions or places) - {actions[0] for actions, _, _ in told}
             likely = sorted(rest & places.keys(), key=lambda action: -result.priors[places[action]])
@@ -292,7 +292,7 @@ class Gtp(Protocol):
                 f"{word} {share:.6f}" if is_kata else f"{word} {round(10_000 * share)}"
                 for word, share in shares.items()
             )
-            vertices = [self._board.vertex(answer.state, action) for action in actions]
+            vertices = [self._board.vertex(report.state, action) for action in actions]
             line = " ".join(vertices)
             found.append(f"info move {vertices[0]} visits {visits} {numbers} order {order} pv {line}")
         if asked.has_root and is_kata:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from azpy import _core
 from azpy.serving.limits import MOST_SEARCHES
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, with_engines
-from azpy.serving.queries import Analyst, Reply
+from azpy.serving.models import Player, with_engines
+from azpy.serving.queries import Response, Session
 
 
 class JsonLines:
@@ -17,7 +17,7 @@ class JsonLines:
         talk: lines in and out.
     """
 
-    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
+    def __init__(self, models: Mapping[str, Player], talk: Conversation) -> None:
         self._models, self._talk = with_engines(models, MOST_SEARCHES), talk
 
     def run(self) -> None:
@@ -25,26 +25,26 @@ class JsonLines:
 
         Ctrl-C ends it at once, and so does an output that nobody reads.
         """
-        analyst = Analyst(self._models, self._say)
+        session = Session(self._models, self._say)
         try:
             for line in self._talk.lines(self._refuse):
                 if line:
                     try:
-                        analyst.take(_core.Message(line))
+                        session.take(_core.Message(line))
                     except ValueError as error:
                         self._refuse(str(error))
         except KeyboardInterrupt:  # a search may go on for hours
-            analyst.close()
+            session.close()
             raise
         finally:
             if self._talk.gone.is_set():
-                analyst.close()
+                session.close()
             for model in self._models.values():
                 model.engine.close()
-            analyst.wait()
+            session.wait()
 
     def _refuse(self, said: str) -> None:
-        self._say(Reply.refusal(said))
+        self._say(Response.refusal(said))
 
-    def _say(self, reply: Reply) -> None:
-        self._talk.say(reply.line)
+    def _say(self, response: Response) -> None:
+        self._talk.say(response.line)

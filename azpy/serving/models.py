@@ -21,7 +21,7 @@ TREES_MB = 1024  # memory of all trees, where the other program does not say it:
 
 
 @dataclass(frozen=True)
-class Served:
+class Player:
     """A player, ready to be searched with."""
 
     name: str
@@ -42,19 +42,19 @@ class Served:
 
 
 @dataclass
-class Model:
+class PlayerEngine:
     """A player and the engine that searches for it.
 
     Attributes:
-        served: the player as it is now.
-        engine: it searches with `served`'s evaluator.
+        player: the player as it is now.
+        engine: it searches with the player's evaluator.
         opened: opens the player anew, for `renew`; gives None if its model is the same file.
         options: of the engine, besides those of the player's search.
     """
 
-    served: Served
+    player: Player
     engine: _core.Engine
-    opened: Callable[[], Served | None] = lambda: None
+    opened: Callable[[], Player | None] = lambda: None
     options: Mapping[str, Any] = field(default_factory=dict)
     _renewing: threading.Lock = field(default_factory=threading.Lock)
     _before: list[_core.Engine] = field(default_factory=list)  # engines whose last searches go on
@@ -73,18 +73,18 @@ class Model:
             AzpyError: a model that cannot be loaded; the one before stays.
         """
         with self._renewing:
-            served = self.opened()
-            if served is None or (served.network or served.name) == (self.served.network or self.served.name):
+            player = self.opened()
+            if player is None or (player.network or player.name) == (self.player.network or self.player.name):
                 return False
-            if served.options == self.served.options:
-                self.engine.load("main", served.evaluator)
+            if player.options == self.player.options:
+                self.engine.load("main", player.evaluator)
             else:  # a player of one-player games has a newer score to beat
-                engine = open_engine(served, **self.options)
+                engine = open_engine(player, **self.options)
                 before = self.engine
                 self._before.append(before)
                 self.engine = engine
                 threading.Thread(target=self._end, args=(before,), name="azpy-engine-end", daemon=True).start()
-            self.served = served
+            self.player = player
             return True
 
     def _end(self, engine: _core.Engine) -> None:
@@ -98,15 +98,15 @@ class Model:
             engine.close(cancel=True)
 
 
-def open_engine(served: Served, **options: Any) -> _core.Engine:
+def open_engine(player: Player, **options: Any) -> _core.Engine:
     """An engine that searches for a player; `options` are of `azpy.Engine`, besides those of the player's search."""
-    return _core.Engine(served.evaluator, **{**served.options, **options})
+    return _core.Engine(player.evaluator, **{**player.options, **options})
 
 
-def with_engines(models: Mapping[str, Served], most: int) -> dict[str, Model]:
+def with_engines(models: Mapping[str, Player], most: int) -> dict[str, PlayerEngine]:
     """Players with an engine each, which takes so many requests at once. The memory of the trees is shared out."""
     options = {"max_requests": most, "total_memory_mb": max(1, TREES_MB // len(models))}
-    return {name: Model(served, open_engine(served, **options)) for name, served in models.items()}
+    return {name: PlayerEngine(player, open_engine(player, **options)) for name, player in models.items()}
 
 
 def open_model(
@@ -118,7 +118,7 @@ def open_model(
     others: Iterable[str] = (),
     seed: int | None = None,
     **options: Any,
-) -> Model:
+) -> PlayerEngine:
     """A player with its engine; see `open_player` and `open_engine`."""
     before: object = None
 
@@ -128,7 +128,7 @@ def open_model(
 
     *first, _ = source()
 
-    def opened() -> Served | None:
+    def opened() -> Player | None:
         nonlocal before
         *where, path = source()
         # A folder that came since may have the name of a player that azpy brings along, and is another player.
@@ -138,24 +138,24 @@ def open_model(
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:
             return None
-        served = open_player(text, game, simulations, device, temperature, others, seed)
+        player = open_player(text, game, simulations, device, temperature, others, seed)
         before = now  # what cannot be opened is tried again
-        return served
+        return player
 
-    served = opened()
-    if served is None:  # never at first
+    player = opened()
+    if player is None:  # never at first
         raise SettingsError(f"{text} cannot be opened")
-    return Model(served, open_engine(served, **options), opened, options)
+    return PlayerEngine(player, open_engine(player, **options), opened, options)
 
 
-def chosen(served: Served, state: _core.State, result: _core.SearchResult, temperature: float | None = None) -> int:
+def chosen(player: Player, state: _core.State, result: _core.SearchResult, temperature: float | None = None) -> int:
     """The action that a player plays at a position that was searched.
 
     At temperature 0 it is the search's own, else one drawn: with a seed always the same one. `temperature` is in place
     of the player's own.
     """
-    seed = secrets.randbits(64) if served.seed is None else served.seed
-    action = result._chosen(served.temperature if temperature is None else temperature, seed, state.key())
+    seed = secrets.randbits(64) if player.seed is None else player.seed
+    action = result._chosen(player.temperature if temperature is None else temperature, seed, state.key())
     if action is None:
         raise RequestError("the game is over: there is nothing to play")
     return action
@@ -169,7 +169,7 @@ def open_player(
     temperature: float = 0.0,
     others: Iterable[str] = (),
     seed: int | None = None,
-) -> Served:
+) -> Player:
     """The player that `text` names, see `az-match --help`.
 
     Args:
@@ -208,7 +208,7 @@ def open_player(
         raise SettingsError(f"{text} does not search: give a model, mcts:N or uniform:N")
     evaluator, options = player.evaluator, {**player.options, "eval_batch": MOST_LEAVES, **spec.search}
     del options["threads"]
-    return Served(
+    return Player(
         entrant.name,
         start,
         _core.RolloutEvaluator(1) if evaluator is None else evaluator,

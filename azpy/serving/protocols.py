@@ -8,7 +8,7 @@ from azpy.serving.gomocup import Gomocup
 from azpy.serving.gtp import Gtp
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served
+from azpy.serving.models import Player
 from azpy.serving.request import Protocol
 from azpy.serving.uci import Uci
 from azpy.serving.wall_game import WallGame
@@ -16,7 +16,7 @@ from azpy.serving.wall_game import WallGame
 
 class _Row(NamedTuple):
     about: str
-    open: Callable[[Mapping[str, Served], Conversation], Protocol | JsonLines | WallGame]
+    open: Callable[[Mapping[str, Player], Conversation], Protocol | JsonLines | WallGame]
     games: tuple[str, ...] = ()  # that it is for; none for every game
     answers_all: bool = False  # whether the end of the input and SIGTERM leave open searches time to end
 

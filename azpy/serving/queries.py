@@ -1,7 +1,7 @@
 """The queries of one client: positions to search, and what the searches found.
 
-The transport is not known here: `Analyst.take` gets a message, and `say` is called with replies. The core reads, keeps
-the games, has the players' engines search, and answers: `azpy._core.Session`, and below it the crate `rust/serve`.
+The transport is not known here: `Session.take` gets a message, and `say` is called with responses. The core reads them,
+keeps the games, has the players' engines search, and answers: `azpy._core.Session`, and below it `rust/serve`.
 """
 
 import json
@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from azpy import _core
 from azpy.serving.limits import NO_LIMITS, Limits
-from azpy.serving.models import Model, Served
+from azpy.serving.models import Player, PlayerEngine
 
 
-class Reply(NamedTuple):
-    """What a client is told, and what its transport must know of it.
+class Response(NamedTuple):
+    """A response to a client, with the metadata its transport needs.
 
     Attributes:
         line: JSON.
@@ -30,33 +30,33 @@ class Reply(NamedTuple):
     is_report: bool = False
 
     @staticmethod
-    def refusal(said: str) -> "Reply":
-        """The answer to what is no message."""
-        return Reply(json.dumps({"error": said}), 400)
+    def refusal(said: str) -> "Response":
+        """Return the response to what is not a message."""
+        return Response(json.dumps({"error": said}), 400)
 
     @staticmethod
-    def later(identity: str, said: str) -> "Reply":
-        """The answer to a message that is not taken now."""
-        return Reply(json.dumps({"id": identity, "retryAfter": 1, "error": said}), 503)
+    def later(identity: str, said: str) -> "Response":
+        """Return the response to a message that is not taken now."""
+        return Response(json.dumps({"id": identity, "retryAfter": 1, "error": said}), 503)
 
 
-class Analyst:
-    """Answers the queries of one client.
+class Session:
+    """The messages of one client, and the responses to them.
 
     Args:
         models: players with their engines; other clients may use them too. The first one answers for a query that names
             none.
-        say: gets each answer. It may be called in any thread, and several at once; searches of all clients wait for it.
+        say: is called with each response, in any thread, and in several at once. Searches of all clients wait for it.
         limits: of this client.
         renews: whether the action `renew` is there: a player's newest checkpoint is loaded.
-        answered: is told how many seconds each answered search took, from its query to its answer.
-        told: is called once all that there is was said.
+        answered: is called with the seconds that each answered search took, from its query to its answer.
+        told: is called once there are no more responses for now.
     """
 
     def __init__(
         self,
-        models: Mapping[str, Model],
-        say: Callable[[Reply], object],
+        models: Mapping[str, PlayerEngine],
+        say: Callable[[Response], object],
         limits: Limits = NO_LIMITS,
         renews: bool = False,
         answered: Callable[[float], object] = lambda _: None,
@@ -66,11 +66,11 @@ class Analyst:
         seed = secrets.randbits(64)  # of the draws of players without a seed
         # `say` alone goes to the session: a session that held this object could never be freed.
         self._session = _core.Session(
-            dict(models), lambda *reply: say(Reply(*reply)), limits, renews, told, answered, seed
+            dict(models), lambda *response: say(Response(*response)), limits, renews, told, answered, seed
         )
 
     def take(self, message: _core.Message) -> None:
-        """Take a query or an action. Each answer, and each error, is said. The action `renew` takes seconds."""
+        """Take a query or an action. The action `renew` takes seconds."""
         self._session.take(message)
 
     @property
@@ -79,32 +79,32 @@ class Analyst:
         return self._session.is_busy
 
     def wait(self) -> None:
-        """Returns when every query was answered."""
+        """Return when every query is answered."""
         self._session.wait()
 
     def close(self) -> None:
-        """Cancels the searches that go on, and drops the trees. Nothing is said any more."""
+        """Cancel the searches that go on, and drop the trees. There are no more responses."""
         self._session.close()
 
 
-def about(name: str, served: Served, limits: Limits) -> dict[str, Any]:
-    """What clients are told of a player: its name for them, what it plays, and what may be asked of it."""
-    notation = _core.notation_of(served.start.game)
+def about(name: str, player: Player, limits: Limits) -> dict[str, Any]:
+    """Describe a player to clients: its name for them, what it plays, and what it can be asked for."""
+    notation = _core.notation_of(player.start.game)
     return {
         "name": name,
-        "internalName": served.name,
-        "game": served.start.game,
+        "internalName": player.name,
+        "game": player.start.game,
         "format": None if notation is None else notation.name,
-        **({} if served.start.zero_sum else {"numPlayers": served.start.num_players}),
-        "sideNames": served.start.side_names,
-        "canRotate": served.start.can_rotate and served.start.num_players > 1,
-        "network": served.network,
-        "simulations": min(served.simulations, limits.simulations),
+        **({} if player.start.zero_sum else {"numPlayers": player.start.num_players}),
+        "sideNames": player.start.side_names,
+        "canRotate": player.start.can_rotate and player.start.num_players > 1,
+        "network": player.network,
+        "simulations": min(player.simulations, limits.simulations),
         "levels": [
             {"name": name, "simulations": level.simulations, "temperature": level.temperature}
-            | ({} if served.ladder.network is None else {"elo": round(level.elo)})
-            for name, level in served.ladder.levels.items()
+            | ({} if player.ladder.network is None else {"elo": round(level.elo)})
+            for name, level in player.ladder.levels.items()
         ],
-        "ladder": served.ladder.about(served.network),
+        "ladder": player.ladder.about(player.network),
         "limits": {"simulations": limits.simulations, "seconds": limits.seconds},
     }

@@ -11,8 +11,7 @@ from typing import Any
 from azpy import _core
 from azpy.pending import Pending
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, open_engine
-from azpy.serving.track import Track
+from azpy.serving.models import TREES_MB, Player, open_engine
 
 WITHOUT_END = 2**32 - 1
 """Simulations of a search that something else ends."""
@@ -45,7 +44,7 @@ def seconds_to_think(left: float, overhead: float, increment: float = 0.0, moves
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchReport:
     """What a search has found by now."""
 
     state: _core.State  # the position searched
@@ -63,49 +62,43 @@ class Answer:
         return lines
 
 
-Tell = Callable[[Answer], object]
+Tell = Callable[[SearchReport], object]
 
 
 class Search:
     """A search that goes on.
 
     Args:
-        track: the engine's game that follows the position.
-        start: where the line of play begins.
-        played: the actions since then; the position that they lead to is searched.
+        state: the position that is searched.
+        search: begins the search: `azpy.EngineGame.search`, or `azpy.Engine.submit` of the position.
         tell: hears the reports; None for no reports.
-        anew: whether the search grows a tree of its own, as a level's does. Then equal requests have equal answers.
-        options: of `azpy.EngineGame.search`; without `lines`, no lines of play are told.
+        options: of `search`; without `lines`, no lines of play are told.
 
     Raises:
         ValueError: a position that cannot be searched.
     """
 
-    def __init__(
-        self, track: Track, start: _core.State, played: Sequence[int], tell: Tell | None, anew: bool, **options: Any
-    ) -> None:
-        game = track.follow(start, played)
-        self._state, self._began = game.state, monotonic()
+    def __init__(self, state: _core.State, search: Callable[..., Pending], tell: Tell | None, **options: Any) -> None:
+        self._state, self._began = state, monotonic()
         if tell is not None:
-            options["on_report"] = lambda result: tell(self._answer(result))
-        search: Callable[..., Pending] = partial(track.engine.submit, game.state) if anew else game.search
+            options["on_report"] = lambda result: tell(self._report(result))
         self._pending = search(**({"lines": 0} | options))
 
     def stop(self) -> None:
         """Has the search end with what is known by now."""
         self._pending.stop()
 
-    def answer(self) -> Answer:
+    def answer(self) -> SearchReport:
         """Waits for the end of the search.
 
         Raises:
             CancelledError: the engine was closed before.
             Exception: of the network or the game.
         """
-        return self._answer(self._pending.result())
+        return self._report(self._pending.result())
 
-    def _answer(self, result: _core.SearchResult) -> Answer:
-        return Answer(self._state, result, monotonic() - self._began)
+    def _report(self, result: _core.SearchResult) -> SearchReport:
+        return SearchReport(self._state, result, monotonic() - self._began)
 
 
 class Protocol(ABC):
@@ -116,13 +109,14 @@ class Protocol(ABC):
         talk: lines in and out.
     """
 
-    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
+    def __init__(self, models: Mapping[str, Player], talk: Conversation) -> None:
         self._models, self._talk = models, talk
         self._model = next(iter(models))  # its name
-        self._track: Track | None = None
+        self._engine: _core.Engine | None = None
+        self._kept: _core.EngineGame | None = None  # the game, with its tree
 
     @property
-    def _served(self) -> Served:
+    def _player(self) -> Player:
         return self._models[self._model]
 
     def run(self) -> None:
@@ -146,28 +140,39 @@ class Protocol(ABC):
     def _engine_options(self) -> dict[str, int]:
         return {"threads": 1, "total_memory_mb": TREES_MB}
 
-    def _opened(self) -> Track:
-        """The engine and its game. The first call opens the engine."""
-        if self._track is None:
-            self._track = Track(open_engine(self._served, **self._engine_options()))
-        return self._track
+    def _opened(self) -> _core.Engine:
+        """The engine. The first call opens it."""
+        if self._engine is None:
+            self._engine = open_engine(self._player, **self._engine_options())
+        return self._engine
+
+    def _follow(self, start: _core.State, played: Sequence[int]) -> _core.EngineGame:
+        """The engine's game at the position to which `played` leads from `start`; see `EngineGame.follow`."""
+        engine = self._opened()
+        self._kept = (self._kept or engine.game(start)).follow(start, played)
+        return self._kept
 
     def _search(
         self, start: _core.State, played: Sequence[int], tell: Tell | None = None, anew: bool = False, **options: Any
     ) -> Search:
-        """Begins a search; see `Search`."""
-        return Search(self._opened(), start, played, tell, anew, **options)
+        """Begin a search of the position to which `played` leads from `start`; see `Search`.
+
+        With `anew` it grows a tree of its own, as a level's does. Then equal requests have equal answers.
+        """
+        game = self._follow(start, played)
+        search = partial(self._opened().submit, game.state) if anew else game.search
+        return Search(game.state, search, tell, **options)
 
     def _forget(self) -> None:
-        """Drops the tree: another game begins."""
-        if self._track is not None:
-            self._track.forget()
+        """Drop the tree: another game begins."""
+        self._kept = None
 
     def _close(self) -> None:
-        """Closes the engine. The next search opens another one."""
-        track, self._track = self._track, None
-        if track is not None:
-            track.engine.close(cancel=True)
+        """Close the engine. The next search opens another one."""
+        engine, self._engine = self._engine, None
+        self._kept = None
+        if engine is not None:
+            engine.close(cancel=True)
 
 
 def whole(text: str) -> int | None:

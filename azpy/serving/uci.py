@@ -16,8 +16,8 @@ from azpy.errors import SettingsError, one_line
 from azpy.games.lines import read_action
 from azpy.matches.levels import Level
 from azpy.serving.lines import Conversation
-from azpy.serving.models import TREES_MB, Served, chosen
-from azpy.serving.request import WITHOUT_END, Answer, Protocol, Search, seconds_to_think, whole
+from azpy.serving.models import TREES_MB, Player, chosen
+from azpy.serving.request import WITHOUT_END, Protocol, Search, SearchReport, seconds_to_think, whole
 from azpy.serving.uci_positions import Positions, is_chess960
 
 _REPORT_EVERY = 0.5  # seconds
@@ -66,24 +66,24 @@ class Uci(Protocol):
         SettingsError: in UGI, players of different games.
     """
 
-    def __init__(self, models: Mapping[str, Served], talk: Conversation, word: str = "uci") -> None:
+    def __init__(self, models: Mapping[str, Player], talk: Conversation, word: str = "uci") -> None:
         super().__init__(models, talk)
-        served = self._served
+        player = self._player
         for name, other in models.items():
-            if word == "ugi" and other.start.game != served.start.game:
-                problem = f"{self._model} plays {served.start.game}, and {name} plays {other.start.game}"
+            if word == "ugi" and other.start.game != player.start.game:
+                problem = f"{self._model} plays {player.start.game}, and {name} plays {other.start.game}"
                 raise SettingsError(f"--model: ugi is for one game at a time; {problem}")
         self._word, self._labels = word, _labels(models)
         self._clocks = set(_CLOCKS)
         if word == "ugi":
-            players = range(1, served.start.num_players + 1)
+            players = range(1, player.start.num_players + 1)
             self._clocks |= {f"p{player}{kind}" for player in players for kind in ("time", "inc")}
-        self._options = _options(served, word, list(self._labels))
+        self._options = _options(player, word, list(self._labels))
         top = math.ceil(max(model.ladder.steps[-1].elo for model in models.values()))
         # Programs refuse a number beyond the range by themselves. Beyond a player's own it is as strong as it can be.
         self._options["UCI_Elo"] = _number(top, 0, max(top, _HIGHEST_ELO))
         self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
-        self._positions = self._positions_of(served)
+        self._positions = self._positions_of(player)
         self._go: _Go | None = None
         self._said = list[str]()  # the words of the position: another player reads them too
         self._refused: str | None = None  # why the last `position` was none
@@ -122,7 +122,7 @@ class Uci(Protocol):
 
     def _introduce(self, _: list[str]) -> None:
         self._talk.say(
-            f"id name azpy {azpy.__version__} ({one_line(self._served.name)})",
+            f"id name azpy {azpy.__version__} ({one_line(self._player.name)})",
             "id author the authors of azpy",
             *(f"option name {name} {option.declared}" for name, option in self._options.items()),
             f"{self._word}ok",
@@ -151,7 +151,7 @@ class Uci(Protocol):
         if isinstance(value, int) and value != whole(text):
             self._talk.say(f"info string option {name}: {text[:20]} is out of range, so it is {value}")
         if name == "UCI_LimitStrength" and value == "true":
-            self._talk.say(f"info string {self._served.ladder.about(self._served.network)}")
+            self._talk.say(f"info string {self._player.ladder.about(self._player.network)}")
         if value == self._values[name]:
             return
         if name in _ENGINE or name in {"Model", "UCI_Chess960"}:
@@ -165,7 +165,7 @@ class Uci(Protocol):
         if name in _ENGINE or name == "Model":
             self._close()  # another engine, which the next search begins
         if name == "UCI_Chess960":
-            self._positions = self._positions_of(self._served)
+            self._positions = self._positions_of(self._player)
         if value != self._options[name].default:
             self._tell_unused(name)
         self._tell_of_level(name)
@@ -184,15 +184,15 @@ class Uci(Protocol):
             is_set = self._values[other] != self._options[other].default
             if is_set and name in {other, "UCI_LimitStrength"}:
                 self._talk.say(f"info string {other} has no effect while UCI_LimitStrength is true")
-        elo, top = int(self._values["UCI_Elo"]), math.ceil(self._served.ladder.steps[-1].elo)
+        elo, top = int(self._values["UCI_Elo"]), math.ceil(self._player.ladder.steps[-1].elo)
         if name in {"UCI_Elo", "UCI_LimitStrength", "Model"} and elo > top:
             self._talk.say(f"info string UCI_Elo: {elo} is beyond this player's {top}, so it plays at full strength")
 
     def _engine_options(self) -> dict[str, int]:
         return {ours: int(self._values[name]) for name, ours in _ENGINE.items()}
 
-    def _positions_of(self, served: Served) -> Positions:
-        return Positions(served.start, self._values["UCI_Chess960"] == "true" if self._word == "uci" else None)
+    def _positions_of(self, player: Player) -> Positions:
+        return Positions(player.start, self._values["UCI_Chess960"] == "true" if self._word == "uci" else None)
 
     def _new_game(self, _: list[str]) -> None:
         self._finish()
@@ -222,7 +222,7 @@ class Uci(Protocol):
         """
         if self._refused is not None:
             raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
-        return self._opened().follow(self._line.start, self._line.played)
+        return self._follow(self._line.start, self._line.played)
 
     def _query(self, words: list[str]) -> None:
         state = self._game().state
@@ -299,7 +299,7 @@ class Uci(Protocol):
         return self._search(
             self._line.start,
             self._line.played,
-            lambda answer: self._talk.say(*self._info(answer)),
+            lambda report: self._talk.say(*self._info(report)),
             anew=self._level is not None,
             simulations=simulations,
             seconds=seconds,
@@ -312,7 +312,7 @@ class Uci(Protocol):
     def _level(self) -> Level | None:
         """The level that is asked for."""
         is_limited = self._values["UCI_LimitStrength"] == "true"
-        return self._served.ladder.at(int(self._values["UCI_Elo"])) if is_limited else None
+        return self._player.ladder.at(int(self._values["UCI_Elo"])) if is_limited else None
 
     def _read_go(self, words: Sequence[str]) -> tuple[dict[str, int], list[str] | None]:
         """The numbers of a `go`, and the moves behind `searchmoves`; None without this word."""
@@ -342,7 +342,7 @@ class Uci(Protocol):
         elif f"{mine}time" in numbers:
             left, increment = (max(0.0, numbers.get(f"{mine}{kind}", 0) / 1000) for kind in ("time", "inc"))
             seconds = seconds_to_think(left, overhead, increment, numbers.get("movestogo"))
-        simulations = self._served.simulations if seconds is None else None
+        simulations = self._player.simulations if seconds is None else None
         if "nodes" in numbers:
             simulations = min(max(1, numbers["nodes"]), WITHOUT_END)
         if level is not None:
@@ -364,33 +364,33 @@ class Uci(Protocol):
         if not go.replaced:
             self._talk.say(*lines)
 
-    def _best(self, answer: Answer) -> str:
+    def _best(self, report: SearchReport) -> str:
         level = self._level
         temperature = int(self._values["Temperature"]) / 100 if level is None else level.temperature
-        best = chosen(self._served, answer.state, answer.result, temperature)
-        expected, ponder = answer.result.principal_variation[:2], ""
+        best = chosen(self._player, report.state, report.result, temperature)
+        expected, ponder = report.result.principal_variation[:2], ""
         if len(expected) > 1 and expected[0] == best:
-            ponder = f" ponder {self._positions.line(answer.state, expected)[1]}"
-        return f"bestmove {self._positions.name(answer.state, best)}{ponder}"
+            ponder = f" ponder {self._positions.line(report.state, expected)[1]}"
+        return f"bestmove {self._positions.name(report.state, best)}{ponder}"
 
-    def _info(self, answer: Answer) -> list[str]:
+    def _info(self, report: SearchReport) -> list[str]:
         """The lines that tell what a search has found."""
-        result, milliseconds = answer.result, int(1000 * answer.seconds)
+        result, milliseconds = report.result, int(1000 * report.seconds)
         visits = result.stats["simulations"]
         pace = f"nodes {visits} nps {1000 * visits // max(1, milliseconds)}"
-        if self._values["NNCacheSize"] and self._track is not None:
-            pace += f" hashfull {int(1000 * self._track.engine.stats['cache_fill'])}"
+        if self._values["NNCacheSize"] and self._engine is not None:
+            pace += f" hashfull {int(1000 * self._engine.stats['cache_fill'])}"
         places = {int(action): index for index, action in enumerate(result.actions)}
-        found = answer.lines(int(self._values["MultiPV"]))
+        found = report.lines(int(self._values["MultiPV"]))
         # A kept tree has lines that this search did not reach the end of.
         deepest = max([result.stats["depth"], *(len(actions) for actions, _, _ in found)])
         lines = []
         for number, (actions, _, q) in enumerate(found, 1):
-            score = _score(q, int(result.proofs[places[actions[0]]]), answer.state.num_players)
-            names = " ".join(self._positions.line(answer.state, actions))
+            score = _score(q, int(result.proofs[places[actions[0]]]), report.state.num_players)
+            names = " ".join(self._positions.line(report.state, actions))
             depth = f"depth {len(actions)} seldepth {deepest} multipv {number}"
             lines.append(f"info {depth} score {score} {pace} time {milliseconds} pv {names}")
-        if not answer.state.zero_sum:
+        if not report.state.zero_sum:
             lines.append(f"info string values {' '.join(f'{value:.3f}' for value in result.values)}")
         return lines
 
@@ -439,7 +439,7 @@ def _switch(is_on: bool = False) -> _Option:
     return _choice(words, "true or false", "type check")
 
 
-def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, _Option]:
+def _options(player: Player, word: str, players: Sequence[str]) -> dict[str, _Option]:
     """The options of a protocol, `word`, by name; `players` are the words of the players to choose among."""
     options = {
         "Threads": _number(1, 1, 1024),
@@ -449,14 +449,14 @@ def _options(served: Served, word: str, players: Sequence[str]) -> dict[str, _Op
         "MultiPV": _number(1, 1, 500),
         "Ponder": _switch(),
         "Simulations": _number(0, 0, WITHOUT_END),  # of every move, in place of its time; 0: as `go` says
-        "Temperature": _number(round(100 * served.temperature), 0, 1000),  # hundredths
+        "Temperature": _number(round(100 * player.temperature), 0, 1000),  # hundredths
         "UCI_LimitStrength": _switch(),
         "UCI_ShowWDL": _switch(),
         "VerboseMoveStats": _switch(),
         "SyzygyPath": _Option("", "type string default <empty>", str),
     }
     if word == "uci":
-        options["UCI_Chess960"] = _switch(is_chess960(served.start))
+        options["UCI_Chess960"] = _switch(is_chess960(player.start))
     if len(players) > 1:
         model = _choice(players, f"one of {', '.join(players)}", "type combo")
         options["Model"] = model._replace(declared=" var ".join([model.declared, *players]))

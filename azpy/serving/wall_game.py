@@ -31,7 +31,7 @@ import azpy
 from azpy import State, _core
 from azpy.errors import RequestError, one_line
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Model, Served, chosen, with_engines
+from azpy.serving.models import Player, PlayerEngine, chosen, with_engines
 
 VARIANTS = ("standard", "classic", "freestyle")
 NO_ACTION = "---"
@@ -57,10 +57,10 @@ _ANSWERS = {
 
 
 @dataclass
-class _Session:
+class _ServerGame:
     """A game of the server."""
 
-    model: Model
+    model: PlayerEngine
     state: State
     game: azpy.EngineGame
     ply: int = 0  # turns played
@@ -77,9 +77,9 @@ class WallGame:
         talk: lines in and out.
     """
 
-    def __init__(self, models: Mapping[str, Served], talk: Conversation) -> None:
+    def __init__(self, models: Mapping[str, Player], talk: Conversation) -> None:
         self._models, self._talk = with_engines(models, 2 * MOST_SESSIONS), talk
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _ServerGame] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by id: requests stand in line
         self._room = threading.Semaphore(_MOST_WAITING)
         self._loop = asyncio.new_event_loop()
@@ -153,17 +153,17 @@ class WallGame:
         if bot not in self._models and len(self._models) > 1:
             raise RequestError(f"no player for botId {bot[:100]}: there are {', '.join(self._models)}")
         state, model = state_of(request.get("config")), self._models[name]
-        served = model.served
-        shape = (served.start.num_actions, served.start.obs_shape)
-        if served.has_model and (state.num_actions, state.obs_shape) != shape:
-            raise RequestError(f"config: {name} plays {served.start.game}, not {state.game}")
+        player = model.player
+        shape = (player.start.num_actions, player.start.obs_shape)
+        if player.has_model and (state.num_actions, state.obs_shape) != shape:
+            raise RequestError(f"config: {name} plays {player.start.game}, not {state.game}")
         if identity in self._sessions:
             raise RequestError(f"Session {identity[:100]} already exists")
         if len(self._sessions) >= MOST_SESSIONS:
             raise RequestError(f"Maximum session limit reached ({MOST_SESSIONS})")
-        self._sessions[identity] = _Session(model, state, model.engine.game(state))
+        self._sessions[identity] = _ServerGame(model, state, model.engine.game(state))
 
-    def _apply(self, session: _Session, text: object) -> None:
+    def _apply(self, session: _ServerGame, text: object) -> None:
         """Plays a turn, and moves the game's tree along; begins a tree where it cannot follow."""
         state = apply_move(session.state, text)
         try:
@@ -175,7 +175,7 @@ class WallGame:
             session.game = session.model.engine.game(state)
         session.state, session.ply = state, session.ply + 1
 
-    async def _evaluate(self, session: _Session, arrived: float) -> tuple[str, float]:
+    async def _evaluate(self, session: _ServerGame, arrived: float) -> tuple[str, float]:
         """A turn in standard notation, and the value for player 1."""
         state, side = session.state, 1 - 2 * max(0, session.state.turn)
         if state.is_terminal or not state.legal_actions():
@@ -183,21 +183,21 @@ class WallGame:
         if (winning := winning_action(state)) is not None:
             return move_text(state, [winning]), float(side)
         result = await self._search(session, arrived)
-        served = session.model.served
-        actions, after = [chosen(served, state, result)], state.clone()
+        player = session.model.player
+        actions, after = [chosen(player, state, result)], state.clone()
         after.play(actions[0])
         session.game.play(actions[0])
         try:
             if not after.is_terminal and after.turn == state.turn:
-                actions.append(chosen(served, after, await self._search(session, arrived)))
+                actions.append(chosen(player, after, await self._search(session, arrived)))
         finally:
             session.game.undo()
         return move_text(state, actions), max(-1.0, min(1.0, side * result.value))
 
-    async def _search(self, session: _Session, arrived: float) -> azpy.SearchResult:
+    async def _search(self, session: _ServerGame, arrived: float) -> azpy.SearchResult:
         # Half of what is left, so that the second action has as much.
         left = max(0.0, _SECONDS - (time.monotonic() - arrived)) / 2
-        return await session.game.search(session.model.served.simulations, seconds=left, lines=0)
+        return await session.game.search(session.model.player.simulations, seconds=left, lines=0)
 
     def _refuse(self, problem: str, identity: str = "") -> None:
         self._say({"type": "error", "bgsId": identity, "error": problem})
@@ -206,7 +206,7 @@ class WallGame:
         self._talk.say(json.dumps(answer, separators=(",", ":")))
 
 
-def _check_ply(request: Mapping[str, Any], session: _Session) -> None:
+def _check_ply(request: Mapping[str, Any], session: _ServerGame) -> None:
     ply = request.get("expectedPly")
     if not isinstance(ply, int) or isinstance(ply, bool):
         raise RequestError("expectedPly must be a whole number")

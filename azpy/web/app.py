@@ -32,13 +32,13 @@ from azpy.errors import AzpyError
 from azpy.games.notations import result_of
 from azpy.runs.exports import end_of, game_as_dict
 from azpy.runs.reader import StoredRun
+from azpy.serving import queries
 from azpy.serving.limits import CLIENT_LIMITS, Limits
-from azpy.serving.models import Model
-from azpy.serving.queries import Analyst, Reply
+from azpy.serving.models import PlayerEngine
 from azpy.web.guard import COOKIE, Guard, checked_origin
 from azpy.web.metrics import Metrics
-from azpy.web.outbox import Outbox
 from azpy.web.page import TYPES, assets
+from azpy.web.response_queue import ResponseQueue
 
 LONGEST_MESSAGE = 64 * 1024  # bytes of a message of a WebSocket
 _LOGIN_BYTES = 4 * 1024  # of the body of a login
@@ -90,7 +90,7 @@ class Site:
 
     def __init__(
         self,
-        models: Mapping[str, Model],
+        models: Mapping[str, PlayerEngine],
         *,
         hosts: Iterable[str] = (),
         origins: Iterable[str] = (),
@@ -105,7 +105,7 @@ class Site:
         self.metrics.ready.set_function(lambda: self.ready)
         self.metrics.connections.set_function(lambda: self._websockets)
         self._run, self._renews, self._has_token = run, renews, token is not None
-        self._clients: dict[Analyst, Outbox] = {}
+        self._clients: dict[queries.Session, ResponseQueue] = {}
         # A message with thousands of moves takes long, so each message waits for others of about its size alone.
         self._threads = [ThreadPoolExecutor(_THREADS, "azpy-messages") for _ in range(_SIZES)]
         self._loader = ThreadPoolExecutor(1, "azpy-renew")  # loading a model takes seconds, and no other message waits
@@ -134,9 +134,9 @@ class Site:
         self.ready = False
         engines = [engine for model in self.models.values() for engine in model.engines]
         await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
-        await asyncio.gather(*(asyncio.to_thread(analyst.wait) for analyst in list(self._clients)))
+        await asyncio.gather(*(asyncio.to_thread(session.wait) for session in list(self._clients)))
         until = time.monotonic() + _SENT_SECONDS
-        while any(not outbox.is_empty for outbox in self._clients.values()) and time.monotonic() < until:
+        while any(not queue.is_empty for queue in self._clients.values()) and time.monotonic() < until:
             await asyncio.sleep(0.05)
 
     def reload(self) -> None:
@@ -146,7 +146,7 @@ class Site:
             for name, model in self.models.items():
                 try:
                     event = "loaded" if model.renew() else "kept"
-                    _LOG.info(event, extra={"model": name, "player": model.served.name})
+                    _LOG.info(event, extra={"model": name, "player": model.player.name})
                 except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
                     _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
 
@@ -269,53 +269,53 @@ class Site:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
-    async def _answers(self, request: Request, query: _core.Message, size: int) -> AsyncGenerator[Reply]:
+    async def _answers(self, request: Request, query: _core.Message, size: int) -> AsyncGenerator[queries.Response]:
         """Yield the answers to a POST of `size` bytes, until its client has left."""
-        with self._client() as (analyst, outbox):
+        with self._client() as (session, queue):
             identity = str(query.get("id"))
-            # Answers are read meanwhile: those of many turns would not all fit into the outbox.
-            taken = self._renew(analyst, query) if _renews(query) else self._in_thread(size, analyst.take, query)
+            # Answers are read meanwhile: those of many turns would not all fit into the queue.
+            taken = self._renew(session, query) if _renews(query) else self._in_thread(size, session.take, query)
             del query
-            taken.add_done_callback(lambda _: outbox.wake())
+            taken.add_done_callback(lambda _: queue.wake())
             try:
-                while (answer := await self._next(request, outbox, analyst, taken)) is not None:
+                while (answer := await self._next(request, queue, session, taken)) is not None:
                     yield answer
                 if taken.done():
                     taken.result()  # raises what failed
-                if outbox.overflown:
-                    yield Reply.later(identity, _UNREAD)
+                if queue.overflown:
+                    yield queries.Response.later(identity, _UNREAD)
             finally:
                 # The client may have left. Its message is then done at once when a thread comes to it, and until then
                 # this POST counts as open: else any number of messages could wait.
-                analyst.close()
+                session.close()
                 await asyncio.wait([taken])
 
     async def _next(
-        self, request: Request, outbox: Outbox, analyst: Analyst, taken: asyncio.Future[None]
-    ) -> Reply | None:
+        self, request: Request, queue: ResponseQueue, session: queries.Session, taken: asyncio.Future[None]
+    ) -> queries.Response | None:
         """The next answer; None after the last one, or once nobody waits for it any more."""
         while True:
             # First whether searches go on, then whether answers are there: a search ends after its answer was put.
-            busy = not outbox.overflown and (not taken.done() or analyst.is_busy)
-            if not outbox.is_empty:
-                return outbox.get()
+            busy = not queue.overflown and (not taken.done() or session.is_busy)
+            if not queue.is_empty:
+                return queue.get()
             if not busy:
                 return None
-            if not await outbox.wait(1.0) and await request.is_disconnected():
+            if not await queue.wait(1.0) and await request.is_disconnected():
                 return None
 
     @contextmanager
-    def _client(self) -> Iterator[tuple[Analyst, Outbox]]:
+    def _client(self) -> Iterator[tuple[queries.Session, ResponseQueue]]:
         """A client, and what waits for it."""
-        outbox = Outbox(asyncio.get_running_loop())
+        queue = ResponseQueue(asyncio.get_running_loop())
         seconds = self.metrics.seconds.observe
-        analyst = Analyst(self.models, outbox.put, self.bounds.client, self._renews, seconds, outbox.wake)
-        self._clients[analyst] = outbox
+        session = queries.Session(self.models, queue.put, self.bounds.client, self._renews, seconds, queue.wake)
+        self._clients[session] = queue
         try:
-            yield analyst, outbox
+            yield session, queue
         finally:
-            del self._clients[analyst]
-            analyst.close()
+            del self._clients[session]
+            session.close()
 
     async def _socket(self, socket: WebSocket) -> None:
         most = self.bounds.websockets
@@ -328,10 +328,10 @@ class Site:
         self._websockets += 1
         sender: asyncio.Task[None] | None = None
         try:
-            with self._client() as (analyst, outbox):
+            with self._client() as (session, queue):
                 await socket.accept()
-                sender = asyncio.create_task(self._send(socket, outbox))
-                await self._receive(socket, analyst, outbox)
+                sender = asyncio.create_task(self._send(socket, queue))
+                await self._receive(socket, session, queue)
         except (WebSocketDisconnect, RuntimeError):  # RuntimeError: it was closed by this side
             pass
         finally:
@@ -340,7 +340,7 @@ class Site:
                 sender.cancel()
                 await asyncio.gather(sender, return_exceptions=True)
 
-    async def _receive(self, socket: WebSocket, analyst: Analyst, outbox: Outbox) -> None:
+    async def _receive(self, socket: WebSocket, session: queries.Session, queue: ResponseQueue) -> None:
         while True:
             try:
                 async with asyncio.timeout(self.bounds.idle_seconds):
@@ -353,19 +353,19 @@ class Site:
             text = message.get("text")
             self.metrics.queries.labels("websocket").inc()
             data = message.get("bytes", b"") if text is None else text
-            if (read := await self._in_thread(len(data), self._take, analyst, outbox, data)) is not None:
-                await self._renew(analyst, read)
+            if (read := await self._in_thread(len(data), self._take, session, queue, data)) is not None:
+                await self._renew(session, read)
 
     def _in_thread(self, size: int, function: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:
         """Call a function about a message of `size` bytes, in a thread for messages of about this size."""
         at = min(size.bit_length() // 2, _SIZES - 1)  # four times as large is the next size
         return asyncio.get_running_loop().run_in_executor(self._threads[at], function, *arguments)
 
-    def _renew(self, analyst: Analyst, message: _core.Message) -> asyncio.Future[None]:
+    def _renew(self, session: queries.Session, message: _core.Message) -> asyncio.Future[None]:
         """Have a message with the action `renew` answered, in the thread that loads models."""
-        return asyncio.get_running_loop().run_in_executor(self._loader, analyst.take, message)
+        return asyncio.get_running_loop().run_in_executor(self._loader, session.take, message)
 
-    def _take(self, analyst: Analyst, outbox: Outbox, message: str | bytes) -> _core.Message | None:
+    def _take(self, session: queries.Session, queue: ResponseQueue, message: str | bytes) -> _core.Message | None:
         """Have a message of a WebSocket answered. Returns it instead if it is for `_renew`."""
         try:
             read = _core.Message(message)
@@ -373,26 +373,26 @@ class Site:
             if self.ready and _renews(read):
                 return read
             if self.ready or (read.action(False) or "").startswith("terminate"):
-                analyst.take(read)
+                session.take(read)
             else:
                 self.metrics.refused.labels("draining").inc()
-                outbox.put(Reply.later(read.id, _ENDS))
+                queue.put(queries.Response.later(read.id, _ENDS))
         except ValueError as error:
             self.metrics.refused.labels("json").inc()
-            outbox.put(Reply.refusal(str(error)))
+            queue.put(queries.Response.refusal(str(error)))
         except Exception as error:
             _LOG.error("failed", exc_info=error)
-            outbox.put(Reply.refusal(_FAILED))
+            queue.put(queries.Response.refusal(_FAILED))
         return None
 
-    async def _send(self, socket: WebSocket, outbox: Outbox) -> None:
+    async def _send(self, socket: WebSocket, queue: ResponseQueue) -> None:
         while True:
-            await outbox.wait()
-            if outbox.overflown:
+            await queue.wait()
+            if queue.overflown:
                 await socket.close(1008, _UNREAD)
                 return
-            while not outbox.is_empty:
-                await socket.send_text(outbox.get().line)
+            while not queue.is_empty:
+                await socket.send_text(queue.get().line)
 
 
 class _Counted:

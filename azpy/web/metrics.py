@@ -6,7 +6,7 @@ import prometheus_client as prometheus
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from azpy.serving.models import Model
+from azpy.serving.models import PlayerEngine
 
 _BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # seconds
 _ENGINE = {  # of `Engine.stats`
@@ -35,7 +35,7 @@ class Metrics(Collector):
         ready: 1 while queries are taken.
     """
 
-    def __init__(self, models: Mapping[str, Model]) -> None:
+    def __init__(self, models: Mapping[str, PlayerEngine]) -> None:
         self._models = models
         self._registry = every = prometheus.CollectorRegistry()
         self.ready = prometheus.Gauge("azpy_ready", "1 while queries are taken", registry=every)

@@ -18,7 +18,7 @@ from azpy.errors import SettingsError
 from azpy.games.names import is_python_class, name_of
 from azpy.runs import storage
 from azpy.serving.limits import CLIENT_LIMITS
-from azpy.serving.models import Served
+from azpy.serving.models import Player
 from azpy.serving.queries import about
 from azpy.web import program
 
@@ -116,16 +116,16 @@ def _program(crate: Path | None) -> bytes:
 
 
 def write_page(
-    folder: Path, served: Served, network: Mapping[str, Any] | None, weights: bytes, crate: Path | None = None
+    folder: Path, player: Player, network: Mapping[str, Any] | None, weights: bytes, crate: Path | None = None
 ) -> dict[str, int]:
-    """Write a page on which people play `served`, whole or not at all.
+    """Write a page on which people play with `player`, whole or not at all.
 
     All files but index.html are in a folder that is named by their content. So a browser that kept files of an older
     page of the same address does not take them for files of this one.
 
     Args:
         folder: a new one.
-        served: the player, of a game that `check_page` lets pass.
+        player: the player, of a game that `check_page` lets pass.
         network: what its network is, as `Net::read` of rust/net takes it; None for a player without a network.
         weights: those of the network, as a safetensors file.
         crate: the folder of the crate that has the game, for a game of one's own: it is compiled, which takes minutes.
@@ -137,11 +137,11 @@ def write_page(
         SettingsError: the crate cannot be compiled.
         RunError: something of this name is there, or it cannot be written.
     """
-    player = {
-        "about": about("main", served, CLIENT_LIMITS),
-        "temperature": served.temperature,
+    described = {
+        "about": about("main", player, CLIENT_LIMITS),
+        "temperature": player.temperature,
         "limits": vars(CLIENT_LIMITS),
-        "options": served.options,
+        "options": player.options,
         "network": network,
     }
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.replace(*_WITH_PROGRAM)}">'
@@ -149,7 +149,7 @@ def write_page(
         f"board/{name}": without_comments(data) if name.endswith(".js") else data for name, data in assets().items()
     }
     index = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
-    page |= {"player.json": json.dumps(player, allow_nan=False).encode(), "about": json.dumps(_ABOUT).encode()}
+    page |= {"player.json": json.dumps(described, allow_nan=False).encode(), "about": json.dumps(_ABOUT).encode()}
     if network is not None:
         page["weights.safetensors"] = weights
     with storage.output_folder(folder) as new:

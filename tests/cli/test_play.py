@@ -183,10 +183,10 @@ def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPat
 def test_a_folder_does_not_replace_a_player_while_it_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model = open_model("tic_tac_toe?simulations=3", None, 9)
-    before = model.served.name
+    before = model.player.name
     shutil.copytree(BOX / "hex", tmp_path / "tic_tac_toe")
     assert not model.renew()
-    assert model.served.name == before
+    assert model.player.name == before
     model.close()
 
 

@@ -24,9 +24,10 @@ from azpy.matches.arena import SearchPlayer
 from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
 from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
-from azpy.serving.models import Model, Served, chosen, open_engine, open_player
-from models import make_model
-from talks import Asker, talk_to
+from azpy.serving.models import Player, PlayerEngine, chosen, open_engine, open_player
+from talks import talk_to
+from test_onnx import make_model
+from test_queries import Asker
 
 GAME = "tic_tac_toe"
 NO_NUMBERS: list[Any] = ["x", [], 10**400, float("inf")]
@@ -67,7 +68,7 @@ class Known:
         return np.tile(np.arange(9, dtype=np.float32) / 2, (rows, 1)), np.zeros(rows, np.float32)
 
 
-def known(**changes: Any) -> Served:
+def known(**changes: Any) -> Player:
     """A player of `Known` with a ladder in which each level has other simulations."""
     ladder = Ladder((Level(1, 3.0, 0.0), Level(1, 0.0, 200.0), Level(64, 0.0, 600.0)), "00ff", 7)
     served = dataclasses.replace(open_player("uniform:20", GAME, 20), evaluator=Known(), ladder=ladder)
@@ -277,7 +278,7 @@ def test_uci_elo_limits_the_strength() -> None:
 def test_a_query_has_a_level() -> None:
     served = known(seed=1)
     engine = open_engine(served, threads=1)
-    asker = Asker({"main": Model(served, engine)})
+    asker = Asker({"main": PlayerEngine(served, engine)})
 
     def ask(**fields: Any) -> Any:
         asker.ask(id="1", game="g", **fields)
@@ -321,7 +322,7 @@ def test_the_terminal_plays_at_a_level(monkeypatch: pytest.MonkeyPatch, capsys: 
             return engine.game(state)
 
     monkeypatch.setattr("builtins.input", typed)
-    assert Terminal(Model(served, Counted()), {0}).run() == 0  # type: ignore[arg-type]
+    assert Terminal(PlayerEngine(served, Counted()), {0}).run() == 0  # type: ignore[arg-type]
     engine.close()
     said = capsys.readouterr().out
     assert "intermediate      3 simulations, temperature 0.0, Elo 300" in said

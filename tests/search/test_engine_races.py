@@ -21,8 +21,8 @@ import pytest
 import azpy
 from azpy._core import Message
 from azpy.serving import models
-from azpy.serving.models import Model, Served, open_engine
-from azpy.serving.queries import Analyst
+from azpy.serving.models import Player, PlayerEngine, open_engine
+from azpy.serving.queries import Session
 from oracles import Constant, Countdown, Hashed, Held
 
 STATE = azpy.make_game("tic_tac_toe")
@@ -356,30 +356,30 @@ def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:
 def test_a_player_is_renewed_by_one_thread_at_a_time() -> None:
     inside, most, numbers = [0], [0], iter(range(10**6))
 
-    def opened() -> Served:
+    def opened() -> Player:
         inside[0] += 1
         for _ in range(20):
             most[0] = max(most[0], inside[0])
             time.sleep(0)
         inside[0] -= 1
-        return Served(f"player {next(numbers)}", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
+        return Player(f"player {next(numbers)}", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
 
     with azpy.Engine(azpy.UniformEvaluator()) as engine:
-        model = Model(opened(), engine, opened)
+        model = PlayerEngine(opened(), engine, opened)
         threads = [threading.Thread(target=lambda: [model.renew() for _ in range(20)]) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(PATIENCE)
-        assert (most, model.served.name) == ([1], "player 80")
+        assert (most, model.player.name) == ([1], "player 80")
 
 
 def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
     scores, said = iter((0.1, 0.2, 0.3)), queue.Queue[Any]()
 
-    def opened() -> Served:
+    def opened() -> Player:
         options, state = {"score_to_beat": next(scores)}, azpy.make_game("peg_solitaire")
-        return Served(f"player {options}", state, azpy.UniformEvaluator(), 1, options, has_model=False)
+        return Player(f"player {options}", state, azpy.UniformEvaluator(), 1, options, has_model=False)
 
     def ends() -> None:
         for thread in threading.enumerate():
@@ -387,8 +387,8 @@ def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
                 thread.join(PATIENCE)
 
     first = opened()
-    model = Model(first, open_engine(first), opened)
-    old, analyst = model.engine, Analyst({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    model = PlayerEngine(first, open_engine(first), opened)
+    old, analyst = model.engine, Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
     for query in ({"id": "long", "game": "g", "simulations": 10**9}, {"id": "own", "simulations": 10**9}):
         analyst.take(Message(json.dumps(query)))
     assert model.renew()
@@ -409,20 +409,20 @@ def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
 
 
 def test_an_engine_that_cannot_be_opened_leaves_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    served = [Served(f"{number}", STATE, azpy.UniformEvaluator(), 1, {"c_puct": number}, False) for number in (1, 2)]
+    served = [Player(f"{number}", STATE, azpy.UniformEvaluator(), 1, {"c_puct": number}, False) for number in (1, 2)]
     with azpy.Engine(azpy.UniformEvaluator()) as engine:
-        model = Model(served[0], engine, lambda: served[1])
+        model = PlayerEngine(served[0], engine, lambda: served[1])
         monkeypatch.setattr(models, "open_engine", Mock(side_effect=MemoryError))
         with pytest.raises(MemoryError):
             model.renew()
-        assert (model.engines, model.served) == ([engine], served[0])
+        assert (model.engines, model.player) == ([engine], served[0])
 
 
 def test_a_query_finds_the_engine_that_came_meanwhile() -> None:
-    served = Served("one", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
+    served = Player("one", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
     engines, said = [open_engine(served), open_engine(served)], queue.Queue[Any]()
 
-    class Renewed(Model):
+    class Renewed(PlayerEngine):
         """Its engine is closed and replaced after a query has taken it."""
 
         def __getattribute__(self, name: str) -> Any:
@@ -433,7 +433,7 @@ def test_a_query_finds_the_engine_that_came_meanwhile() -> None:
 
     asked = list[str]()
     model = Renewed(served, engines[1])
-    analyst = Analyst({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    analyst = Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
     engines[0].close()
     analyst.take(Message('{"id": "1"}'))
     assert "rootInfo" in said.get(timeout=PATIENCE)

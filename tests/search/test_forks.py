@@ -14,8 +14,8 @@ import pytest
 
 import azpy
 from azpy._core import Message
-from azpy.serving.models import Model, open_engine, open_player
-from azpy.serving.queries import Analyst
+from azpy.serving.models import PlayerEngine, open_engine, open_player
+from azpy.serving.queries import Session
 from oracles import Countdown, Hashed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
@@ -220,7 +220,7 @@ def test_a_client_in_a_fork_hears_that_the_engine_s_threads_are_elsewhere() -> N
     served = open_player("uniform:3", "tic_tac_toe", 3)
     said = list[str]()
     with open_engine(served) as engine:
-        analyst = Analyst({"main": Model(served, engine)}, lambda reply: said.append(reply.line))
+        analyst = Session({"main": PlayerEngine(served, engine)}, lambda reply: said.append(reply.line))
 
         def ask() -> list[str]:
             said.clear()

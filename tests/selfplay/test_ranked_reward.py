@@ -261,11 +261,11 @@ def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:
 def test_a_server_that_takes_a_newer_checkpoint_searches_for_its_score(ranked: tuple[StoredRun, Any]) -> None:
     run, _ = ranked
     model = open_model(str(run.path), BAG, 8)
-    before, options = model.engine, model.served.options
+    before, options = model.engine, model.player.options
     assert options["score_to_beat"] == run.score_to_beat()
     for score, same in ((options["score_to_beat"], True), (0.5, False)):
         changes: dict[str, Any] = {"name": f"to beat {score}", "options": {**options, "score_to_beat": score}}
-        model.opened = partial(replace, model.served, evaluator=azpy.UniformEvaluator(), **changes)
+        model.opened = partial(replace, model.player, evaluator=azpy.UniformEvaluator(), **changes)
         assert model.renew()
         assert (model.engine is before) == same
     assert model.engine.submit(run.start).result().value == -1  # no bag beats 0.5

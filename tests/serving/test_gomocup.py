@@ -8,9 +8,8 @@ import pytest
 
 import azpy
 from azpy.serving.gomocup import Gomocup
-from azpy.serving.models import Served, open_player
+from azpy.serving.models import Player, open_player
 from azpy.serving.request import Search
-from azpy.serving.track import Track
 from talks import Talk
 
 SIZE = 7
@@ -63,17 +62,17 @@ def cell_of(answer: str) -> Cell:
     return int(x), int(y)
 
 
-def talk_with(served: Served) -> GomocupTalk:
+def talk_with(served: Player) -> GomocupTalk:
     return GomocupTalk(lambda conversation: Gomocup({"player": served}, conversation).run())
 
 
 @pytest.fixture
-def served() -> Served:
+def served() -> Player:
     return open_player("uniform:60", f"gomoku(size={SIZE})", 100)
 
 
 @pytest.fixture
-def brain(served: Served) -> Iterator[GomocupTalk]:
+def brain(served: Player) -> Iterator[GomocupTalk]:
     talk = talk_with(served)
     yield talk
     talk.close()
@@ -105,7 +104,7 @@ def board(stones: list[Cell], own_first: bool) -> list[str]:
     return ["BOARD", *(f"{x},{y},{whose[index % 2]}" for index, (x, y) in enumerate(stones)), "DONE"]
 
 
-def test_a_board_is_the_position_that_turns_lead_to(brain: GomocupTalk, served: Served) -> None:
+def test_a_board_is_the_position_that_turns_lead_to(brain: GomocupTalk, served: Player) -> None:
     rng = random.Random(2)
     for _ in range(8):
         manager = Manager(SIZE)
@@ -144,7 +143,7 @@ def test_a_board_is_the_position_that_turns_lead_to(brain: GomocupTalk, served: 
         (["timeout_match -1", "timeout_turn -5"], 0.001),
     ],
 )
-def test_a_move_has_the_seconds_that_info_leaves(told: list[str], expected: float | None, served: Served) -> None:
+def test_a_move_has_the_seconds_that_info_leaves(told: list[str], expected: float | None, served: Player) -> None:
     asked = list[float | None]()
 
     class Watched(Gomocup):
@@ -160,7 +159,7 @@ def test_a_move_has_the_seconds_that_info_leaves(told: list[str], expected: floa
     assert asked == [expected if expected is None else pytest.approx(expected)]
 
 
-def test_a_new_game_forgets_the_time_and_the_tree_of_the_one_before(served: Served) -> None:
+def test_a_new_game_forgets_the_time_and_the_tree_of_the_one_before(served: Player) -> None:
     gomocup = Gomocup({"player": served}, None)  # type: ignore[arg-type]  # nothing is said
     for line in ("INFO timeout_match 100000", "INFO time_left 1000", "TURN 3,3"):
         gomocup._answer(line)
@@ -168,16 +167,16 @@ def test_a_new_game_forgets_the_time_and_the_tree_of_the_one_before(served: Serv
     assert gomocup._answer("RESTART") == "OK"
     assert before == 0.001
     assert gomocup._seconds() == pytest.approx((100 - 25 * 0.05) / 25)
-    assert gomocup._opened().follow(served.start, [24]).search(1).result().visits.sum() == 1, "nor has it the tree"
+    assert gomocup._follow(served.start, [24]).search(1).result().visits.sum() == 1, "nor has it the tree"
     gomocup._close()
 
 
 @pytest.fixture
-def opened(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def opened(served: Player, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The MB of trees of each engine that was opened."""
     found = list[int]()
 
-    def open_engine(_: Served, **options: Any) -> azpy.Engine:
+    def open_engine(_: Player, **options: Any) -> azpy.Engine:
         found.append(options["total_memory_mb"])
         return azpy.Engine(served.evaluator, **served.options)
 
@@ -185,15 +184,16 @@ def opened(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_search_descends_for_no_lines_of_play_unless_they_are_asked_for(served: Served) -> None:
+def test_a_search_descends_for_no_lines_of_play_unless_they_are_asked_for(served: Player) -> None:
     engine = azpy.Engine(served.evaluator, **served.options)
     asked: list[dict[str, Any]] = [{}, {"lines": None}]
-    found = [Search(Track(engine), served.start, [], None, False, simulations=9, **more).answer() for more in asked]
+    start = served.start
+    found = [Search(start, engine.game(start).search, None, simulations=9, **more).answer() for more in asked]
     assert [len(answer.result.principal_variations()) for answer in found] == [0, 3]
     engine.close()
 
 
-def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> azpy.Engine:
         raise RuntimeError("no device")
 
@@ -206,7 +206,7 @@ def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Served, mon
     brain.close()
 
 
-def test_no_more_lines_of_a_board_are_kept_than_it_has_cells(served: Served) -> None:
+def test_no_more_lines_of_a_board_are_kept_than_it_has_cells(served: Player) -> None:
     gomocup = Gomocup({"player": served}, None)  # type: ignore[arg-type]  # nothing is said
     for line in ("BOARD", *["0,0,1"] * 200):
         assert gomocup._answer(line) == ""

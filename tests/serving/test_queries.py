@@ -15,11 +15,8 @@ from azpy._core import Message
 from azpy.errors import one_line
 from azpy.games.names import make_game
 from azpy.serving.limits import NO_LIMITS, Limits
-from azpy.serving.models import Model, open_engine, open_model, open_player
-from azpy.serving.queries import Analyst, Reply
-from azpy.serving.track import Track
-from models import make_model
-from served import assert_soon
+from azpy.serving.models import PlayerEngine, open_engine, open_model, open_player
+from azpy.serving.queries import Response, Session
 from sound_games import Nim
 from talks import PATIENCE, Asker, asker_of
 
@@ -33,6 +30,48 @@ class Odd(Nim):
         """See `azpy.Game`."""
         type(self).meanwhile()
         return str(action)
+
+
+class Asker(Session):
+    """Is asked with dicts, and keeps the answers as dicts.
+
+    Args:
+        models, limits: see `Session`.
+
+    Attributes:
+        said: the answers.
+    """
+
+    def __init__(self, models: dict[str, PlayerEngine], limits: Limits = NO_LIMITS) -> None:
+        self.said, self._models = list[Any](), models
+        super().__init__(models, lambda answer: self.said.append(json.loads(answer.line)), limits)
+
+    def ask(self, **fields: Any) -> None:
+        self.take(Message(json.dumps(fields)))
+
+
+@contextmanager
+def asker_of(start: azpy.State, evaluator: Any = None, **limits: Any) -> Iterator[Asker]:
+    """A client of a player with an engine of its own."""
+    served = replace(open_player("uniform", "tic_tac_toe", 9), start=start)
+    with open_engine(served if evaluator is None else replace(served, evaluator=evaluator)) as engine:
+        asker = Asker({"main": PlayerEngine(served, engine)}, replace(NO_LIMITS, **limits))
+        yield asker
+        asker.close()
+
+
+def answer_to(start: azpy.State, message: dict[str, Any] | str | bytes, limits: Limits = NO_LIMITS) -> Any:
+    """What a client of a player of this start is answered at once.
+
+    Raises:
+        ValueError: a refusal.
+    """
+    with asker_of(start, **vars(limits)) as asker:
+        asker.take(Message(json.dumps(message) if isinstance(message, dict) else message))
+        (answer,) = asker.said
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return answer
 
 
 def fails(error: BaseException) -> Callable[..., Any]:
@@ -88,11 +127,11 @@ def test_ctrl_c_in_a_game_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_client_that_left_is_freed_and_has_nothing_done(monkeypatch: pytest.MonkeyPatch) -> None:
     served = open_player("uniform", "tic_tac_toe", 9)
-    said, renewed = list[Reply](), list[int]()
+    said, renewed = list[Response](), list[int]()
     with open_engine(served) as engine:
-        model = Model(served, engine)
-        monkeypatch.setattr(Model, "renew", lambda _: renewed.append(1))
-        analyst = Analyst({"main": model}, said.append, renews=True)
+        model = PlayerEngine(served, engine)
+        monkeypatch.setattr(PlayerEngine, "renew", lambda _: renewed.append(1))
+        analyst = Session({"main": model}, said.append, renews=True)
         analyst.take(Message('{"id": "1", "game": "g"}'))
         analyst.wait()
         analyst.close()
@@ -136,7 +175,7 @@ def test_a_long_message_of_one_client_holds_up_no_answer_of_another(monkeypatch:
 
 def test_no_report_comes_after_the_answer_of_its_search() -> None:
     served = open_player("uniform", "connect_four", 9)
-    models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}
+    models = {name: PlayerEngine(replace(served), open_engine(served)) for name in ("one", "two")}
     asker = Asker(models)
     for number in range(60):
         model = ("one", "two")[number % 2]
@@ -181,7 +220,7 @@ def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> 
 
 def test_players_of_one_name_have_games_of_their_own() -> None:
     served = open_player("uniform:9", "tic_tac_toe", 9)
-    models = {name: Model(replace(served), open_engine(served)) for name in ("one", "two")}
+    models = {name: PlayerEngine(replace(served), open_engine(served)) for name in ("one", "two")}
     analyst = Asker(models)
     for name in ("one", "two", "one"):
         analyst.ask(id=name, model=name, game="mine")
@@ -189,42 +228,29 @@ def test_players_of_one_name_have_games_of_their_own() -> None:
     assert [answer["rootInfo"]["reused"] for answer in analyst.said] == [0, 0, 9]
 
 
-def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
-    class Game:
-        def __init__(self) -> None:
-            self.played, self.fails = list[int](), True
-
-        def play(self, action: int) -> None:
-            if self.fails and self.played:
-                raise KeyError(action)
-            self.played.append(action)
-
-        def undo(self) -> None:
-            self.played.pop()
-
-    game: Any = Game()
-
-    class Engines:
-        def game(self, _: azpy.State) -> Any:
-            game.played = []
-            return game
-
-    engine: Any = Engines()
-    track, start = Track(engine), make_game("tic_tac_toe")
-    with pytest.raises(KeyError):
-        track.follow(start, [4, 0, 8])
-    assert game.played == [4]
-    game.fails = False
-    for played in ([4, 1], [], [4, 0, 8], [2]):
-        track.follow(start, played)
-        assert game.played == played
+def test_a_game_follows_the_positions_that_are_named() -> None:
+    with azpy.Engine(azpy.UniformEvaluator(), simulations=9) as engine:
+        start = make_game("tic_tac_toe")
+        game = engine.game(start)
+        for played, is_same in (([4, 0, 8], True), ([4, 1], True), ([], False), ([2], True), ([2, 2], True)):
+            if played == [2, 2]:
+                with pytest.raises(ValueError, match="illegal action 2"):
+                    game.follow(start, played)
+                continue
+            before, game = game, game.follow(start, played)
+            assert (game is before, game.num_played) == (is_same, len(played))
+            assert game.state.key() == azpy.parse_state(start, " ".join(map(start.action_name, played))).key()
+        game.undo()
+        game.play(4)
+        assert game.follow(start, [4, 0]) is game
+        assert game.follow(azpy.make_game("hex", size=3), [4]) is not game
 
 
 def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
     """What a real engine answers to queries, each sent after the answer to the one before."""
     served = open_player(player, game, 60)
     with open_engine(served) as engine:
-        analyst = Asker({"main": Model(served, engine)}, limits)
+        analyst = Asker({"main": PlayerEngine(served, engine)}, limits)
         for number, query in enumerate(queries):
             analyst.ask(**{"id": str(number), **query})
             analyst.wait()
@@ -260,7 +286,7 @@ def test_some_turns_of_a_query_can_be_ended() -> None:
 def test_a_temperature_plays_other_moves_among_those_allowed() -> None:
     served = open_player("uniform", "tic_tac_toe", 60, temperature=10.0)
     with open_engine(served) as engine:
-        analyst = Asker({"main": Model(served, engine)})
+        analyst = Asker({"main": PlayerEngine(served, engine)})
         for number in range(60):
             analyst.ask(id=str(number), allowMoves=["a1", "b2"])
             analyst.wait()

@@ -20,7 +20,7 @@ from test_json_lines import client_of
 import azpy
 from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Served, open_player
+from azpy.serving.models import Player, open_player
 from azpy.serving.request import seconds_to_think
 from azpy.serving.uci import _RESERVED, Uci, _labels
 from sound_games import Nim
@@ -165,9 +165,9 @@ def test_the_end_of_the_input_ends_the_process_with_a_move_and_the_conversation_
         assert f"> {best}" in text
 
 
-def served(start: Any, **options: Any) -> Served:
+def served(start: Any, **options: Any) -> Player:
     start = azpy.State(start) if isinstance(start, azpy.Game) else start
-    return Served("own", start, azpy.UniformEvaluator(), 20, options, False)
+    return Player("own", start, azpy.UniformEvaluator(), 20, options, False)
 
 
 def test_isready_is_answered_though_the_engine_does_not_open() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from azpy.serving.models import Model, open_model
+from azpy.serving.models import PlayerEngine, open_model
 from azpy.web.app import Bounds, Site
 from azpy.web.server import Server, listening
 from talks import PATIENCE
@@ -16,7 +16,9 @@ COMMAND = [sys.executable, "-c", "from azpy.cli.serve import main; raise SystemE
 
 
 @contextmanager
-def site_of(models: dict[str, Model], bounds: Bounds | None = None, port: int = 0, **options: Any) -> Iterator[str]:
+def site_of(
+    models: dict[str, PlayerEngine], bounds: Bounds | None = None, port: int = 0, **options: Any
+) -> Iterator[str]:
     """A site of these players in this process; gives its address, such as 127.0.0.1:8123."""
     site = Site(models, bounds=bounds, **options)
     server, place = Server(site, drain_seconds=PATIENCE), listening("127.0.0.1", port)

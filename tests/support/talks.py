@@ -15,8 +15,7 @@ from azpy._core import Message
 from azpy.serving.gtp import Gtp
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Model, Served, open_engine, open_player
-from azpy.serving.queries import Analyst
+from azpy.serving.models import Player, open_player
 from azpy.serving.uci import Uci
 
 PATIENCE = 60.0  # seconds; what takes longer hangs
@@ -114,7 +113,7 @@ def talk(player: str, game: str, word: str) -> Talk:
     return talk_to({"player": open_player(player, game, 100)}, word)
 
 
-def talk_to(models: Mapping[str, Served], word: str = "uci") -> Talk:
+def talk_to(models: Mapping[str, Player], word: str = "uci") -> Talk:
     """A conversation with several players in this process."""
     return Talk(lambda conversation: Uci(models, conversation, word).run())
 

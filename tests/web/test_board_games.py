@@ -16,7 +16,7 @@ from selenium.webdriver.support.ui import Select
 
 from azpy._core import Message
 from azpy.matches.levels import LEVELS
-from azpy.serving.queries import Analyst
+from azpy.serving.queries import Session
 from browser import Board, needs_browser
 
 pytest_plugins = ["browser"]
@@ -350,14 +350,14 @@ def test_networks_play_each_other_until_paused(board: Board, address: str) -> No
 
 
 def test_networks_play_at_a_level_in_words(board: Board, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, take = list[tuple[Any, Any]](), Analyst.take
+    asked, take = list[tuple[Any, Any]](), Session.take
 
-    def noted(analyst: Analyst, message: Message) -> None:
+    def noted(analyst: Session, message: Message) -> None:
         if message.get("priority") == "play":
             asked.append((message.get("level"), message.get("simulations")))
         take(analyst, message)
 
-    monkeypatch.setattr(Analyst, "take", noted)
+    monkeypatch.setattr(Session, "take", noted)
     board.open(address, "noughts")
     levels = Select(board.unfold("level"))
     assert [option.text for option in levels.options][1:] == [level.capitalize() for level in LEVELS]

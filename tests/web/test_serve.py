@@ -24,7 +24,7 @@ from azpy.devices import Device
 from azpy.errors import AzpyError
 from azpy.runs.folder import RunFolder
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
-from azpy.serving.models import Model, open_model, open_player
+from azpy.serving.models import PlayerEngine, open_model, open_player
 from azpy.web import app
 from azpy.web.app import Bounds, Site
 from models import make_model
@@ -259,14 +259,14 @@ def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypa
 def test_a_player_without_a_game_plays_that_of_the_run_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start, seen = make_game("connect_four"), dict[str, Model]()
+    start, seen = make_game("connect_four"), dict[str, PlayerEngine]()
     for name, game in (("connect_four", "connect_four"), ("evil", "evil:Evil")):
         with RunFolder(tmp_path / "runs" / name, {"game": game}) as run:
             model = make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
             run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
 
-    def watched(models: dict[str, Model], **_: Any) -> None:
+    def watched(models: dict[str, PlayerEngine], **_: Any) -> None:
         seen.update(models)
         raise AzpyError("seen")
 
@@ -277,7 +277,7 @@ def test_a_player_without_a_game_plays_that_of_the_run_beside_it(
     Path("az-serve.toml").write_text(example)
     assert serve.main(["--config", "az-serve.toml"]) == 2
     assert capsys.readouterr().err == "az-serve: seen\n"
-    assert {name: model.served.start.game for name, model in seen.items()} == dict.fromkeys(
+    assert {name: model.player.start.game for name, model in seen.items()} == dict.fromkeys(
         ("main", "weak"), "connect_four"
     )
     given = engine._parser().parse_args(["mcts:9", "--protocol", "ugi", "--model", "run=runs/connect_four"])

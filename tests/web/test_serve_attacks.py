@@ -23,11 +23,11 @@ import pytest
 from websockets.sync.client import connect
 
 from azpy.serving.models import open_model
-from azpy.serving.queries import Analyst, Reply
-from azpy.web import outbox, server
+from azpy.serving.queries import Response, Session
+from azpy.web import response_queue, server
 from azpy.web.app import Bounds, Site
-from azpy.web.outbox import Outbox
-from served import assert_soon, process, serving, site_of
+from azpy.web.response_queue import ResponseQueue
+from served import process, serving, site_of
 from talks import PATIENCE
 
 TOKEN = "a token of the tests"
@@ -210,29 +210,29 @@ def waiting(address: str) -> list[int]:
 def test_reports_and_answers_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fill() -> None:
         loop = asyncio.get_running_loop()
-        box = Outbox(loop)
+        box = ResponseQueue(loop)
         for number in range(100_000):
-            box.put(Reply("{}", search=(str(number), 0), is_report=True))
+            box.put(Response("{}", search=(str(number), 0), is_report=True))
             if box.overflown:
                 break
         assert number <= 10_000
-        box = Outbox(loop)
+        box = ResponseQueue(loop)
         for number in range(20_000):
-            box.put(Reply(str(number), search=("same", 0), is_report=True))
+            box.put(Response(str(number), search=("same", 0), is_report=True))
         assert box.get().line == "19999"
         assert box.is_empty
         assert not box.overflown
-        monkeypatch.setattr(outbox, "_MOST_BYTES", 1_000)
-        box = Outbox(loop)
+        monkeypatch.setattr(response_queue, "_MOST_BYTES", 1_000)
+        box = ResponseQueue(loop)
         for _ in range(100):
-            box.put(Reply("x" * 900))
+            box.put(Response("x" * 900))
             box.get()
-            box.put(Reply("x" * 900, search=("2", 0), is_report=True))
-            box.put(Reply("x" * 900, search=("2", 0)))
+            box.put(Response("x" * 900, search=("2", 0), is_report=True))
+            box.put(Response("x" * 900, search=("2", 0)))
             box.get()
         assert not box.overflown
-        box.put(Reply("x" * 900))
-        box.put(Reply("x" * 900))
+        box.put(Response("x" * 900))
+        box.put(Response("x" * 900))
         assert box.overflown
 
     asyncio.run(fill())
@@ -240,11 +240,11 @@ def test_reports_and_answers_that_wait_are_bounded(monkeypatch: pytest.MonkeyPat
 
 def test_answers_and_reports_are_told_apart_by_their_turns_too() -> None:
     async def fill() -> list[str]:
-        box = Outbox(asyncio.get_running_loop())
+        box = ResponseQueue(asyncio.get_running_loop())
         for text in ("old", "new"):
             for turn in (0, 1, 2):
-                box.put(Reply(f"{turn} {text}", search=("same", turn), is_report=True))
-        box.put(Reply("1 answer", search=("same", 1)))
+                box.put(Response(f"{turn} {text}", search=("same", turn), is_report=True))
+        box.put(Response("1 answer", search=("same", 1)))
         found = list[str]()
         while not box.is_empty:
             found.append(box.get().line)
@@ -258,7 +258,7 @@ def test_answers_and_reports_are_told_apart_by_their_turns_too() -> None:
 
 @pytest.mark.parametrize(("name", "most"), [("_MOST_ANSWERS", 1), ("_MOST_BYTES", 400), ("_MOST_BYTES", 10)])
 def test_a_post_says_that_answers_were_dropped(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, name, most)
+    monkeypatch.setattr(response_queue, name, most)
     query = {"id": "1", "moves": "1 2 3 4 5 6 7 1", "analyzeTurns": [*range(9)], "simulations": 1}
     with serving("connect_four") as address:
         response = httpx.post(f"http://{address}/query", json=query, timeout=PATIENCE)
@@ -273,19 +273,19 @@ def test_a_post_says_that_answers_were_dropped(name: str, most: int, monkeypatch
 
 
 def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    put, read = threading.Semaphore(0), Outbox.get
+    put, read = threading.Semaphore(0), ResponseQueue.get
 
-    def slowly(self: Analyst, _: Any) -> None:
+    def slowly(self: Session, _: Any) -> None:
         for number in range(5):
-            self._say(Reply(f'{{"turn":{number}}}', search=("1", number)))
+            self._say(Response(f'{{"turn":{number}}}', search=("1", number)))
             assert put.acquire(timeout=PATIENCE)
 
-    def get(self: Outbox) -> Reply:
+    def get(self: ResponseQueue) -> Response:
         put.release()
         return read(self)
 
-    monkeypatch.setattr(Analyst, "take", slowly)
-    monkeypatch.setattr(Outbox, "get", get)
+    monkeypatch.setattr(Session, "take", slowly)
+    monkeypatch.setattr(ResponseQueue, "get", get)
     with serving("pig") as address:
         response = httpx.post(f"http://{address}/query", json={"analyzeTurns": [0, 1]}, timeout=2 * PATIENCE)
     assert [json.loads(line)["turn"] for line in response.text.splitlines()] == [*range(5)]
@@ -293,20 +293,26 @@ def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyP
 
 def test_a_post_whose_client_left_counts_until_its_message_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     site, most = Site({"main": open_model("uniform:2", "pig", 2)}, bounds=Bounds(posts=5)), 5
-    take, close, goes_on, closed, said = Analyst.take, Analyst.close, threading.Event(), set[Analyst](), list[Reply]()
+    take, close, goes_on, closed, said = (
+        Session.take,
+        Session.close,
+        threading.Event(),
+        set[Session](),
+        list[Response](),
+    )
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
     scope = {"type": "http", "method": "POST", "path": "/query", "query_string": b"", "headers": headers}
 
-    def waits(self: Analyst, message: Any) -> None:
+    def waits(self: Session, message: Any) -> None:
         assert goes_on.wait(PATIENCE)
         self._say = said.append
         take(self, message)
 
-    def left(self: Analyst) -> None:
+    def left(self: Session) -> None:
         closed.add(self)
         close(self)
 
-    async def nothing_comes(_: Outbox, __: float) -> bool:
+    async def nothing_comes(_: ResponseQueue, __: float) -> bool:
         await asyncio.sleep(0)
         return False
 
@@ -333,9 +339,9 @@ def test_a_post_whose_client_left_counts_until_its_message_is_done(monkeypatch: 
         goes_on.set()
         await asyncio.gather(*posts)
 
-    monkeypatch.setattr(Analyst, "take", waits)
-    monkeypatch.setattr(Analyst, "close", left)
-    monkeypatch.setattr(Outbox, "wait", nothing_comes)
+    monkeypatch.setattr(Session, "take", waits)
+    monkeypatch.setattr(Session, "close", left)
+    monkeypatch.setattr(ResponseQueue, "wait", nothing_comes)
     try:
         asyncio.run(attack())
     finally:
@@ -363,13 +369,13 @@ def test_messages_are_answered_while_models_are_loaded(monkeypatch: pytest.Monke
 
 
 def test_a_message_waits_for_those_of_its_size_alone(plain: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, goes_on = Analyst.take, threading.Event()
+    take, goes_on = Session.take, threading.Event()
 
-    def waits(self: Analyst, message: Any) -> None:
+    def waits(self: Session, message: Any) -> None:
         assert len(message.get("moves") or "") < 1_000 or goes_on.wait(PATIENCE)
         take(self, message)
 
-    monkeypatch.setattr(Analyst, "take", waits)
+    monkeypatch.setattr(Session, "take", waits)
     small, post = b'{"id":"1","simulations":1}', request(plain, "POST /query HTTP/1.1", JSON)
     with ExitStack() as stack:
         for size in (2_000, 10_000, 50_000):
@@ -510,7 +516,7 @@ def test_a_failure_of_the_server_is_said_without_its_trace(
 
     with connect(f"ws://{plain}/ws") as web:
         with monkeypatch.context() as patch:
-            patch.setattr(Analyst, "take", broken)
+            patch.setattr(Session, "take", broken)
             web.send('{"id":"1"}')
             said = json.loads(web.recv(PATIENCE))
             response = httpx.post(f"http://{plain}/query", json={"id": "1"})
@@ -529,7 +535,7 @@ def test_a_network_that_fails_is_an_error_of_its_queries_alone(plain: str) -> No
 
     model = open_model("uniform:30", "connect_four", 30)
     with site_of({"main": model}) as address, connect(f"ws://{address}/ws") as web:
-        before = model.served.evaluator
+        before = model.player.evaluator
         model.engine.load("main", Fails())
         response = httpx.post(f"http://{address}/query", json={"id": "1"})
         assert response.status_code == 400

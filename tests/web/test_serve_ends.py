@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from azpy.serving.models import open_model
-from azpy.serving.queries import Analyst, Reply
+from azpy.serving.queries import Response, Session
 from azpy.web.app import Site
 from models import make_model
 from served import assert_soon, process
@@ -48,7 +48,7 @@ def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatc
             await sleep(0 if is_mine else seconds)
 
         with site._client() as (_, box):
-            box.put(Reply("{}"))
+            box.put(Response("{}"))
             monkeypatch.setattr(asyncio, "sleep", reads)
             await site.drain(PATIENCE)
             assert box.is_empty
@@ -60,7 +60,7 @@ def test_the_drain_waits_for_no_client_that_left(monkeypatch: pytest.MonkeyPatch
     async def drains() -> None:
         site = Site({"main": open_model("uniform:2", "pig", 2)})
         with site._client() as (_, box):
-            box.put(Reply("{}"))
+            box.put(Response("{}"))
         assert site._clients == {}  # or each client that ever came would stay
 
         sleep, mine = asyncio.sleep, threading.get_ident()
@@ -123,15 +123,15 @@ def test_a_drained_server_still_lets_searches_be_ended() -> None:
 def test_a_query_that_a_stop_overtakes_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site({"main": open_model("uniform:2", "pig", 2)})
 
-    def overtaken(self: Analyst, _: Any) -> None:
+    def overtaken(self: Session, _: Any) -> None:
         site.ready = False
-        self._say(Reply('{"error":"this engine is closed"}', 400))
+        self._say(Response('{"error":"this engine is closed"}', 400))
 
     async def asked() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=site.app), base_url="http://localhost") as web:
             return await web.post("/query", json={"id": "1"})
 
-    monkeypatch.setattr(Analyst, "take", overtaken)
+    monkeypatch.setattr(Session, "take", overtaken)
     response = asyncio.run(asked())
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
 

@@ -1,4 +1,4 @@
-// How is azpy's WebAssembly called? Texts and weights pass through its memory (rust/web/src/door.rs).
+// How is azpy's WebAssembly called? Texts and weights pass through its memory (rust/web/src/ffi.rs).
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();

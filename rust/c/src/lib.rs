@@ -1,10 +1,13 @@
 //! azpy for C: a trained player in eight functions. `azpy.h` says what they do.
 //!
-//! `table` has a game that goes on, and its search by azpy-serve; `door` is what C calls.
+//! `game` has a game that goes on, and its search by azpy-serve; `ffi` is what C calls; `error` is why a call failed.
 #![deny(unsafe_code)]
 
-mod door;
-mod table;
+mod error;
+mod ffi;
+mod game;
 
 #[doc(hidden)]
-pub use door::{azpy_error, guarded};
+pub use error::Error;
+#[doc(hidden)]
+pub use ffi::{azpy_error, guarded};

@@ -235,7 +235,7 @@ static void errors_are_texts_and_leave_the_game_as_it_was(const char *players) {
     CHECK(azpy_play(game, 9) == AZPY_ERROR);
     SAYS("9");
     CHECK(azpy_play(game, azpy_action(game, "z9")) == AZPY_ERROR);
-    SAYS("-1 is no action");
+    SAYS("invalid action -1");
     CHECK(azpy_look(game)->turn == 0 && azpy_look(game)->num_moves == 9);
     CHECK(azpy_play(game, 8) == 0 && azpy_look(game)->num_moves == 8);
     azpy_close(game);

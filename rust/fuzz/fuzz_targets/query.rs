@@ -5,7 +5,7 @@
 #[path = "../../web/src/games.rs"]
 mod games;
 
-use games::Asked;
+use games::AnySession;
 use serde_json::{Value, json};
 
 /// Small, so that whole games are short messages.
@@ -50,7 +50,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn open(game: &str) -> Box<dyn Asked> {
+fn open(game: &str) -> Box<dyn AnySession> {
     let limits = json!({
         "simulations": 20, "seconds": 1, "moves": 60, "turns": 4, "nodes": 60, "depth": 60, "text_bytes": 4000,
         "searches": 3, "games": 2,

@@ -76,7 +76,11 @@ impl<G: Notation> DynGame<G::Payoff> for Typed<G> {
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
         self.inner.read_game(text)
     }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Box<dyn DynGame<G::Payoff>>>, azpy_core::Error> {
+    fn read_variations(
+        &self,
+        text: &str,
+        bounds: Bounds,
+    ) -> Result<Variations<Box<dyn DynGame<G::Payoff>>>, azpy_core::Error> {
         let Variations { start, moves, tags, notes, left_out } = self.inner.read_variations(unmarked(text), bounds)?;
         Ok(Variations { start: boxed(start), moves, tags, notes, left_out })
     }

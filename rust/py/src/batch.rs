@@ -12,14 +12,14 @@ use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::text::{Notation, Position};
 use azpy_core::tree::Tree;
 use azpy_games::any::AnyGame;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::errors::{CoreError, GameError, caught, core_error, no_stop_iteration, search_error};
+use crate::errors::{CoreError, GameError, caught, core_error, no_stop_iteration, search_error, value_error};
 use crate::evaluators::AnyEvaluator;
 use crate::listed::Listed;
-use crate::position::{AnyState, Either, Hosted, Paid, each, map, renewed};
-use crate::result::{AnySearch, Searches};
+use crate::position::{AnyState, Either, Fallible, each, map, renewed};
+use crate::pygame::PyPayoff;
 use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.
@@ -33,7 +33,21 @@ pub(crate) struct BatchSettings {
     pub(crate) seed: u64,
 }
 
-/// Searches of one game.
+/// A search of some game, to look at.
+pub(crate) trait AnySearch: Send + Sync {
+    fn num_actions(&self) -> usize;
+    fn result(&self) -> SearchResult;
+    fn stats(&self) -> &SearchStats;
+    fn tree(&self) -> &Tree;
+    /// The key of the root.
+    fn key(&self) -> u128;
+    /// The part of the tree worth drawing; `best` is its principal variation.
+    fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
+    /// The error that the game has met, if any. To be asked after whatever asks the game something.
+    fn check(&self) -> PyResult<()>;
+}
+
+/// Searches of one game. Results look back at them; they hold no result, so nothing holds itself.
 pub(crate) type AnyBatch = Either<Batch<Value>, Batch<Values>>;
 
 impl AnyBatch {
@@ -48,12 +62,26 @@ impl AnyBatch {
     }
 
     pub(crate) fn state(&self, index: usize) -> PyResult<AnyState> {
-        each!(self, batch => Ok(Paid::held(batch.searches[index].root().copied()?)))
+        each!(self, batch => Ok(PyPayoff::held(batch.searches[index].root().copied()?)))
+    }
+
+    /// What the game is called.
+    pub(crate) fn spec(&self) -> &str {
+        each!(self, batch => batch.searches[0].root().game())
+    }
+
+    pub(crate) fn search(&self, index: usize) -> &dyn AnySearch {
+        each!(self, batch => &batch.searches[index])
+    }
+
+    /// How often the tree was run, advanced or replaced.
+    pub(crate) fn changes(&self, index: usize) -> u64 {
+        each!(self, batch => batch.changes[index])
     }
 }
 
 /// Searches of one game that pays a `P`, and the loop that runs their rounds.
-pub(crate) struct Batch<P: Paid> {
+pub(crate) struct Batch<P: PyPayoff> {
     searches: Vec<Search<AnyGame<P>>>,
     rounds: Rounds<AnyGame<P>>,
     seed: u64,
@@ -63,7 +91,7 @@ pub(crate) struct Batch<P: Paid> {
     changes: Vec<u64>,
 }
 
-impl<P: Paid> Batch<P> {
+impl<P: PyPayoff> Batch<P> {
     fn new(states: &[AnyState], settings: BatchSettings) -> PyResult<Self> {
         let first = states.first().and_then(P::among);
         let roots = states.iter().map(|state| same_game(state, first)).collect::<PyResult<Vec<_>>>()?;
@@ -71,7 +99,7 @@ impl<P: Paid> Batch<P> {
         roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(refused))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(PyRuntimeError::new_err)?;
+        let workers = Workers::new(threads).map_err(core_error)?;
         let search = |&root: &&AnyGame<P>| Search::new(root.clone(), settings.config);
         Ok(Self {
             searches: roots.iter().map(search).collect(),
@@ -160,9 +188,9 @@ pub(crate) fn allowed_actions(state: &AnyState, given: Option<Listed<Whole>>) ->
 }
 
 /// The position in `state`, if it goes with the others.
-pub(crate) fn same_game<'a, P: Paid>(state: &'a AnyState, first: Option<&AnyGame<P>>) -> PyResult<&'a AnyGame<P>> {
+pub(crate) fn same_game<'a, P: PyPayoff>(state: &'a AnyState, first: Option<&AnyGame<P>>) -> PyResult<&'a AnyGame<P>> {
     // A class in Python may have the name of a game in Rust. Only one thread may touch it.
-    fn kind<P: Paid>(game: &AnyGame<P>) -> (&str, usize, [usize; 3], usize, bool) {
+    fn kind<P: PyPayoff>(game: &AnyGame<P>) -> (&str, usize, [usize; 3], usize, bool) {
         (game.game(), game.num_actions(), game.obs_shape(), game.num_players(), game.fault().is_some())
     }
     P::among(state)
@@ -170,7 +198,7 @@ pub(crate) fn same_game<'a, P: Paid>(state: &'a AnyState, first: Option<&AnyGame
         .ok_or_else(|| PyTypeError::new_err("the states of one search must all be of one game and size"))
 }
 
-impl<P: Paid> AnySearch for Search<AnyGame<P>> {
+impl<P: PyPayoff> AnySearch for Search<AnyGame<P>> {
     fn num_actions(&self) -> usize {
         self.root().num_actions()
     }
@@ -204,21 +232,7 @@ impl<P: Paid> AnySearch for Search<AnyGame<P>> {
     }
 }
 
-impl Searches for AnyBatch {
-    fn spec(&self) -> &str {
-        each!(self, batch => batch.searches[0].root().game())
-    }
-
-    fn search(&self, index: usize) -> &dyn AnySearch {
-        each!(self, batch => &batch.searches[index])
-    }
-
-    fn changes(&self, index: usize) -> u64 {
-        each!(self, batch => batch.changes[index])
-    }
-}
-
-impl<P: Paid> Batch<P> {
+impl<P: PyPayoff> Batch<P> {
     pub(crate) fn replace(&mut self, index: usize, state: &AnyState) -> PyResult<()> {
         let root = same_game(state, Some(self.searches[index].root()))?;
         self.changes[index] += 1;
@@ -276,7 +290,7 @@ impl<P: Paid> Batch<P> {
         let mut copy = search.root().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
-        let action = played?;
+        let action = played.map_err(value_error)?;
         self.changes[index] += 1;
         search.advance(action);
         search.root().check()

@@ -7,26 +7,27 @@ use std::time::Duration;
 use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::engine::Priority;
+use azpy_core::engine::{Priority, Request};
+use azpy_core::game::Action;
 use azpy_core::text::Position;
+use azpy_serve::{History, SearchRequest};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::batch::allowed_actions;
-use crate::calls::{Allowed, Asked, Call, Given, Hears, priority_of, reports};
 use crate::engine_stats::Stats;
-use crate::errors::{closed, core_error, forked};
+use crate::engine_threads::{EngineThreads, is_serving};
+use crate::errors::{caught, closed, core_error, forked};
 use crate::evaluators::AnyEvaluator;
-use crate::hub::{Hub, Place, is_serving};
 use crate::listed::Listed;
-use crate::model::{AnyGameTree, AnyModel, ModelSettings, check_searchable, model_for};
-use crate::position::AnyState;
-use crate::result::Told;
+use crate::model::{AnyGameTree, AnyModel, ModelSettings, QueuedRequest, check_searchable, model_for};
+use crate::position::{AnyState, Fallible};
+use crate::requests::{PendingRequest, Responder, Signals};
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::{State, any_state};
-use crate::threads::{Stop, locked, wait, wait_until_attached};
+use crate::threads::{BackgroundTask, locked, wait, wait_until_attached};
 
 /// Fewer rows than this are one batch; more are shared out to two, and the trees of one grow while the other is evaluated.
 const SPLIT_FROM: usize = 64;
@@ -86,12 +87,12 @@ pub(crate) struct Engine {
     cache_positions: usize,
     budget: usize,
     threads: usize,
-    named: Mutex<Named>,
+    shared: Mutex<Shared>,
 }
 
 /// A network that answers under a name.
 #[derive(Clone)]
-struct Loaded {
+struct LoadedModel {
     /// Models have the evaluator too. This reference alone counts for Python, so garbage collection sees it here.
     evaluator: Arc<Py<PyAny>>,
     number: u64,
@@ -102,51 +103,51 @@ struct Loaded {
 
 /// The models, and what the first request begins and `close` ends.
 #[derive(Default)]
-struct Named {
-    models: HashMap<String, Loaded>,
+struct Shared {
+    models: HashMap<String, LoadedModel>,
     /// Networks so far: each has a number.
     networks: u64,
     /// Evaluators on one device share a lock.
     devices: HashMap<String, Arc<Mutex<()>>>,
-    live: Option<(Arc<Hub>, Workers)>,
+    live: Option<(Arc<EngineThreads>, Workers)>,
     closed: bool,
 }
 
 impl Engine {
     /// Taken for moments only: nothing is asked of Python under it.
-    fn named(&self) -> MutexGuard<'_, Named> {
-        locked(&self.named)
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        locked(&self.shared)
     }
 
-    fn hub(&self) -> Option<Arc<Hub>> {
-        self.named().live.as_ref().map(|(hub, _)| hub.clone())
+    fn threads(&self) -> Option<Arc<EngineThreads>> {
+        self.shared().live.as_ref().map(|(threads, _)| threads.clone())
     }
 
     /// The threads, which begin with the first request.
-    fn live(&self, py: Python<'_>) -> PyResult<(Arc<Hub>, Workers)> {
+    fn live(&self, py: Python<'_>) -> PyResult<(Arc<EngineThreads>, Workers)> {
         let (live, over) = {
-            let named = self.named();
-            (named.live.clone(), named.closed)
+            let shared = self.shared();
+            (shared.live.clone(), shared.closed)
         };
         match live {
-            Some((hub, _)) if hub.is_forked() => return Err(forked("this engine's threads are", "an engine")),
+            Some((threads, _)) if threads.is_forked() => return Err(forked("this engine's threads are", "an engine")),
             _ if over => return Err(closed()),
             Some(live) => return Ok(live),
             None => {}
         }
         // Where the workers cannot start, no pipeline waits for ever.
         let workers = Workers::new(self.threads).map_err(core_error)?;
-        let fresh = (Hub::start(self.budget)?, workers);
+        let fresh = (EngineThreads::start(self.budget)?, workers);
         wait_until_attached(py);
-        let mut named = self.named();
-        let live = match (&named.live, named.closed) {
+        let mut shared = self.shared();
+        let live = match (&shared.live, shared.closed) {
             (None, false) => {
-                named.live = Some(fresh.clone());
+                shared.live = Some(fresh.clone());
                 return Ok(fresh);
             }
             (live, _) => live.clone(),
         };
-        drop(named);
+        drop(shared);
         // Another thread was faster: nobody will use these.
         py.detach(|| fresh.0.close());
         live.ok_or_else(closed)
@@ -154,8 +155,8 @@ impl Engine {
 
     /// The name of a model that was asked for.
     fn name(&self, model: Option<&str>) -> PyResult<String> {
-        let named = self.named();
-        let mut names: Vec<&str> = named.models.keys().map(String::as_str).collect();
+        let shared = self.shared();
+        let mut names: Vec<&str> = shared.models.keys().map(String::as_str).collect();
         names.sort_unstable();
         match model {
             Some(model) if names.contains(&model) => Ok(model.to_owned()),
@@ -169,7 +170,7 @@ impl Engine {
     fn parts(
         &self,
         py: Python<'_>,
-        loaded: &Loaded,
+        loaded: &LoadedModel,
         spec: &str,
         workers: Workers,
     ) -> PyResult<(ModelSettings, AnyEvaluator)> {
@@ -191,72 +192,90 @@ impl Engine {
             Some(device) => device.str()?.to_string(),
             None => String::new(),
         };
-        Ok(self.named().devices.entry(device).or_default().clone())
+        Ok(self.shared().devices.entry(device).or_default().clone())
     }
 
     /// The model of this name for a state's game.
-    fn model(&self, py: Python<'_>, name: &str, state: &AnyState) -> PyResult<(Arc<Hub>, Arc<dyn AnyModel>)> {
+    fn model(&self, py: Python<'_>, name: &str, state: &AnyState) -> PyResult<(Arc<EngineThreads>, Arc<dyn AnyModel>)> {
         let spec = state.game();
-        let (hub, workers) = self.live(py)?;
-        if let Some(model) = py.detach(|| hub.models.get(name, spec)) {
-            return Ok((hub, model));
+        let (threads, workers) = self.live(py)?;
+        if let Some(model) = py.detach(|| threads.models.get(name, spec)) {
+            return Ok((threads, model));
         }
         loop {
-            let loaded = self.named().models.get(name).cloned().ok_or_else(closed)?;
+            let loaded = self.shared().models.get(name).cloned().ok_or_else(closed)?;
             let (settings, evaluator) = self.parts(py, &loaded, spec, workers.clone())?;
             let model = model_for(state, settings, evaluator);
-            let model = py.detach(|| hub.models.add((name.to_owned(), spec.to_owned()), model));
+            let model = py.detach(|| threads.models.add((name.to_owned(), spec.to_owned()), model));
             // `load` may have come in between, and found no model of this game to renew.
-            if self.named().models.get(name).is_none_or(|newest| newest.number <= model.number()) {
-                return Ok((hub, model));
+            if self.shared().models.get(name).is_none_or(|newest| newest.number <= model.number()) {
+                return Ok((threads, model));
             }
         }
     }
 
-    /// A request, checked and counted.
-    fn asked(&self, py: Python<'_>, hub: &Arc<Hub>, state: &AnyState, given: Given) -> PyResult<(Asked, Place)> {
-        let Given { simulations, seconds, seed, priority, allowed, report_every, told, hears } = given;
-        let limit = settings::limit(seconds)?;
-        let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
+    /// Checks a request for a search of `state`, and counts it; `to` hands it to a model, or to a `game` that goes on.
+    #[expect(clippy::too_many_arguments, reason = "a request, and who hears of it")]
+    fn hand_over(
+        &self,
+        py: Python<'_>,
+        threads: &EngineThreads,
+        state: &AnyState,
+        request: SearchRequest,
+        seed: u64,
+        game: Option<Arc<dyn AnyGameTree>>,
+        (signals, responder): (Arc<Signals>, Responder),
+        to: impl FnOnce(QueuedRequest, Vec<Action>) -> PyResult<()> + Send,
+    ) -> PyResult<Arc<PendingRequest>> {
+        let limit = settings::limit(request.seconds)?;
+        let simulations = settings::simulations_within(request.simulations, limit, &self.config, self.simulations)?;
+        let report_every = settings::limit(request.report_every)?;
         check_searchable(state)?;
-        let allowed = match allowed {
-            Allowed::Given(actions) => allowed_actions(state, actions)?,
-            Allowed::Known(actions) => actions,
-        };
-        let Some(place) = hub.place(self.max_requests) else {
+        let (allowed, priority) = (request.allowed.clone(), request.priority);
+        let all = if priority == Priority::Ponder { &threads.pondering } else { &threads.all }.clone();
+        let token = Arc::new(PendingRequest::new(request, responder, signals, all, limit, game));
+        if !threads.reserve(self.max_requests) {
+            token.refuse();
             let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
-        };
-        let shared = if priority == Priority::Ponder { &hub.pondering } else { &hub.all }.clone();
-        let call = match hears {
-            Hears::Future(on_report) => Call::new(py, limit, on_report, told, shared)?,
-            Hears::Session(listener) => Call::heard(limit, listener, told, shared),
-        };
-        Ok((Asked { simulations, seed, priority, allowed, report_every, call }, place))
+        }
+        let (pending, deadline) = (token.clone(), token.deadline());
+        let queued = Request { token, simulations, seed, run: 0, deadline, priority, report_every };
+        let handed = py.detach(|| caught(|| threads.enter(|| to(queued, allowed))));
+        handed.inspect_err(|_| {
+            pending.refuse();
+            threads.release();
+        })?;
+        Ok(pending)
     }
 
     /// Has a position searched.
-    pub(crate) fn begin(&self, py: Python<'_>, name: &str, state: &AnyState, given: Given) -> PyResult<Arc<Call>> {
-        let (hub, model) = self.model(py, name, state)?;
-        let (asked, place) = self.asked(py, &hub, state, given)?;
-        let call = asked.call.clone();
+    pub(crate) fn search(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        state: &AnyState,
+        request: SearchRequest,
+        seed: u64,
+        responder: (Arc<Signals>, Responder),
+    ) -> PyResult<Arc<PendingRequest>> {
+        let (threads, model) = self.model(py, name, state)?;
         // A model that was replaced goes once nobody has it: this thread has it no longer than it must.
-        let hand_over = || hub.enter(move || model.submit(state, asked));
-        py.detach(hand_over).inspect_err(|_| call.refuse())?;
-        place.keep();
-        Ok(call)
+        let submit = move |queued, allowed| model.submit(state, queued, allowed);
+        self.hand_over(py, &threads, state, request, seed, None, responder, submit)
     }
 
     /// A game that goes on.
-    pub(crate) fn kept(slf: &Bound<'_, Self>, name: &str, state: &AnyState, seed: u64) -> PyResult<EngineGame> {
+    pub(crate) fn new_game(slf: &Bound<'_, Self>, name: &str, state: &AnyState, seed: u64) -> PyResult<EngineGame> {
         let py = slf.py();
-        let (hub, model) = slf.get().model(py, name, state)?;
-        let game_tree = py.detach(|| {
-            let game_tree = model.game_tree(state, name, seed)?;
-            hub.models.add_game_tree((name.to_owned(), state.game().to_owned()), &game_tree);
-            Ok::<_, PyErr>(game_tree)
+        let (threads, model) = slf.get().model(py, name, state)?;
+        let tree = py.detach(|| {
+            let tree = model.game_tree(state, name, seed)?;
+            threads.models.add_game_tree((name.to_owned(), state.game().to_owned()), &tree);
+            Ok::<_, PyErr>(tree)
         })?;
-        Ok(EngineGame { engine: slf.clone().unbind(), hub, game_tree })
+        let history = Mutex::new(History::new(state.copied()?));
+        Ok(EngineGame { engine: slf.clone().unbind(), threads, tree, history, seed })
     }
 
     /// How it searches.
@@ -293,14 +312,14 @@ impl Engine {
         }
         let budget = total_memory_mb.map(|Whole(given)| within("total_memory_mb", given, 1, SIZE >> 20));
         let engine = Self {
-            simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
+            simulations: settings::simulations(simulations)?,
             config,
             max_batch,
             max_requests: within("max_requests", max_requests, 1, SIZE)?,
             cache_positions: settings::cache_positions(cache_positions)?,
             budget: budget.transpose()?.map_or(usize::MAX, |mb: usize| mb << 20),
             threads: settings::threads(threads)?,
-            named: Mutex::default(),
+            shared: Mutex::default(),
         };
         match models.cast::<PyDict>() {
             Ok(named) if named.is_empty() => return Err(PyValueError::new_err("an engine needs at least one model")),
@@ -317,7 +336,7 @@ impl Engine {
     /// The names of the models, sorted.
     #[getter]
     fn models(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.named().models.keys().cloned().collect();
+        let mut names: Vec<_> = self.shared().models.keys().cloned().collect();
         names.sort_unstable();
         names
     }
@@ -331,26 +350,26 @@ impl Engine {
         let cache = settings::cache(self.cache_positions);
         let evaluator = Arc::new(evaluator.clone().unbind());
         let (loaded, live) = {
-            let mut named = self.named();
-            if named.closed {
+            let mut shared = self.shared();
+            if shared.closed {
                 return Err(closed());
             }
-            named.networks += 1;
-            let loaded = Loaded { evaluator, number: named.networks, device, cache };
-            let old = named.models.insert(name.to_owned(), loaded.clone());
-            let live = named.live.clone();
-            drop(named);
+            shared.networks += 1;
+            let loaded = LoadedModel { evaluator, number: shared.networks, device, cache };
+            let old = shared.models.insert(name.to_owned(), loaded.clone());
+            let live = shared.live.clone();
+            drop(shared);
             drop(old);
             (loaded, live)
         };
-        let Some((hub, workers)) = live else {
+        let Some((threads, workers)) = live else {
             return Ok(());
         };
-        for (spec, model) in py.detach(|| hub.models.named(name)) {
+        for (spec, model) in py.detach(|| threads.models.named(name)) {
             let (settings, evaluator) = self.parts(py, &loaded, &spec, workers.clone())?;
-            py.detach(|| hub.models.renew((name.to_owned(), spec), model.renewed(settings, evaluator)));
+            py.detach(|| threads.models.renew((name.to_owned(), spec), model.renewed(settings, evaluator)));
         }
-        py.detach(|| hub.models.wake());
+        py.detach(|| threads.models.wake());
         Ok(())
     }
 
@@ -406,15 +425,16 @@ impl Engine {
         standard_errors: bool,
         lines: Option<Whole>,
     ) -> PyResult<Py<PyAny>> {
-        let told = Told::new(standard_errors, lines)?;
         let seed = within("seed", seed, 0, U64)?;
         let name = self.name(model)?;
         let state = any_state(state)?;
-        let (priority, report_every) = (priority_of(priority)?, reports(on_report.as_ref(), report_every)?);
-        let (allowed, hears) = (Allowed::Given(actions), Hears::Future(on_report));
-        let given = Given { simulations, seconds, seed, priority, allowed, report_every, told, hears };
-        let call = self.begin(py, &name, &state, given)?;
-        Ok(call.future(py).expect("it was asked for"))
+        let report_every = reports(on_report.as_ref(), report_every)?;
+        let given = (simulations, seconds, priority, actions, report_every, standard_errors, lines);
+        let request = request_of(&state, given)?;
+        let signals = Arc::default();
+        let responder = Responder::future(py, &signals, on_report)?;
+        let pending = self.search(py, &name, &state, request, seed, (signals, responder))?;
+        Ok(pending.future(py).expect("it was asked for"))
     }
 
     /// A game that goes on from `state`, and keeps its tree between requests. See `EngineGame`.
@@ -427,7 +447,7 @@ impl Engine {
     ) -> PyResult<EngineGame> {
         let engine = slf.get();
         let seed = within("seed", seed, 0, U64)?;
-        Self::kept(slf, &engine.name(model)?, &any_state(state)?, seed)
+        Self::new_game(slf, &engine.name(model)?, &any_state(state)?, seed)
     }
 
     /// Takes no more requests, and returns when those there are have been answered; those that ponder stop. After
@@ -442,27 +462,27 @@ impl Engine {
         }
         let limit = settings::limit(seconds)?;
         py.import("azpy.pending")?.call_method0("cancel_unwanted")?;
-        self.named().closed = true;
-        let Some(hub) = self.hub().filter(|hub| !hub.is_forked()) else {
+        self.shared().closed = true;
+        let Some(threads) = self.threads().filter(|threads| !threads.is_forked()) else {
             return Ok(());
         };
         let began = std::time::Instant::now();
-        py.detach(|| if cancel { hub.stop() } else { hub.close() });
+        py.detach(|| if cancel { threads.stop() } else { threads.close() });
         let over = wait(py, || {
             std::thread::sleep(Duration::from_millis(1));
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
-                hub.all.stop();
+                threads.all.stop();
             }
-            Ok(hub.is_over().then_some(()))
+            Ok(threads.is_over().then_some(()))
         });
         if over.is_ok() {
             // The threads that grew the trees go with the models.
-            let pool = self.named().live.as_mut().map(|(_, workers)| std::mem::replace(workers, Workers::Serial));
-            py.detach(|| hub.models.clear());
+            let pool = self.shared().live.as_mut().map(|(_, workers)| std::mem::replace(workers, Workers::Serial));
+            py.detach(|| threads.models.clear());
             drop(pool);
         } else {
             // Whoever interrupts this does not want to wait.
-            py.detach(|| hub.stop());
+            py.detach(|| threads.stop());
         }
         over
     }
@@ -486,12 +506,12 @@ impl Engine {
     /// evaluations, cache_hits, terminals, collisions.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut stats = match self.hub() {
+        let mut stats = match self.threads() {
             None => Stats::default(),
-            Some(hub) if hub.is_forked() => return Err(forked("this engine's threads are", "an engine")),
-            Some(hub) => py.detach(|| hub.counts()),
+            Some(threads) if threads.is_forked() => return Err(forked("this engine's threads are", "an engine")),
+            Some(threads) => py.detach(|| threads.counts()),
         };
-        let caches: Vec<_> = self.named().models.values().filter_map(|loaded| loaded.cache.clone()).collect();
+        let caches: Vec<_> = self.shared().models.values().filter_map(|loaded| loaded.cache.clone()).collect();
         for cache in caches {
             stats.cached += cache.len();
             stats.cache_room += cache.capacity();
@@ -502,22 +522,22 @@ impl Engine {
     /// An evaluator may refer back to its engine. With open requests the engine is in use, though nobody has it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // The lock is taken with the GIL alone, and so is a place of a request: two looks in a row see the same.
-        let Ok(named) = self.named.try_lock() else { return Ok(()) };
-        if named.live.as_ref().is_some_and(|(hub, _)| !hub.is_idle()) {
+        let Ok(shared) = self.shared.try_lock() else { return Ok(()) };
+        if shared.live.as_ref().is_some_and(|(threads, _)| !threads.is_idle()) {
             return Ok(());
         }
-        named.models.values().try_for_each(|loaded| visit.call(&*loaded.evaluator))
+        shared.models.values().try_for_each(|loaded| visit.call(&*loaded.evaluator))
     }
 
     fn __clear__(&self) {
         // In a fork of the process nobody may ever let go of the lock.
-        let Ok(mut named) = self.named.try_lock() else { return };
-        named.closed = true;
-        let freed = (std::mem::take(&mut named.models), named.live.take());
-        drop(named);
-        if let Some((hub, _)) = freed.1.as_ref().filter(|(hub, _)| !hub.is_forked()) {
+        let Ok(mut shared) = self.shared.try_lock() else { return };
+        shared.closed = true;
+        let freed = (std::mem::take(&mut shared.models), shared.live.take());
+        drop(shared);
+        if let Some((threads, _)) = freed.1.as_ref().filter(|(threads, _)| !threads.is_forked()) {
             // The threads end, and the models go with them.
-            Python::try_attach(|py| py.detach(|| hub.close()));
+            Python::try_attach(|py| py.detach(|| threads.close()));
         }
         drop(freed);
     }
@@ -526,9 +546,9 @@ impl Engine {
 impl Drop for Engine {
     /// An engine that nobody can reach any more still answers whoever waits.
     fn drop(&mut self) {
-        if let Some(hub) = self.hub().filter(|hub| !hub.is_forked()) {
-            // Whoever drops this holds the GIL, for which a thread may wait that has the hub's lock.
-            Python::try_attach(|py| py.detach(|| hub.close()));
+        if let Some(threads) = self.threads().filter(|threads| !threads.is_forked()) {
+            // Whoever drops this holds the GIL, for which a thread may wait that has the threads's lock.
+            Python::try_attach(|py| py.detach(|| threads.close()));
         }
     }
 }
@@ -552,29 +572,33 @@ impl Drop for Engine {
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct EngineGame {
     pub(crate) engine: Py<Engine>,
-    hub: Arc<Hub>,
-    pub(crate) game_tree: Arc<dyn AnyGameTree>,
+    threads: Arc<EngineThreads>,
+    pub(crate) tree: Arc<dyn AnyGameTree>,
+    /// What was played since the start. Locked without the GIL, for which whoever has it may wait.
+    history: Mutex<History<AnyState>>,
+    seed: u64,
 }
 
 impl EngineGame {
     /// Has its position, which is `state`, searched.
-    pub(crate) fn begin(&self, py: Python<'_>, state: &AnyState, given: Given) -> PyResult<Arc<Call>> {
-        let (asked, place) = self.engine.get().asked(py, &self.hub, state, given)?;
-        let call = asked.call.clone();
-        py.detach(|| {
-            self.hub.enter(|| {
-                self.game_tree.search(asked)?;
-                self.hub.go_on(&self.game_tree);
-                Ok(())
-            })
-        })
-        .inspect_err(|_| call.refuse())?;
-        place.keep();
-        Ok(call)
+    pub(crate) fn begin(
+        &self,
+        py: Python<'_>,
+        state: &AnyState,
+        request: SearchRequest,
+        responder: (Arc<Signals>, Responder),
+    ) -> PyResult<Arc<PendingRequest>> {
+        let search = |queued, allowed| {
+            self.tree.search(queued, allowed)?;
+            self.threads.go_on(&self.tree);
+            Ok(())
+        };
+        let (engine, game) = (self.engine.get(), Some(self.tree.clone()));
+        engine.hand_over(py, &self.threads, state, request, 0, game, responder, search)
     }
 
     pub(crate) fn check_fork(&self) -> PyResult<()> {
-        if self.hub.is_forked() {
+        if self.threads.is_forked() {
             return Err(forked("this engine's threads are", "an engine"));
         }
         Ok(())
@@ -603,14 +627,15 @@ impl EngineGame {
         standard_errors: bool,
         lines: Option<Whole>,
     ) -> PyResult<Py<PyAny>> {
-        let told = Told::new(standard_errors, lines)?;
-        let (priority, report_every) = (priority_of(priority)?, reports(on_report.as_ref(), report_every)?);
+        let report_every = reports(on_report.as_ref(), report_every)?;
         self.check_fork()?;
-        let state = py.detach(|| self.game_tree.state())?;
-        let (allowed, hears) = (Allowed::Given(actions), Hears::Future(on_report));
-        let given = Given { simulations, seconds, seed: 0, priority, allowed, report_every, told, hears };
-        let call = self.begin(py, &state, given)?;
-        Ok(call.future(py).expect("it was asked for"))
+        let state = py.detach(|| self.tree.state())?;
+        let given = (simulations, seconds, priority, actions, report_every, standard_errors, lines);
+        let request = request_of(&state, given)?;
+        let signals = Arc::default();
+        let responder = Responder::future(py, &signals, on_report)?;
+        let pending = self.begin(py, &state, request, (signals, responder))?;
+        Ok(pending.future(py).expect("it was asked for"))
     }
 
     /// Searches on until the game is asked for something else, while the engine has nothing else to do.
@@ -625,34 +650,120 @@ impl EngineGame {
     /// ValueError, and changes nothing, if it is not legal.
     fn play(&self, py: Python<'_>, action: Whole) -> PyResult<()> {
         self.check_fork()?;
-        py.detach(|| self.game_tree.play(action))
+        py.detach(|| {
+            let mut history = locked(&self.history);
+            let played = self.tree.play(action)?;
+            history.play(played);
+            Ok(())
+        })
     }
 
     /// Takes the last action back. The last 8 positions before this one keep their trees while memory lasts. Raises
     /// ValueError where there is no action.
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
         self.check_fork()?;
-        if py.detach(|| self.game_tree.undo()) {
+        let undone = py.detach(|| {
+            let mut history = locked(&self.history);
+            history.undo();
+            self.tree.undo()
+        });
+        if undone {
             return Ok(());
         }
         Err(PyValueError::new_err("undo() at the position that the game began with"))
+    }
+
+    /// Goes to the position to which `actions` lead from `start`, for programs that name their position anew each time.
+    /// The tree is kept along the actions that it shares with the position before.
+    ///
+    /// Returns:
+    ///     This game; or another one, where `start` is another position or no action is shared. The tree of a game would
+    ///     otherwise grow with each game from one start.
+    ///
+    ///     >>> import azpy
+    ///     >>> state = azpy.make_game("tic_tac_toe")
+    ///     >>> with azpy.Engine(azpy.UniformEvaluator()) as engine:
+    ///     ...     game = engine.game(state).follow(state, [4, 0])
+    ///     ...     (game.follow(state, [4, 1]) is game, game.follow(state, []) is game, game.num_played)
+    ///     (True, False, 2)
+    fn follow(slf: &Bound<'_, Self>, start: &Bound<'_, PyAny>, actions: Listed<Whole>) -> PyResult<Py<Self>> {
+        let (py, game) = (slf.py(), slf.get());
+        game.check_fork()?;
+        let start = any_state(start)?;
+        let number = |action: &Whole| u32::try_from(action.0).unwrap_or(u32::MAX);
+        let actions: Vec<Action> = actions.0.iter().map(number).collect();
+        let goes_on = py.detach(|| locked(&game.history).leads_to(&start, &actions));
+        start.take_error()?;
+        let found = if goes_on {
+            slf.clone().unbind()
+        } else {
+            let (name, _) = game.tree.model();
+            Py::new(py, Engine::new_game(game.engine.bind(py), name, &start, game.seed)?)?
+        };
+        let Self { tree, history, .. } = found.get();
+        py.detach(|| {
+            locked(history).follow(&actions, |step| match step {
+                Some(action) => tree.play(Whole(action.into())).map(drop),
+                None => {
+                    tree.undo();
+                    Ok(())
+                }
+            })
+        })?;
+        Ok(found)
     }
 
     /// The position after everything that was asked for, a copy.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<State> {
         self.check_fork()?;
-        Ok(State::of(py.detach(|| self.game_tree.state())?))
+        Ok(State::of(py.detach(|| self.tree.state())?))
     }
 
     /// Actions that can be undone.
     #[getter]
     fn num_played(&self, py: Python<'_>) -> PyResult<usize> {
         self.check_fork()?;
-        Ok(py.detach(|| self.game_tree.num_played()))
+        Ok(py.detach(|| self.tree.num_played()))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)
     }
+}
+
+/// The keywords that requests of an engine and of a game share: simulations, seconds, priority, actions, report_every,
+/// standard_errors and lines.
+type Keywords<'a> = (Option<Whole>, Option<f64>, &'a str, Option<Listed<Whole>>, Option<f64>, bool, Option<Whole>);
+
+/// A request for a search of `state`.
+fn request_of(state: &AnyState, given: Keywords<'_>) -> PyResult<SearchRequest> {
+    let (simulations, seconds, priority, actions, report_every, standard_errors, lines) = given;
+    let priority = match priority {
+        "play" => Priority::Play,
+        "analysis" => Priority::Analysis,
+        "ponder" => Priority::Ponder,
+        other => {
+            let text = format!("priority must be \"play\", \"analysis\" or \"ponder\", got {other:?}");
+            return Err(PyValueError::new_err(text));
+        }
+    };
+    Ok(SearchRequest {
+        simulations: settings::simulations(simulations)?,
+        seconds,
+        priority,
+        allowed: allowed_actions(state, actions)?,
+        report_every,
+        standard_errors,
+        lines: lines.map_or(Ok(usize::MAX), |Whole(lines)| within("lines", lines, 0, SIZE))?,
+        ..SearchRequest::default()
+    })
+}
+
+/// Seconds between reports.
+fn reports(on_report: Option<&Py<PyAny>>, report_every: Option<f64>) -> PyResult<Option<f64>> {
+    if on_report.is_none() && report_every.is_some() {
+        return Err(PyValueError::new_err("report_every needs on_report, which hears the reports"));
+    }
+    Ok(on_report.map(|_| report_every.unwrap_or(0.1)))
 }

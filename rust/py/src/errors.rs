@@ -1,11 +1,13 @@
 //! What can go wrong, as Python exceptions.
 
 use std::any::Any;
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use azpy_core::Error;
 use azpy_core::batched::SearchError;
 use azpy_core::selfplay::SelfPlayError;
+use azpy_serve::Error as RequestError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyBaseException, PyOSError, PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -135,6 +137,19 @@ pub(crate) fn selfplay_error(error: SelfPlayError<PyErr>) -> PyErr {
         SelfPlayError::Swap(text) => PyValueError::new_err(text),
         SelfPlayError::Panic(text) => panicked(&text),
     }
+}
+
+/// What cannot be, by the words of an error in Rust: of a game, of an option, of a request (`azpy_serve::Error`).
+pub(crate) fn value_error(error: impl Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// An exception as the error of a request, in one line.
+pub(crate) fn request_error(py: Python<'_>, error: PyErr) -> RequestError {
+    let full = || Ok::<_, PyErr>(error.is_instance(py, &py.import("queue")?.getattr("Full")?));
+    let kind = if full().unwrap_or(false) { RequestError::Busy } else { RequestError::Search };
+    let line = |error: PyErr| py.import("azpy.errors")?.call_method1("one_line", (error.into_value(py),))?.extract();
+    kind(line(error).unwrap_or_else(|error: PyErr| error.to_string()))
 }
 
 /// What a closed engine says.

@@ -3,13 +3,12 @@
 use std::time::Instant;
 
 use azpy_core::text::Notation;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::SIGNALS_EVERY;
-use crate::errors::{caught, core_error};
-use crate::position::{AnyState, Hosted};
+use crate::errors::{caught, value_error};
+use crate::position::{AnyState, Fallible};
 use crate::registry::make;
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::state::{State, state_of};
@@ -17,7 +16,7 @@ use crate::state::{State, state_of};
 /// As [`any_state`](crate::state::any_state), or the name of a built-in game.
 pub(crate) fn any_game(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
     match object.extract::<String>() {
-        Ok(spec) => make(&spec, Vec::new()).map_err(PyValueError::new_err),
+        Ok(spec) => make(&spec, Vec::new()),
         Err(_) => state_of(object, "a game's name, an azpy.State or an instance of an azpy.Game"),
     }
 }
@@ -44,7 +43,7 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
             given.push((key, text));
         }
     }
-    Ok(State::of(make(name, given).map_err(PyValueError::new_err)?))
+    make(name, given).map(State::of)
 }
 
 /// Reads a position in its game's notation, or as the line of play that leads there.
@@ -80,7 +79,7 @@ pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Who
     let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
-    Ok(State::of(read?.map_err(core_error)?))
+    Ok(State::of(read?.map_err(value_error)?))
 }
 
 /// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.

@@ -1,16 +1,15 @@
-//! What the Python module `azpy._core` is made of: conversions, the door past the GIL, errors. No search arithmetic, no
+//! What the Python module `azpy._core` is made of: conversions, ways past the GIL, errors. No search arithmetic, no
 //! rules.
 //!
 //! From the lowest layer to the highest; no layer uses a higher one:
 //!
 //! 1. [`errors`], [`settings`], [`listed`] (lists of numbers), [`threads`] (how background threads end).
 //! 2. [`fault`] is where a game in Python leaves its errors, [`pygame`] such a game, [`position`] a position of any game.
-//! 3. [`evaluators`] are what may answer ([`own_net`]: azpy's own networks), [`result`] is what a search found ([`picture`] hands trees to what draws them),
-//!    and [`calls`] are requests to an engine.
-//! 4. [`batch`] runs searches of one game. [`registry`] has the games by name, [`state`] is `azpy.State`
-//!    ([`variations`]: its games with variations).
-//! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. An engine's threads are
-//!    in [`hub`], one network of it and its games in [`model`].
+//! 3. [`evaluators`] are what may answer ([`own_net`]: azpy's own networks). [`batch`] runs searches of one game, and
+//!    [`result`] is what a search found ([`picture`] hands trees to what draws them).
+//! 4. [`registry`] has the games by name, [`state`] is `azpy.State` ([`variations`]: its games with variations).
+//! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. Requests to an engine are
+//!    in [`requests`], its threads in [`engine_threads`], one network of it and its games in [`model`].
 //! 6. [`session`] has the messages of a server's clients answered (see the crate `azpy-serve`), and [`query`] reads them.
 //! 7. [`evaluate`] asks evaluators.
 //!
@@ -19,16 +18,15 @@
 #![forbid(unsafe_code)]
 
 mod batch;
-mod calls;
 mod colors;
 mod engine;
 mod engine_stats;
+mod engine_threads;
 mod errors;
 mod evaluate;
 mod evaluators;
 mod fault;
 mod games;
-mod hub;
 mod listed;
 mod model;
 mod own_net;
@@ -39,6 +37,7 @@ mod query;
 mod record;
 mod registry;
 mod replay;
+mod requests;
 mod result;
 mod search;
 mod selfplay;
@@ -50,7 +49,6 @@ mod variations;
 mod walk;
 mod written;
 
-use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
@@ -63,7 +61,7 @@ pub use pyo3;
 /// # Errors
 /// An `ImportError` for a game whose name is taken, or that cannot be made.
 pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()> {
-    registry::add(own).map_err(PyImportError::new_err)?;
+    registry::add(own)?;
     let py = module.py();
     module.add("CoreError", py.get_type::<errors::CoreError>())?;
     module.add("EvaluatorError", py.get_type::<errors::EvaluatorError>())?;

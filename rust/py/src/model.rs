@@ -10,19 +10,19 @@ use azpy_core::config::SearchConfig;
 use azpy_core::engine::{
     EngineModel, GameTree, OpenSearch, Pipeline, Priority, Queue, Request, Scheduler, Signal, Waiting,
 };
-use azpy_core::game::{Game, Turn};
+use azpy_core::game::{Action, Game, Turn};
 use azpy_core::search::Search;
 use azpy_core::text::Position;
 use azpy_games::any::AnyGame;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::batch::{same_game, try_play};
-use crate::calls::{Asked, Call, Ending};
-use crate::errors::{GameError, caught, copied, search_error};
+use crate::errors::{GameError, caught, copied, search_error, value_error};
 use crate::evaluators::AnyEvaluator;
 use crate::fault::Fault;
-use crate::position::{AnyState, Hosted, Paid, each};
+use crate::position::{AnyState, Fallible, each};
+use crate::pygame::PyPayoff;
+use crate::requests::{Ending, PendingRequest, Signals};
 use crate::result::SearchResult;
 use crate::settings::Whole;
 use crate::threads::locked;
@@ -48,35 +48,45 @@ pub(crate) struct ModelSettings {
 /// for the GIL.
 pub(crate) trait AnyModel: EngineModel + Send + Sync {
     fn as_any(&self) -> &dyn any::Any;
-    /// Has a position searched.
-    fn submit(&self, state: &AnyState, asked: Asked) -> PyResult<()>;
+    /// Has a position searched; `allowed` are the root's actions to choose among, none for all.
+    fn submit(&self, state: &AnyState, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()>;
     /// A game of this model's, which keeps its tree.
     fn game_tree(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnyGameTree>>;
     /// The same game for another network.
     fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel>;
-    /// A round of this pipeline. `filled` is called when it has its searches, `tell` with requests that have a report.
-    fn round(&self, pipeline: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done>;
+    /// A round of this pipeline. `filled` is called when it has its searches, `report` with requests that have a report.
+    fn round(
+        &self,
+        pipeline: usize,
+        quiet: bool,
+        filled: &dyn Fn(),
+        report: &mut dyn FnMut(&Arc<PendingRequest>),
+    ) -> Vec<Done>;
     /// Requests that have ended in the queue.
     fn look(&self) -> Vec<Done>;
 }
 
-/// A request that has ended, and its game if that goes on.
+/// A request in a model's queue.
+pub(crate) type QueuedRequest = Request<Arc<PendingRequest>>;
+
+/// A request that has ended.
 pub(crate) struct Done {
-    pub(crate) call: Arc<Call>,
+    pub(crate) request: Arc<PendingRequest>,
     pub(crate) ending: Ending,
-    pub(crate) game_tree: Option<Arc<dyn AnyGameTree>>,
 }
 
 /// A game that goes on in an engine. No method is called with the GIL.
 pub(crate) trait AnyGameTree: Send + Sync {
+    fn as_any(&self) -> &dyn any::Any;
     /// The name of its model, and of its game.
     fn model(&self) -> (&str, &str);
     /// The position after everything that was asked for.
     fn state(&self) -> PyResult<AnyState>;
     fn num_played(&self) -> usize;
-    fn play(&self, action: Whole) -> PyResult<()>;
+    /// Plays an action of any size, if it is legal, and returns it.
+    fn play(&self, action: Whole) -> PyResult<Action>;
     fn undo(&self) -> bool;
-    fn search(&self, asked: Asked) -> PyResult<()>;
+    fn search(&self, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()>;
     /// Hands the next request to its model, where the one before is answered.
     fn go_on(&self, model: &dyn AnyModel) -> bool;
     fn memory_bytes(&self) -> usize;
@@ -88,28 +98,12 @@ pub(crate) fn model_for(state: &AnyState, settings: ModelSettings, evaluator: An
     each!(state, first => Arc::new(Model::new(first, settings, evaluator)))
 }
 
-/// The request of a search, and its game if that goes on.
-struct Token<P: Paid> {
-    call: Arc<Call>,
-    game: Option<Arc<OpenGame<P>>>,
-}
-
-fn signal<P: Paid>(token: &Token<P>) -> Signal {
-    token.call.signal()
-}
-
-fn failed<P: Paid>(root: &AnyGame<P>) -> bool {
+fn failed<P: PyPayoff>(root: &AnyGame<P>) -> bool {
     root.fault().is_some_and(Fault::is_set)
 }
 
-fn request<P: Paid>(asked: Asked, game: Option<Arc<OpenGame<P>>>) -> Request<Token<P>> {
-    let deadline = asked.deadline();
-    let Asked { simulations, seed, priority, report_every, call, .. } = asked;
-    Request { token: Token { call, game }, simulations, seed, run: 0, deadline, priority, report_every }
-}
-
 /// The one implementation of [`AnyModel`].
-struct Model<P: Paid> {
+struct Model<P: PyPayoff> {
     /// Of the game and size that all requests are about.
     first: AnyGame<P>,
     config: SearchConfig,
@@ -119,14 +113,15 @@ struct Model<P: Paid> {
     network: Option<u64>,
     evaluator: Mutex<AnyEvaluator>,
     device: Arc<Mutex<()>>,
-    queue: Queue<AnyGame<P>, Token<P>>,
-    pipelines: [Mutex<Pipeline<AnyGame<P>, Token<P>>>; PIPELINES],
+    queue: Queue<AnyGame<P>, Arc<PendingRequest>>,
+    pipelines: [Mutex<Pipeline<AnyGame<P>, Arc<PendingRequest>>>; PIPELINES],
 }
 
-impl<P: Paid> Model<P> {
+impl<P: PyPayoff> Model<P> {
     fn new(first: &AnyGame<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
         let ModelSettings { config, number, max_batch, split_from, cache, workers, device } = settings;
-        let mut scheduler = Scheduler::new(config, max_batch, split_from, failed, signal);
+        let mut scheduler =
+            Scheduler::new(config, max_batch, split_from, failed, |request: &Arc<PendingRequest>| request.signal());
         // A game written in Python is touched by one thread at a time.
         let workers = if first.fault().is_some() { Workers::Serial } else { workers };
         let pipelines = [(); PIPELINES].map(|()| Mutex::new(scheduler.pipeline(workers.clone(), cache.clone())));
@@ -143,29 +138,32 @@ impl<P: Paid> Model<P> {
     }
 
     /// The end of a request. Its search goes back to its game, or into its result.
-    fn done(&self, open: OpenSearch<AnyGame<P>, Token<P>>, error: Option<PyErr>) -> Done {
-        let OpenSearch { mut search, request: Request { token: Token { call, game }, .. }, .. } = open;
+    fn done(&self, open: OpenSearch<AnyGame<P>, Arc<PendingRequest>>, error: Option<PyErr>) -> Done {
+        let OpenSearch { mut search, request: Request { token: request, .. }, .. } = open;
         search.drop_spare();
         // A Python game's own error comes before whatever followed from it.
         let broken = search.root().check().err();
         let fault = || search.fault().map(|fault| GameError::new_err(fault.to_string()));
         let error = broken.or(error).or_else(fault);
         let sound = error.is_none();
-        let wanted = call.signal() != Signal::Cancel;
-        let Some(game) = game else {
-            // The standard errors are read here, and not in the thread that tells all answers.
-            let found =
-                || SearchResult::owning(self.first.game().to_owned(), Box::new(search), call.told.standard_errors);
+        let is_awaited = request.signal() != Signal::Cancel;
+        let game = request.game.as_ref().and_then(|game| game.as_any().downcast_ref::<OpenGame<P>>());
+        let result = if let Some(game) = game {
+            let found = || SearchResult::in_passing(&search, &request.request);
             let result = error.map_or_else(|| caught(found), Err);
-            return Done { ending: wanted.then_some(result), call, game_tree: None };
+            locked(&game.game_tree).give_back(search, sound);
+            result
+        } else {
+            // The standard errors are read here, and not in the thread that gives all answers.
+            let has_errors = request.request.standard_errors;
+            let found = || SearchResult::owning(self.first.game().to_owned(), Box::new(search), has_errors);
+            error.map_or_else(|| caught(found), Err)
         };
-        let result = error.map_or_else(|| caught(|| SearchResult::in_passing(&search, call.told)), Err);
-        locked(&game.game_tree).give_back(search, sound);
-        Done { ending: wanted.then_some(result), call, game_tree: Some(game) }
+        Done { ending: is_awaited.then_some(result), request }
     }
 
     /// Has a pipeline take searches, and these gather leaves, until its batch is full or nothing waits.
-    fn fill(&self, pipeline: &mut Pipeline<AnyGame<P>, Token<P>>, quiet: bool) {
+    fn fill(&self, pipeline: &mut Pipeline<AnyGame<P>, Arc<PendingRequest>>, quiet: bool) {
         loop {
             let now = Instant::now();
             if !(self.queue.scheduler(now).give(pipeline, now, quiet) && pipeline.gather(self.network)) {
@@ -175,7 +173,12 @@ impl<P: Paid> Model<P> {
     }
 
     /// One part of a round after the other.
-    fn work(&self, pipeline: &mut Pipeline<AnyGame<P>, Token<P>>, quiet: bool, filled: &dyn Fn()) -> PyResult<()> {
+    fn work(
+        &self,
+        pipeline: &mut Pipeline<AnyGame<P>, Arc<PendingRequest>>,
+        quiet: bool,
+        filled: &dyn Fn(),
+    ) -> PyResult<()> {
         self.fill(pipeline, quiet);
         filled();
         if !pipeline.needs_evaluator() {
@@ -196,7 +199,7 @@ impl<P: Paid> Model<P> {
     }
 }
 
-impl<P: Paid> EngineModel for Model<P> {
+impl<P: PyPayoff> EngineModel for Model<P> {
     fn number(&self) -> u64 {
         self.number
     }
@@ -210,19 +213,18 @@ impl<P: Paid> EngineModel for Model<P> {
     }
 }
 
-impl<P: Paid> AnyModel for Model<P> {
+impl<P: PyPayoff> AnyModel for Model<P> {
     fn as_any(&self) -> &dyn any::Any {
         self
     }
 
-    fn submit(&self, state: &AnyState, asked: Asked) -> PyResult<()> {
+    fn submit(&self, state: &AnyState, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()> {
         let root = same_game(state, Some(&self.first))?.clone();
-        let allowed = asked.allowed.clone();
         let mut search = Search::new(root, self.config);
         if !allowed.is_empty() {
             search.allow(allowed);
         }
-        self.queue.arrive(search, request(asked, None));
+        self.queue.arrive(search, request);
         Ok(())
     }
 
@@ -230,14 +232,20 @@ impl<P: Paid> AnyModel for Model<P> {
         let root = same_game(state, Some(&self.first))?.copied()?;
         let game_tree = Mutex::new(GameTree::new(root, self.config, seed));
         let (model, spec) = (model.to_owned(), self.first.game().to_owned());
-        Ok(Arc::new_cyclic(|this| OpenGame { this: this.clone(), game_tree, model, spec, pondering: Mutex::default() }))
+        Ok(Arc::new(OpenGame { game_tree, model, spec, pondering: Mutex::default() }))
     }
 
     fn renewed(&self, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
         Arc::new(Self::new(&self.first, settings, evaluator))
     }
 
-    fn round(&self, pipeline: usize, quiet: bool, filled: &dyn Fn(), tell: &mut dyn FnMut(&Arc<Call>)) -> Vec<Done> {
+    fn round(
+        &self,
+        pipeline: usize,
+        quiet: bool,
+        filled: &dyn Fn(),
+        report: &mut dyn FnMut(&Arc<PendingRequest>),
+    ) -> Vec<Done> {
         let mut pipeline = locked(&self.pipelines[pipeline]);
         let pipeline = &mut *pipeline;
         let outcome = caught(|| Ok(self.work(pipeline, quiet, filled)));
@@ -250,11 +258,11 @@ impl<P: Paid> AnyModel for Model<P> {
         };
         let now = Instant::now();
         pipeline.report(now, |open| {
-            let call = &open.request.token.call;
-            if let Ok(report) = caught(|| SearchResult::in_passing(&open.search, call.told))
-                && call.keep_report(report)
+            let request = &open.request.token;
+            if let Ok(found) = caught(|| SearchResult::in_passing(&open.search, &request.request))
+                && request.keep_report(found)
             {
-                tell(call);
+                report(request);
             }
             Instant::now()
         });
@@ -276,26 +284,29 @@ impl<P: Paid> AnyModel for Model<P> {
 }
 
 /// A game that goes on, the one implementation of [`AnyGameTree`].
-struct OpenGame<P: Paid> {
-    this: std::sync::Weak<Self>,
-    game_tree: Mutex<GameTree<AnyGame<P>, Token<P>>>,
+struct OpenGame<P: PyPayoff> {
+    game_tree: Mutex<GameTree<AnyGame<P>, Arc<PendingRequest>>>,
     model: String,
     spec: String,
-    /// Requests that end as soon as something else is asked for.
-    pondering: Mutex<Vec<Arc<Call>>>,
+    /// Of requests that end as soon as something else is asked for.
+    pondering: Mutex<Vec<Arc<Signals>>>,
 }
 
-impl<P: Paid> OpenGame<P> {
+impl<P: PyPayoff> OpenGame<P> {
     /// The game_tree, for a thread that does not hold the GIL. Whoever ponders there stops.
-    fn interrupted(&self) -> MutexGuard<'_, GameTree<AnyGame<P>, Token<P>>> {
+    fn interrupted(&self) -> MutexGuard<'_, GameTree<AnyGame<P>, Arc<PendingRequest>>> {
         // First the game_tree: whoever has it may be about to ponder.
         let game_tree = locked(&self.game_tree);
-        locked(&self.pondering).drain(..).for_each(|call| call.signals.stop());
+        locked(&self.pondering).drain(..).for_each(|signals| signals.stop());
         game_tree
     }
 }
 
-impl<P: Paid> AnyGameTree for OpenGame<P> {
+impl<P: PyPayoff> AnyGameTree for OpenGame<P> {
+    fn as_any(&self) -> &dyn any::Any {
+        self
+    }
+
     fn model(&self) -> (&str, &str) {
         (&self.model, &self.spec)
     }
@@ -308,28 +319,28 @@ impl<P: Paid> AnyGameTree for OpenGame<P> {
         locked(&self.game_tree).num_played()
     }
 
-    fn play(&self, action: Whole) -> PyResult<()> {
+    fn play(&self, action: Whole) -> PyResult<Action> {
         let mut game_tree = self.interrupted();
         // Checked on a copy, so that a refused action changes nothing.
         let mut copy = game_tree.position().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
-        game_tree.play(played?);
-        Ok(())
+        let action = played.map_err(value_error)?;
+        game_tree.play(action);
+        Ok(action)
     }
 
     fn undo(&self) -> bool {
         self.interrupted().undo()
     }
 
-    fn search(&self, asked: Asked) -> PyResult<()> {
+    fn search(&self, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()> {
         let mut game_tree = self.interrupted();
         check_searchable(game_tree.position())?;
-        let (allowed, call) = (asked.allowed.clone(), asked.call.clone());
-        if asked.priority == Priority::Ponder {
-            locked(&self.pondering).push(call);
+        if request.priority == Priority::Ponder {
+            locked(&self.pondering).push(request.token.signals.clone());
         }
-        game_tree.search(request(asked, self.this.upgrade()), allowed);
+        game_tree.search(request, allowed);
         Ok(())
     }
 
@@ -354,7 +365,7 @@ impl<P: Paid> AnyGameTree for OpenGame<P> {
 }
 
 /// Refuses a position that no search can begin at.
-pub(crate) fn check_searchable<G: Game + Hosted>(root: &G) -> PyResult<()> {
+pub(crate) fn check_searchable<G: Game + Fallible>(root: &G) -> PyResult<()> {
     let turn = root.turn();
     root.check()?;
     if turn == Turn::Chance {

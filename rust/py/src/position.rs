@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 
 use crate::errors::GameError;
 use crate::fault::Fault;
-use crate::pygame::{PyGame, Told};
+use crate::pygame::{PyGame, PyPayoff};
 
 /// One of two, by what the game pays.
 #[derive(Clone)]
@@ -52,34 +52,8 @@ macro_rules! map {
 }
 pub(crate) use {each, map};
 
-/// A payoff, and the games among all that pay it.
-pub(crate) trait Paid: Told {
-    /// A position as Python holds it.
-    fn held(state: AnyGame<Self>) -> AnyState;
-    /// The position, if its game pays this.
-    fn among(state: &AnyState) -> Option<&AnyGame<Self>>;
-}
-
-impl Paid for Value {
-    fn held(state: AnyGame<Self>) -> AnyState {
-        Either::Zero(state)
-    }
-    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
-        if let Either::Zero(state) = state { Some(state) } else { None }
-    }
-}
-
-impl Paid for Values {
-    fn held(state: AnyGame<Self>) -> AnyState {
-        Either::Several(state)
-    }
-    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
-        if let Either::Several(state) = state { Some(state) } else { None }
-    }
-}
-
 /// What a position has where its game may be in Python, and fail.
-pub(crate) trait Hosted: Sized {
+pub(crate) trait Fallible: Sized {
     /// Where its errors are, if it can fail. Such a game is touched by one thread at a time.
     fn fault(&self) -> Option<&Fault>;
     /// An independent copy with a place of its own for errors, or the error of the game that refused. A clone shares
@@ -98,7 +72,7 @@ pub(crate) trait Hosted: Sized {
     }
 }
 
-impl<P: Paid> Hosted for AnyGame<P> {
+impl<P: PyPayoff> Fallible for AnyGame<P> {
     fn fault(&self) -> Option<&Fault> {
         self.inside::<PyGame<P>>().map(PyGame::fault)
     }
@@ -111,11 +85,11 @@ impl<P: Paid> Hosted for AnyGame<P> {
 }
 
 /// The same position without the error that its game met.
-pub(crate) fn renewed<P: Paid>(state: &AnyGame<P>) -> AnyGame<P> {
+pub(crate) fn renewed<P: PyPayoff>(state: &AnyGame<P>) -> AnyGame<P> {
     state.inside::<PyGame<P>>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
 }
 
-impl Hosted for AnyState {
+impl Fallible for AnyState {
     fn fault(&self) -> Option<&Fault> {
         each!(self, state => state.fault())
     }
@@ -160,8 +134,8 @@ impl Notation for AnyState {
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, Error> {
         each!(self, state => state.read_game(text))
     }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, String> {
-        fn read<P: Paid>(state: &AnyGame<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, String> {
+    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, Error> {
+        fn read<P: PyPayoff>(state: &AnyGame<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, Error> {
             let Variations { start, moves, tags, notes, left_out } = state.read_variations(text, bounds)?;
             Ok(Variations { start: P::held(start), moves, tags, notes, left_out })
         }
@@ -224,7 +198,7 @@ impl AnyState {
     }
 }
 
-fn random_games<P: Paid>(start: &AnyGame<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+fn random_games<P: PyPayoff>(start: &AnyGame<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
     let mut random = RandomGames::default();
     let (mut done, mut plies) = (0, 0);
     for game in games {

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Turn, Value, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::text::{Notation, outcome_text};
+use azpy_games::any::AnyGame;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use pyo3::prelude::*;
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
 use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
+use crate::position::{AnyState, Either};
 use crate::settings::Whole;
 
 /// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.
@@ -35,16 +37,22 @@ pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyE
 const ADVICE: &str = "az-check-game shows the line of play that leads there";
 const OUTCOME: &str = "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 0 lost, 0.0 for a draw";
 
-/// What a game in Python pays, as its `outcome()` says it.
-pub(crate) trait Told: Payoff {
+/// A payoff: how a game in Python says it, and which of the games that Python holds pay it.
+pub(crate) trait PyPayoff: Payoff {
     /// What the numbers say; nothing where they are not what was expected. `alone`: it is one number and no sequence.
     fn read(numbers: &[f32], alone: bool, players: usize) -> Option<Self>;
 
     /// What was expected in place of so many numbers, in words.
     fn expected(players: usize, came: usize) -> String;
+
+    /// A position as Python holds it.
+    fn held(state: AnyGame<Self>) -> AnyState;
+
+    /// The position, if its game pays this.
+    fn among(state: &AnyState) -> Option<&AnyGame<Self>>;
 }
 
-impl Told for Value {
+impl PyPayoff for Value {
     fn read(numbers: &[f32], alone: bool, _players: usize) -> Option<Self> {
         match *numbers {
             [own] if alone => Some(Self(own)),
@@ -59,9 +67,17 @@ impl Told for Value {
             _ => OUTCOME.to_owned(),
         }
     }
+
+    fn held(state: AnyGame<Self>) -> AnyState {
+        Either::Zero(state)
+    }
+
+    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
+        if let Either::Zero(state) = state { Some(state) } else { None }
+    }
 }
 
-impl Told for Values {
+impl PyPayoff for Values {
     fn read(numbers: &[f32], _alone: bool, players: usize) -> Option<Self> {
         (numbers.len() == players).then(|| Self::new(numbers))
     }
@@ -71,6 +87,14 @@ impl Told for Values {
             1 => "a score in [-1, 1]".to_owned(),
             _ => format!("a list of {players} numbers in [-1, 1], one for each player, player 0 first"),
         }
+    }
+
+    fn held(state: AnyGame<Self>) -> AnyState {
+        Either::Several(state)
+    }
+
+    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
+        if let Either::Several(state) = state { Some(state) } else { None }
     }
 }
 
@@ -135,7 +159,7 @@ pub(crate) struct PyGame<P> {
     pays: PhantomData<fn() -> P>,
 }
 
-impl<P: Told> PyGame<P> {
+impl<P: PyPayoff> PyGame<P> {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = object.get_type().name()?.to_string();
@@ -229,7 +253,7 @@ impl<P: Told> PyGame<P> {
     }
 }
 
-impl<P: Told> Clone for PyGame<P> {
+impl<P: PyPayoff> Clone for PyGame<P> {
     fn clone(&self) -> Self {
         let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
         // After a failure any object will do: it is never asked again.
@@ -238,7 +262,7 @@ impl<P: Told> Clone for PyGame<P> {
     }
 }
 
-impl<P: Told> PyGame<P> {
+impl<P: PyPayoff> PyGame<P> {
     pub(crate) fn fault(&self) -> &Fault {
         &self.info.fault
     }
@@ -261,7 +285,7 @@ impl<P: Told> PyGame<P> {
     }
 }
 
-impl<P: Told> Game for PyGame<P> {
+impl<P: PyPayoff> Game for PyGame<P> {
     type Payoff = P;
 
     fn num_players(&self) -> usize {
@@ -438,7 +462,7 @@ impl<P: Told> Game for PyGame<P> {
     }
 }
 
-impl<P: Told> Notation for PyGame<P> {
+impl<P: PyPayoff> Notation for PyGame<P> {
     /// The action's number where the game has no name for it: many know none of rolls, and names are for people alone.
     fn action_name(&self, action: Action) -> String {
         let name = self.shown(|object| object.call_method1("action_name", (action,))?.extract::<String>());

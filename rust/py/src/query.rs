@@ -1,24 +1,24 @@
 //! `azpy._core.Message` and `Line`: what a client sends, and lines of play as other programs tell them.
 
 use azpy_core::game::{Action, Game};
-use azpy_serve::{Allowed, Format, Limits, Line as CoreLine, Object, Refused, action_of, format_of, id_of};
+use azpy_serve::{Error, Format, Limits, Line as CoreLine, Object, action_of, format_of, id_of};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
-use serde_json::{Map, Value};
+use pyo3::types::{PyBytes, PyString};
+use serde::Serialize;
 
-use crate::errors::caught;
-use crate::position::{AnyState, Hosted};
+use crate::errors::{caught, value_error};
+use crate::position::{AnyState, Fallible};
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
 
 impl AnyState {
     /// Asks the crate about positions that come from this one, and waits for Python only where the game is in Python. An
     /// error of the game comes before what followed from it.
-    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Refused> + Send) -> PyResult<T> {
+    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         let reply = py.detach(|| caught(|| Ok(question())));
         self.take_error()?;
-        reply?.map_err(refused)
+        reply?.map_err(value_error)
     }
 }
 
@@ -44,30 +44,20 @@ pub(crate) fn notation_of(game: &str) -> Option<GameNotation> {
     Some(GameNotation { name, players: (first, second), result })
 }
 
-fn refused(why: Refused) -> PyErr {
-    PyValueError::new_err(why.0)
-}
-
-/// What one client may ask for: the attributes of `azpy.serving.limits.Limits`.
-#[derive(FromPyObject)]
-pub(crate) struct Limited {
-    simulations: u32,
-    seconds: f64,
-    moves: usize,
-    turns: usize,
-    searches: usize,
-    games: usize,
-    nodes: usize,
-    depth: usize,
-    text_bytes: usize,
-}
-
-impl From<Limited> for Allowed {
-    fn from(given: Limited) -> Self {
-        let Limited { simulations, seconds, moves, turns, searches, games, nodes, depth, text_bytes } = given;
-        let of_query = Limits { simulations, seconds, moves, turns, nodes, depth, text_bytes };
-        Self { of_query, searches, games }
-    }
+/// What one client may ask for: the attributes of an `azpy.serving.limits.Limits`.
+pub(crate) fn limits_of(given: &Bound<'_, PyAny>) -> PyResult<Limits> {
+    let size = |name: &str| given.getattr(name)?.extract::<usize>();
+    Ok(Limits {
+        simulations: given.getattr("simulations")?.extract()?,
+        seconds: given.getattr("seconds")?.extract()?,
+        moves: size("moves")?,
+        turns: size("turns")?,
+        nodes: size("nodes")?,
+        depth: size("depth")?,
+        text_bytes: size("text_bytes")?,
+        searches: size("searches")?,
+        games: size("games")?,
+    })
 }
 
 /// What a client sent, an object of JSON: a query, or an action. Whatever is wrong with it raises ValueError, with the field's name.
@@ -87,7 +77,7 @@ pub(crate) struct Message {
 impl Message {
     #[new]
     fn new(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let read = |text: &str| py.detach(|| Object::read(text)).map_err(refused);
+        let read = |text: &str| py.detach(|| Object::read(text)).map_err(value_error);
         let fields = match data.cast::<PyBytes>() {
             Ok(bytes) => {
                 read(std::str::from_utf8(bytes.as_bytes()).map_err(|_| PyValueError::new_err("expected UTF-8"))?)?
@@ -99,54 +89,29 @@ impl Message {
 
     /// A field as Python has it; None if it is not there.
     fn get<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        python(py, self.fields.get(name).unwrap_or(&Value::Null))
+        python(py, &self.fields.get(name))
     }
 
     /// All fields as a dict.
-    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        dict(py, self.fields.fields())
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        python(py, self.fields.fields())
     }
 
     /// The text that names the message in its answers.
     #[getter]
     fn id(&self) -> PyResult<&str> {
-        id_of(&self.fields).map_err(refused)
+        id_of(&self.fields).map_err(value_error)
     }
 
     /// The action that is asked for; None for a query. With `renews` there is an action `renew`.
     fn action(&self, renews: bool) -> PyResult<Option<&'static str>> {
-        action_of(&self.fields, renews).map_err(refused)
+        action_of(&self.fields, renews).map_err(value_error)
     }
-}
-
-fn dict<'py>(py: Python<'py>, fields: &Map<String, Value>) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    for (name, value) in fields {
-        found.set_item(name, python(py, value)?)?;
-    }
-    Ok(found)
 }
 
 /// A value of JSON as Python has it.
-fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        Value::Null => py.None().into_bound(py),
-        Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
-        Value::String(text) => text.into_pyobject(py)?.into_any(),
-        Value::Array(list) => {
-            let found = PyList::empty(py);
-            for value in list {
-                found.append(python(py, value)?)?;
-            }
-            found.into_any()
-        }
-        Value::Object(fields) => dict(py, fields)?.into_any(),
-        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
-            (Some(whole), _) => whole.into_pyobject(py)?.into_any(),
-            (None, Some(whole)) => whole.into_pyobject(py)?.into_any(),
-            (None, None) => number.as_f64().into_pyobject(py)?.into_any(),
-        },
-    })
+fn python<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (serde_json::to_string(value).map_err(value_error)?,))
 }
 
 /// A line of play as a person or another program tells it, by the names of actions. It goes on where azpy's rules end a
@@ -171,7 +136,7 @@ impl Line {
     fn change(
         &mut self,
         py: Python<'_>,
-        change: impl FnOnce(&mut CoreLine<AnyState>) -> Result<(), Refused> + Send,
+        change: impl FnOnce(&mut CoreLine<AnyState>) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
         let mut line = self.line.clone();
         self.line.start.ask(py, || change(&mut line))?;

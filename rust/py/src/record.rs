@@ -11,10 +11,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::errors::{caught, core_error};
+use crate::errors::{caught, value_error};
 use crate::fault::outcome_object;
 use crate::listed::{Listed, numbers_of, short};
-use crate::position::Hosted;
+use crate::position::Fallible;
 use crate::settings::{U64, whole, within};
 use crate::state::State;
 
@@ -214,7 +214,7 @@ impl GameRecord {
         })?;
         let record = caught(|| Ok(start.inner.record_of(&actions.0, &outcome)));
         start.inner.take_error()?;
-        let record = record?.map_err(core_error)?;
+        let record = record?.map_err(value_error)?;
         Ok(Self(Arc::new(CoreRecord { game: start.inner.game().to_owned(), game_id, seed, ..record })))
     }
 
@@ -244,7 +244,7 @@ impl GameRecord {
     /// by `ReplayBuffer.add`.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
-        CoreRecord::from_bytes(data).map(|record| Self(Arc::new(record))).map_err(core_error)
+        CoreRecord::from_bytes(data).map(|record| Self(Arc::new(record))).map_err(value_error)
     }
 
     /// Pickles `to_bytes`.

@@ -6,9 +6,11 @@ use azpy_core::game::Payoff;
 use azpy_core::text::{Notation, shown};
 use azpy_games::any::{self, AnyGame};
 use azpy_games::registry::{self, split};
+use pyo3::exceptions::{PyImportError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::errors::value_error;
 use crate::position::{AnyState, Either};
 
 /// A game by its name.
@@ -57,9 +59,9 @@ fn all_games() -> impl Iterator<Item = &'static Entry> {
 }
 
 /// Adds games of one's own; done once, when the module is made.
-pub(crate) fn add(own: &'static [Entry]) -> Result<(), String> {
+pub(crate) fn add(own: &'static [Entry]) -> PyResult<()> {
     for (index, entry) in own.iter().enumerate() {
-        check(entry, GAMES.iter().chain(&own[..index]))?;
+        check(entry, GAMES.iter().chain(&own[..index])).map_err(PyImportError::new_err)?;
     }
     let all = GAMES
         .iter()
@@ -67,7 +69,7 @@ pub(crate) fn add(own: &'static [Entry]) -> Result<(), String> {
         .map(|&Entry { name, params, make }| Entry { name, params, make })
         .collect::<Vec<_>>()
         .leak();
-    ALL.set(all).map_err(|_| "the module was made before".into())
+    ALL.set(all).map_err(|_| PyImportError::new_err("the module was made before"))
 }
 
 fn check<'a>(entry: &Entry, mut others: impl Iterator<Item = &'a Entry>) -> Result<(), String> {
@@ -144,11 +146,12 @@ pub(crate) fn list_games(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 /// The start of the game that a specification such as "connect_four(width=5)" means.
-pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> Result<AnyState, String> {
+pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> PyResult<AnyState> {
     let name = split(spec).0.trim();
     if name.contains(':') && all_games().all(|game| game.name != name) {
         let spec = shown(spec);
-        return Err(format!("game {spec} is not written in Rust: give the state that azpy.make_game({spec}) makes"));
+        let text = format!("game {spec} is not written in Rust: give the state that azpy.make_game({spec}) makes");
+        return Err(PyValueError::new_err(text));
     }
-    Ok(Start::open_with(spec, given, Hold)?)
+    Start::open_with(spec, given, Hold).map_err(value_error)
 }

@@ -14,21 +14,17 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors::{caught, core_error};
+use crate::errors::{caught, core_error, value_error};
 use crate::games::any_game;
-use crate::position::{AnyState, Either, Hosted, Paid, each, map};
+use crate::position::{AnyState, Either, Fallible, each, map};
+use crate::pygame::PyPayoff;
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::State;
 use crate::threads::locked;
 
-/// Where a row of a batch comes from, see the core's `Origin`.
-struct Origin {
-    game_id: u64,
-    ply: usize,
-    symmetry: usize,
-    state: AnyState,
-}
+/// See `AnyReplay::origins`.
+type Origins = (Vec<u64>, Vec<i64>, Vec<i64>, Vec<AnyState>);
 
 type Buffer<P> = CoreBuffer<AnyGame<P>>;
 
@@ -36,7 +32,7 @@ type Buffer<P> = CoreBuffer<AnyGame<P>>;
 type AnyReplay = Either<Buffer<Value>, Buffer<Values>>;
 
 /// A game that can fail is a Python class, which one thread plays at a time.
-fn workers_for<'a, P: Paid>(buffer: &Buffer<P>, workers: &'a Workers) -> &'a Workers {
+fn workers_for<'a, P: PyPayoff>(buffer: &Buffer<P>, workers: &'a Workers) -> &'a Workers {
     if buffer.start().fault().is_some() { &Workers::Serial } else { workers }
 }
 
@@ -45,7 +41,7 @@ impl AnyReplay {
         each!(self, buffer => {
             let outcome = buffer.extend(records, workers_for(buffer, workers));
             buffer.start().check()?;
-            outcome.map_err(core_error)
+            outcome.map_err(value_error)
         })
     }
 
@@ -56,17 +52,17 @@ impl AnyReplay {
         })
     }
 
-    /// Where so many rows of the same draw come from.
-    fn origins(&self, draw: Draw, rows: usize) -> PyResult<Vec<Origin>> {
+    /// Where so many rows of the same draw come from: their games' ids, plies, symmetries and states.
+    fn origins(&self, draw: Draw, rows: usize) -> PyResult<Origins> {
         each!(self, buffer => {
-            let origin = |row| {
-                let found = buffer.origin(draw, row);
-                let state = Paid::held(found.state.copied()?); // with errors of its own
-                Ok(Origin { game_id: found.record.game_id, ply: found.ply, symmetry: found.symmetry, state })
-            };
-            let origins = (0..rows).map(origin).collect();
-            buffer.start().check()?;
-            origins
+            let mut origins = Origins::default();
+            for found in (0..rows).map(|row| buffer.origin(draw, row)) {
+                origins.0.push(found.record.game_id);
+                origins.1.push(found.ply as i64);
+                origins.2.push(found.symmetry as i64);
+                origins.3.push(PyPayoff::held(found.state.copied()?)); // with errors of its own
+            }
+            buffer.start().check().map(|()| origins)
         })
     }
 }
@@ -96,13 +92,13 @@ impl ReplayBuffer {
     }
 
     /// The dict of `sample`'s details.
-    fn details<'py>(py: Python<'py>, origins: Vec<Origin>) -> PyResult<Bound<'py, PyDict>> {
+    fn details<'py>(py: Python<'py>, (games, plies, symmetries, states): Origins) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        dict.set_item("game_ids", PyArray1::from_iter(py, origins.iter().map(|origin| origin.game_id)))?;
-        dict.set_item("plies", PyArray1::from_iter(py, origins.iter().map(|origin| origin.ply as i64)))?;
-        dict.set_item("symmetries", PyArray1::from_iter(py, origins.iter().map(|origin| origin.symmetry as i64)))?;
-        let state = |origin: Origin| Bound::new(py, State::of(origin.state));
-        dict.set_item("states", origins.into_iter().map(state).collect::<PyResult<Vec<_>>>()?)?;
+        dict.set_item("game_ids", PyArray1::from_vec(py, games))?;
+        dict.set_item("plies", PyArray1::from_vec(py, plies))?;
+        dict.set_item("symmetries", PyArray1::from_vec(py, symmetries))?;
+        let states = states.into_iter().map(|state| Bound::new(py, State::of(state)));
+        dict.set_item("states", states.collect::<PyResult<Vec<_>>>()?)?;
         Ok(dict)
     }
 

@@ -2,44 +2,20 @@
 
 use std::sync::{Arc, RwLock};
 
-use azpy_core::game::Action;
-use azpy_core::look::{Shown, Variation, standard_errors, variations as variations_of};
+use azpy_core::look::{Variation, standard_errors, variations as variations_of};
 use azpy_core::search::{SearchResult as CoreResult, SearchStats};
 use azpy_core::selfplay::{sharpen, soften};
-use azpy_core::tree::Tree;
-use azpy_serve::chosen_at;
+use azpy_serve::{SearchRequest, chosen_at};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::batch::{AnyBatch, AnySearch};
 use crate::errors::caught;
 use crate::picture::drawn;
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::threads::looking;
-
-/// A search of some game, to look at.
-pub(crate) trait AnySearch: Send + Sync {
-    fn num_actions(&self) -> usize;
-    fn result(&self) -> CoreResult;
-    fn stats(&self) -> &SearchStats;
-    fn tree(&self) -> &Tree;
-    /// The key of the root.
-    fn key(&self) -> u128;
-    /// The part of the tree worth drawing; `best` is its principal variation.
-    fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
-    /// The error that the game has met, if any. To be asked after whatever asks the game something.
-    fn check(&self) -> PyResult<()>;
-}
-
-/// Searches of one game, which results look back at. They hold no result, so nothing holds itself.
-pub(crate) trait Searches: Send + Sync {
-    /// What the game is called.
-    fn spec(&self) -> &str;
-    fn search(&self, index: usize) -> &dyn AnySearch;
-    /// How often the tree was run, advanced or replaced.
-    fn changes(&self, index: usize) -> u64;
-}
 
 /// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
 ///
@@ -74,25 +50,9 @@ enum Seen {
     /// The search, which nobody else has, and what its game is called.
     Own { spec: String, search: Box<dyn AnySearch> },
     /// The searches, which of them it is, and how often it had changed when this was read from it.
-    Shared { searches: Arc<RwLock<dyn Searches>>, index: usize, changes: u64 },
+    Shared { searches: Arc<RwLock<AnyBatch>>, index: usize, changes: u64 },
     /// Of a tree that an engine's game goes on with: what was seen of it in passing.
     Passing { variations: Vec<Variation> },
-}
-
-/// What the results of a request to an engine tell of a tree that goes on.
-#[derive(Clone, Copy)]
-pub(crate) struct Told {
-    /// For these each result walks the whole tree.
-    pub(crate) standard_errors: bool,
-    /// The most variations.
-    lines: usize,
-}
-
-impl Told {
-    pub(crate) fn new(standard_errors: bool, lines: Option<Whole>) -> PyResult<Self> {
-        let lines = lines.map_or(Ok(usize::MAX), |Whole(lines)| within("lines", lines, 0, SIZE))?;
-        Ok(Self { standard_errors, lines })
-    }
 }
 
 /// Of a picture: nobody reads more.
@@ -121,14 +81,14 @@ impl SearchResult {
     }
 
     /// What the search `index` of `now` has found, which are the `searches`.
-    pub(crate) fn sharing(searches: Arc<RwLock<dyn Searches>>, now: &dyn Searches, index: usize) -> Self {
+    pub(crate) fn sharing(searches: Arc<RwLock<AnyBatch>>, now: &AnyBatch, index: usize) -> Self {
         Self::new(now.search(index), false, Seen::Shared { searches, index, changes: now.changes(index) })
     }
 
     /// What a search has found that goes on.
-    pub(crate) fn in_passing(search: &dyn AnySearch, told: Told) -> PyResult<Self> {
-        let variations = variations_of(search.tree(), told.lines, usize::MAX);
-        let result = Self::new(search, told.standard_errors, Seen::Passing { variations });
+    pub(crate) fn in_passing(search: &dyn AnySearch, request: &SearchRequest) -> PyResult<Self> {
+        let variations = variations_of(search.tree(), request.lines, request.line_length);
+        let result = Self::new(search, request.standard_errors, Seen::Passing { variations });
         search.check().map(|()| result)
     }
 

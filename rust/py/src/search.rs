@@ -19,7 +19,7 @@ use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
 use crate::listed::Listed;
 use crate::position::each;
-use crate::result::{SearchResult, Searches, check_temperature, fill_policy, search_stats};
+use crate::result::{SearchResult, check_temperature, fill_policy, search_stats};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
@@ -69,7 +69,7 @@ impl Search {
         let config = settings::search_config::<Self>(evaluator.py(), options)?;
         Ok(Self {
             evaluator: owned,
-            simulations: simulations.map(|Whole(given)| settings::simulations(given)).transpose()?,
+            simulations: settings::simulations(simulations)?,
             config,
             cache_positions: settings::cache_positions(cache_positions)?,
             seed: within("seed", seed, 0, U64)?,
@@ -101,7 +101,8 @@ impl Search {
         gumbel: Option<Listed<f64>>,
     ) -> PyResult<SearchResult> {
         let limit = settings::limit(seconds)?;
-        let simulations = settings::simulations_within(simulations, limit, &self.config, self.simulations)?;
+        let given = settings::simulations(simulations)?;
+        let simulations = settings::simulations_within(given, limit, &self.config, self.simulations)?;
         if gumbel.is_some() && self.config.gumbel().is_none() {
             return Err(PyValueError::new_err(
                 "gumbel gives draws for a search with gumbel_actions, and this one has none",
@@ -243,7 +244,7 @@ impl VectorSearch {
     #[pyo3(signature = (simulations, *, seconds = None))]
     fn run(&self, py: Python<'_>, simulations: Whole, seconds: Option<f64>) -> PyResult<()> {
         let limit = settings::limit(seconds)?;
-        let simulations = settings::simulations(simulations.0)?;
+        let simulations = within("simulations", simulations.0, 0, settings::U32)?;
         let mut session = changing(&self.session)?;
         let mut lent = self.evaluator.lock()?;
         let evaluator = lent.as_mut().expect("it is there");

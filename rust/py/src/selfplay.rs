@@ -11,19 +11,20 @@ use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, Self
 use azpy_core::text::Position;
 use azpy_core::timing::PipelineStats;
 use azpy_games::any::AnyGame;
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyStopIteration, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{core_error, forked, no_stop_iteration, selfplay_error};
+use crate::errors::{core_error, forked, no_stop_iteration, selfplay_error, value_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::fault::Fault;
 use crate::games::any_game;
 use crate::listed::Listed;
-use crate::position::{Hosted, Paid, each};
+use crate::position::{Fallible, each};
+use crate::pygame::PyPayoff;
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
-use crate::threads::{self, PATIENCE, Stop, attached_once, locked, wait};
+use crate::threads::{self, BackgroundTask, PATIENCE, attached_once, locked, wait};
 
 /// More would exhaust a machine before the first game.
 const MOST_SLOTS: i128 = 1 << 20;
@@ -49,10 +50,11 @@ struct Playing {
 }
 
 impl Playing {
-    fn start<P: Paid>(start: &AnyGame<P>, settings: SelfPlaySettings) -> PyResult<Self> {
+    fn start<P: PyPayoff>(start: &AnyGame<P>, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(core_error)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
+        config.check_for(start).map_err(value_error)?;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
         Ok(Self { core: core.map_err(core_error)?, fault: start.fault().cloned() })
     }
@@ -75,7 +77,7 @@ impl Playing {
     }
 }
 
-impl Stop for Playing {
+impl BackgroundTask for Playing {
     fn stop(&self) {
         self.core.stop();
     }
@@ -210,7 +212,7 @@ impl SelfPlay {
         let settings =
             SelfPlaySettings { config, layout, evaluators, cache: settings::cache(cache_positions), threads };
         let playing = Arc::new(py.detach(|| each!(&start, start => Playing::start(start, settings)))?);
-        threads::stop_at_exit(&(playing.clone() as Arc<dyn Stop>));
+        threads::stop_at_exit(&(playing.clone() as Arc<dyn BackgroundTask>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
         Ok(Self {
@@ -315,7 +317,7 @@ impl SelfPlay {
     fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
         check_resign_below(below)?;
         let playing = self.open()?;
-        py.detach(|| playing.core.set_resign_below(below)).map_err(core_error)
+        py.detach(|| playing.core.set_resign_below(below)).map_err(value_error)
     }
 
     /// Has the games that begin from now on count their scores against this one in place of the option `score_to_beat`.

@@ -1,7 +1,7 @@
 //! `azpy._core.Session`: the messages of one client, answered by players whose engines other clients use too.
 //!
 //! The crate `azpy-serve` reads, keeps and answers; here it searches over the threads of engines. A thread waits for a
-//! session without the GIL, which the thread that has the session may need for a game in Python. The threads that tell
+//! session without the GIL, which the thread that has the session may need for a game in Python. The threads that give
 //! answers wait for no session at all: one long message would hold up the answers of all clients.
 
 use std::collections::{HashMap, VecDeque};
@@ -10,141 +10,66 @@ use std::sync::{Arc, Condvar, Mutex, TryLockError, Weak};
 use std::time::Duration;
 
 use azpy_core::game::Action;
-use azpy_serve::{Event, Level, Looked, Player, Reply, Root, Searcher, Session as CoreSession, Unbegun, Wanted, id_of};
+use azpy_serve::{
+    Error, Event, Level, Player, Response, SearchReport, SearchRequest, Searcher, Session as CoreSession, id_of,
+};
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
 use serde_json::json;
 
-use crate::calls::{Allowed, Call, Given, Hears, Listener};
 use crate::engine::{Engine, EngineGame, ONLY};
-use crate::errors::caught;
-use crate::position::{AnyState, Hosted};
-use crate::query::{Limited, Message};
-use crate::result::{SearchResult, Told};
+use crate::errors::{caught, request_error};
+use crate::position::{AnyState, Fallible};
+use crate::query::{Message, limits_of};
+use crate::requests::{Listener, Responder, Signals};
+use crate::result::SearchResult;
 use crate::settings::{U64, Whole, whole, within};
 use crate::state::State;
 use crate::threads::{locked, wait};
 
-type Inner = CoreSession<AnyState, Engines>;
-
-/// What an error says, in one line.
-fn said(py: Python<'_>, error: PyErr) -> String {
-    let line = |error: PyErr| py.import("azpy.errors")?.call_method1("one_line", (error.into_value(py),))?.extract();
-    line(error).unwrap_or_else(|error: PyErr| error.to_string())
-}
-
-/// What became of requests, until the session takes it.
-#[derive(Default)]
-struct Heard {
-    events: Mutex<VecDeque<Event>>,
-    /// The client has left.
-    closed: AtomicBool,
-}
-
-/// What waits for one request.
-struct Ear {
-    token: u64,
-    wanted: Wanted,
-    heard: Arc<Heard>,
-    client: Weak<Client>,
-}
-
-impl Ear {
-    fn look(&self, py: Python<'_>, found: &SearchResult) -> PyResult<Looked> {
-        Ok(Looked {
-            result: found.core().clone(),
-            lines: found.lines(usize::MAX, self.wanted.pv_length)?,
-            errors: if self.wanted.errors { Some(found.errors(py)?) } else { None },
-            simulations: found.counts().simulations,
-        })
-    }
-
-    fn tell(&self, py: Python<'_>, event: Event) {
-        if self.heard.closed.load(Ordering::Relaxed) {
-            return;
-        }
-        locked(&self.heard.events).push_back(event);
-        if let Some(client) = self.client.upgrade()
-            && let Err(error) = client.tell(py)
-        {
-            error.write_unraisable(py, Some(client.say.bind(py)));
-        }
-    }
-}
-
-impl Listener for Ear {
-    fn report(&self, py: Python<'_>, found: &SearchResult) {
-        // A report that cannot be told is no answer, and the answer will say why.
-        if let Ok(looked) = self.look(py, found) {
-            self.tell(py, Event::Report(self.token, looked));
-        }
-    }
-
-    fn end(&self, py: Python<'_>, ending: PyResult<SearchResult>, seconds: f64) {
-        let event = match ending.and_then(|found| self.look(py, &found)) {
-            Ok(looked) => {
-                if let Some(client) = self.client.upgrade()
-                    && let Err(error) = client.answered.call1(py, (seconds,))
-                {
-                    error.write_unraisable(py, Some(client.answered.bind(py)));
-                }
-                Event::Done(self.token, looked)
-            }
-            Err(error) => Event::Failed(self.token, said(py, error)),
-        };
-        self.tell(py, event);
-    }
-}
-
 /// A player as it was last seen, and what it was made of.
-struct Known {
-    served: Py<PyAny>,
+struct CachedPlayer {
+    source: Py<PyAny>,
     engine: Py<Engine>,
     player: Arc<Player<AnyState>>,
 }
 
 /// Searches over the threads of players' engines.
-struct Engines {
-    /// By name, see `azpy.serving.models.Model`.
+struct EngineSearcher {
+    /// By name, see `azpy.serving.models.PlayerEngine`.
     models: Vec<(String, Py<PyAny>)>,
     limits: Py<PyAny>,
     renews: bool,
-    known: Vec<Option<Known>>,
-    calls: HashMap<u64, Arc<Call>>,
+    cached: Vec<Option<CachedPlayer>>,
+    /// To the searches that go on.
+    signals: HashMap<u64, Arc<Signals>>,
     /// The actions `renew` that nobody has begun yet: models and tokens.
     renewing: Vec<(Py<PyAny>, u64)>,
     /// What was raised and is no `Exception`, as Ctrl-C: no answer to a client.
     interrupt: Option<PyErr>,
-    heard: Arc<Heard>,
     client: Weak<Client>,
 }
 
-impl Engines {
-    /// What an error says to a client.
-    fn said(&mut self, py: Python<'_>, error: PyErr) -> String {
+impl EngineSearcher {
+    /// What an exception is to a client.
+    fn error(&mut self, py: Python<'_>, error: PyErr) -> Error {
         if !error.is_instance_of::<PyException>(py) {
             self.interrupt = Some(error.clone_ref(py));
         }
-        said(py, error)
-    }
-
-    fn unbegun(&mut self, py: Python<'_>, error: PyErr) -> Unbegun {
-        let full = || Ok::<_, PyErr>(error.is_instance(py, &py.import("queue")?.getattr("Full")?));
-        let is_full = full().unwrap_or(false);
-        Unbegun { is_full, why: self.said(py, error) }
+        request_error(py, error)
     }
 
     /// The player of this number as it is now.
-    fn see(&mut self, py: Python<'_>, number: usize) -> PyResult<&Known> {
+    fn see(&mut self, py: Python<'_>, number: usize) -> PyResult<&CachedPlayer> {
         let (name, model) = &self.models[number];
         let model = model.bind(py);
-        let (served, engine) = (model.getattr(intern!(py, "served"))?, model.getattr(intern!(py, "engine"))?);
-        let is_same = |known: &Known| known.served.is(&served) && known.engine.is(&engine);
-        if !self.known[number].as_ref().is_some_and(is_same) {
+        let (source, engine) = (model.getattr(intern!(py, "player"))?, model.getattr(intern!(py, "engine"))?);
+        let is_same = |cached: &CachedPlayer| cached.source.is(&source) && cached.engine.is(&engine);
+        if !self.cached[number].as_ref().is_some_and(is_same) {
             let engine = engine.cast_into::<Engine>()?.unbind();
-            let levels = served.getattr("ladder")?.getattr("levels")?.cast_into::<PyDict>()?;
+            let levels = source.getattr("ladder")?.getattr("levels")?.cast_into::<PyDict>()?;
             let level = |(name, level): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
                 Ok(Level {
                     name: name.extract()?,
@@ -152,62 +77,57 @@ impl Engines {
                     temperature: level.getattr("temperature")?.extract()?,
                 })
             };
-            let about = py.import("azpy.serving.queries")?.call_method1("about", (name, &served, &self.limits))?;
+            let about = py.import("azpy.serving.queries")?.call_method1("about", (name, &source, &self.limits))?;
             let strict = [("allow_nan", false)].into_py_dict(py)?;
             let about = py.import("json")?.getattr("dumps")?.call((about,), Some(&strict))?;
             let player = Player {
-                start: served.getattr("start")?.cast::<State>()?.borrow().inner.copied()?,
+                start: source.getattr("start")?.cast::<State>()?.borrow().inner.copied()?,
                 config: engine.get().config(),
                 name: name.clone(),
                 about: serde_json::from_str(about.extract()?)
                     .map_err(|error| PyValueError::new_err(error.to_string()))?,
-                network: served.getattr("network")?.extract()?,
-                simulations: served.getattr("simulations")?.extract()?,
+                network: source.getattr("network")?.extract()?,
+                simulations: source.getattr("simulations")?.extract()?,
                 levels: levels.iter().map(level).collect::<PyResult<_>>()?,
-                temperature: served.getattr("temperature")?.extract()?,
-                seed: served.getattr("seed")?.extract()?,
+                temperature: source.getattr("temperature")?.extract()?,
+                seed: source.getattr("seed")?.extract()?,
             };
-            self.known[number] = Some(Known { served: served.unbind(), engine, player: Arc::new(player) });
+            self.cached[number] = Some(CachedPlayer { source: source.unbind(), engine, player: Arc::new(player) });
         }
-        Ok(self.known[number].as_ref().expect("it was seen"))
+        Ok(self.cached[number].as_ref().expect("it was seen"))
     }
 
+    /// Begins a search, and returns what ends it.
     fn start(
-        &self,
+        &mut self,
         py: Python<'_>,
-        engine: &Engine,
-        root: &Root<'_, AnyState, EngineGame>,
-        wanted: Wanted,
-    ) -> PyResult<Arc<Call>> {
-        let given = Given {
-            simulations: wanted.simulations.map(|simulations| Whole(simulations.into())),
-            seconds: wanted.seconds,
-            seed: 0,
-            priority: wanted.priority,
-            allowed: Allowed::Known(wanted.allowed.clone()),
-            report_every: wanted.report_every.map(Duration::from_secs_f64),
-            told: Told::new(wanted.errors, None)?,
-            hears: Hears::Session(Box::new(Ear {
-                token: wanted.token,
-                wanted,
-                heard: self.heard.clone(),
-                client: self.client.clone(),
-            })),
-        };
-        match root {
-            Root::Kept(game) => {
-                game.check_fork()?;
-                game.begin(py, &py.detach(|| game.game_tree.state())?, given)
+        player: usize,
+        position: &AnyState,
+        game: Option<&EngineGame>,
+        request: SearchRequest,
+    ) -> PyResult<Arc<Signals>> {
+        let client = self.client.clone();
+        let responder = || (Arc::default(), Responder::Session(client.clone()));
+        if let Some(game) = game {
+            game.check_fork()?;
+            let state = py.detach(|| game.tree.state())?;
+            return Ok(game.begin(py, &state, request, responder())?.signals.clone());
+        }
+        loop {
+            let (responder, engine) = (responder(), self.see(py, player)?.engine.clone_ref(py));
+            match engine.get().search(py, ONLY, &position.copied()?, request.clone(), 0, responder) {
+                // An engine that was closed as its player got another one.
+                Err(_) if !self.see(py, player)?.engine.is(&engine) => {}
+                begun => return Ok(begun?.signals.clone()),
             }
-            Root::Fresh(state) => engine.begin(py, ONLY, &state.copied()?, given),
         }
     }
 }
 
-impl Searcher<AnyState> for Engines {
-    type Kept = EngineGame;
+impl Searcher<AnyState> for EngineSearcher {
+    type Game = EngineGame;
 
-    fn players(&mut self) -> Result<Vec<Arc<Player<AnyState>>>, String> {
+    fn players(&mut self) -> Result<Vec<Arc<Player<AnyState>>>, Error> {
         Python::attach(|py| {
             let all = (0..self.models.len()).map(|number| {
                 let player = self.see(py, number)?.player.clone();
@@ -219,71 +139,69 @@ impl Searcher<AnyState> for Engines {
                 Ok(Arc::new(Player { start, ..Player::clone(&player) }))
             });
             let all = all.collect::<PyResult<_>>();
-            all.map_err(|error| self.said(py, error))
+            all.map_err(|error| self.error(py, error))
         })
     }
 
-    fn keep(&mut self, player: usize, start: &AnyState) -> Result<EngineGame, String> {
+    fn new_game(&mut self, player: usize, start: &AnyState) -> Result<EngineGame, Error> {
         Python::attach(|py| {
-            let mut kept = || Engine::kept(self.see(py, player)?.engine.bind(py), ONLY, &start.copied()?, 0);
-            let kept = kept();
-            kept.map_err(|error| self.said(py, error))
+            let mut made = || Engine::new_game(self.see(py, player)?.engine.bind(py), ONLY, &start.copied()?, 0);
+            let made = made();
+            made.map_err(|error| self.error(py, error))
         })
     }
 
-    fn play(&mut self, kept: &EngineGame, action: Action) -> Result<(), String> {
-        let played = kept.check_fork().and_then(|()| kept.game_tree.play(Whole(action.into())));
-        played.map_err(|error| Python::attach(|py| self.said(py, error)))
+    fn play(&mut self, game: &EngineGame, action: Action) -> Result<(), Error> {
+        let played = game.check_fork().and_then(|()| game.tree.play(Whole(action.into())));
+        played.map(drop).map_err(|error| Python::attach(|py| self.error(py, error)))
     }
 
-    fn undo(&mut self, kept: &EngineGame) {
-        if kept.check_fork().is_ok() {
-            kept.game_tree.undo();
+    fn undo(&mut self, game: &EngineGame) {
+        if game.check_fork().is_ok() {
+            game.tree.undo();
         }
     }
 
-    fn is_current(&mut self, player: usize, kept: &EngineGame) -> bool {
-        Python::attach(|py| self.see(py, player).is_ok_and(|known| known.engine.is(&kept.engine)))
+    fn is_current(&mut self, player: usize, game: &EngineGame) -> bool {
+        Python::attach(|py| self.see(py, player).is_ok_and(|cached| cached.engine.is(&game.engine)))
     }
 
-    fn begin(&mut self, player: usize, root: Root<'_, AnyState, EngineGame>, wanted: Wanted) -> Result<(), Unbegun> {
-        if self.heard.closed.load(Ordering::Relaxed) {
-            return Err(Unbegun::from("this client has left".to_owned()));
+    fn begin(
+        &mut self,
+        player: usize,
+        position: &AnyState,
+        game: Option<&EngineGame>,
+        request: SearchRequest,
+    ) -> Result<(), Error> {
+        if self.client.upgrade().is_none_or(|client| client.is_closed()) {
+            return Err(Error::Search("this client has left".to_owned()));
         }
-        let token = wanted.token;
-        // Nobody else has the calls of answered requests.
-        self.calls.retain(|_, call| Arc::strong_count(call) > 1);
-        let begun = Python::attach(|py| {
-            let mut begin = || loop {
-                let engine = self.see(py, player)?.engine.clone_ref(py);
-                match self.start(py, engine.get(), &root, wanted.clone()) {
-                    // An engine that was closed as its player got another one.
-                    Err(_) if matches!(root, Root::Fresh(_)) && !self.see(py, player)?.engine.is(&engine) => {}
-                    begun => return begun,
-                }
-            };
-            let begun = begin();
-            begun.map_err(|error| self.unbegun(py, error))
+        // Nobody else has the signals to searches that have ended.
+        self.signals.retain(|_, signals| Arc::strong_count(signals) > 1);
+        let token = request.token;
+        let signals = Python::attach(|py| {
+            let begun = self.start(py, player, position, game, request);
+            begun.map_err(|error| self.error(py, error))
         });
-        self.calls.insert(token, begun?);
+        self.signals.insert(token, signals?);
         Ok(())
     }
 
     fn stop(&mut self, token: u64) {
-        self.calls.get(&token).inspect(|call| call.signals.stop());
+        self.signals.get(&token).inspect(|signals| signals.stop());
     }
 
-    fn leave(&mut self, token: u64) {
-        self.calls.remove(&token).inspect(|call| call.signals.cancel());
+    fn cancel(&mut self, token: u64) {
+        self.signals.remove(&token).inspect(|signals| signals.cancel());
     }
 
     fn take(&mut self) -> Option<Event> {
-        locked(&self.heard.events).pop_front()
+        locked(&self.client.upgrade()?.queue).events.pop_front()
     }
 
-    fn fault(&mut self, state: &AnyState) -> Option<String> {
-        let error = state.take_error().err()?;
-        Some(Python::attach(|py| self.said(py, error)))
+    fn fault(&mut self, position: &AnyState) -> Option<Error> {
+        let error = position.take_error().err()?;
+        Some(Python::attach(|py| self.error(py, error)))
     }
 
     fn renews(&self) -> bool {
@@ -295,11 +213,22 @@ impl Searcher<AnyState> for Engines {
     }
 }
 
+/// What goes in and out of a session without waiting for it.
+#[derive(Default)]
+struct Queue {
+    /// What became of requests, until the session takes it.
+    events: VecDeque<Event>,
+    /// In their order, until one thread at a time says them.
+    responses: VecDeque<Response>,
+    is_saying: bool,
+}
+
 /// One client.
 struct Client {
-    session: Mutex<Inner>,
-    heard: Arc<Heard>,
-    outbox: Mutex<Outbox>,
+    session: Mutex<CoreSession<AnyState, EngineSearcher>>,
+    queue: Mutex<Queue>,
+    /// The client has left.
+    closed: AtomicBool,
     /// Something was said, or the client is closed.
     said: Condvar,
     say: Py<PyAny>,
@@ -309,61 +238,69 @@ struct Client {
     answered: Py<PyAny>,
 }
 
-/// Replies in their order, until one thread at a time says them.
-#[derive(Default)]
-struct Outbox {
-    replies: VecDeque<Reply>,
-    is_saying: bool,
-}
-
 impl Client {
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     /// Has the session take a message, and says what it says.
     fn attend(&self, py: Python<'_>, message: &Message) -> PyResult<()> {
         let attended = py.detach(|| {
             caught(|| {
                 let mut session = locked(&self.session);
-                let replies = session.attend(&message.fields);
+                let responses = session.attend(&message.fields);
                 if session.searcher.interrupt.is_none() {
-                    locked(&self.outbox).replies.extend(replies);
+                    locked(&self.queue).responses.extend(responses);
                 }
                 Ok(())
             })
         });
         if let Err(panic) = attended {
-            let error = json!({"id": id_of(&message.fields).ok(), "error": said(py, panic)});
-            let reply = Reply { line: error.to_string(), status: 400, search: None, is_report: false };
-            locked(&self.outbox).replies.push_back(reply);
+            let error = json!({"id": id_of(&message.fields).ok(), "error": request_error(py, panic).to_string()});
+            let response = Response { line: error.to_string(), status: 400, search: None, is_report: false };
+            locked(&self.queue).responses.push_back(response);
         }
-        self.tell(py)
+        self.say_all(py)
+    }
+
+    /// Has the session take an event, and says what it says.
+    fn hear(&self, py: Python<'_>, event: Event) {
+        if self.is_closed() {
+            return;
+        }
+        locked(&self.queue).events.push_back(event);
+        if let Err(error) = self.say_all(py) {
+            error.write_unraisable(py, Some(self.say.bind(py)));
+        }
     }
 
     /// Says what there is to say. Does not wait for a thread that has the session: that thread looks at the events again
     /// once it has let go.
-    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+    fn say_all(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
-            while !locked(&self.heard.events).is_empty() {
+            while !locked(&self.queue).events.is_empty() {
                 let Ok(mut session) = self.session.try_lock() else { break };
-                let replies = session.take();
-                locked(&self.outbox).replies.extend(replies);
+                let responses = session.take();
+                locked(&self.queue).responses.extend(responses);
             }
             self.tidy();
         });
         loop {
             let next = {
-                let mut outbox = locked(&self.outbox);
-                if self.heard.closed.load(Ordering::SeqCst) {
-                    outbox.replies.clear();
+                let mut queue = locked(&self.queue);
+                if self.is_closed() {
+                    queue.responses.clear();
                 }
-                if outbox.is_saying {
+                if queue.is_saying {
                     return Ok(());
                 }
-                let next = outbox.replies.pop_front();
-                outbox.is_saying = next.is_some();
+                let next = queue.responses.pop_front();
+                queue.is_saying = next.is_some();
                 next
             };
-            let Some(Reply { line, status, search, is_report }) = next else { break };
+            let Some(Response { line, status, search, is_report }) = next else { break };
             let said = self.say.call1(py, (line, status, search, is_report));
-            locked(&self.outbox).is_saying = false;
+            locked(&self.queue).is_saying = false;
             said?;
         }
         self.said.notify_all();
@@ -373,7 +310,7 @@ impl Client {
     /// Ends what a client that has left has asked for. Every thread that has had the session does so: `close` may have
     /// found it in use.
     fn tidy(&self) {
-        if self.heard.closed.load(Ordering::SeqCst)
+        if self.is_closed()
             && let Ok(mut session) = self.session.try_lock()
         {
             session.close();
@@ -382,7 +319,7 @@ impl Client {
 
     /// Whether searches go on, or answers are about to be said.
     fn is_busy(&self) -> bool {
-        if self.heard.closed.load(Ordering::SeqCst) {
+        if self.is_closed() {
             return false;
         }
         let goes_on = match self.session.try_lock() {
@@ -391,16 +328,48 @@ impl Client {
             Err(TryLockError::Poisoned(session)) => session.into_inner().is_busy(),
         };
         self.tidy();
-        let outbox = locked(&self.outbox);
-        goes_on || outbox.is_saying || !outbox.replies.is_empty()
+        let queue = locked(&self.queue);
+        goes_on || queue.is_saying || !queue.responses.is_empty()
+    }
+}
+
+/// What a session is told of a search.
+fn report_of(py: Python<'_>, request: &SearchRequest, found: &SearchResult) -> PyResult<SearchReport> {
+    Ok(SearchReport {
+        result: found.core().clone(),
+        lines: found.lines(request.lines, request.line_length)?,
+        standard_errors: request.standard_errors.then(|| found.errors(py)).transpose()?,
+        simulations: found.counts().simulations,
+    })
+}
+
+impl Listener for Client {
+    fn report(&self, py: Python<'_>, request: &SearchRequest, found: &SearchResult) {
+        // A report that cannot be told is no answer, and the answer will say why.
+        if let Ok(report) = report_of(py, request, found) {
+            self.hear(py, Event::Report(request.token, report));
+        }
+    }
+
+    fn end(&self, py: Python<'_>, request: &SearchRequest, ending: PyResult<SearchResult>, seconds: f64) {
+        let event = match ending.and_then(|found| report_of(py, request, &found)) {
+            Ok(report) => {
+                if let Err(error) = self.answered.call1(py, (seconds,)) {
+                    error.write_unraisable(py, Some(self.answered.bind(py)));
+                }
+                Event::Done(request.token, report)
+            }
+            Err(error) => Event::Failed(request.token, request_error(py, error)),
+        };
+        self.hear(py, event);
     }
 }
 
 /// The messages of one client, and their answers.
 ///
 /// Args:
-///     models: players by name, each with the attributes `served` and `engine` and a method `renew`; see
-///         `azpy.serving.models.Model`. Other clients may use them too. The first one answers where none is named.
+///     models: players by name, each with the attributes `player` and `engine` and a method `renew`; see
+///         `azpy.serving.models.PlayerEngine`. Other clients may use them too. The first one answers where none is named.
 ///     say: is called with a line of JSON, the status that it would have as the answer to a POST (200, 400 or 503), the
 ///         query's id and turn if it is about a search, and whether that goes on. It may be called in any thread, and
 ///         searches of all clients wait for it.
@@ -427,23 +396,21 @@ impl Session {
         let seed = within("seed", seed, 0, U64)?;
         let models = models.iter().map(|(name, model)| Ok((name.extract()?, model.unbind())));
         let models = models.collect::<PyResult<Vec<_>>>()?;
-        let allowed = limits.extract::<Limited>()?.into();
-        let (limits, heard) = (limits.clone().unbind(), Arc::new(Heard::default()));
+        let (own_limits, limits) = (limits_of(limits)?, limits.clone().unbind());
         Ok(Self(Arc::new_cyclic(|client: &Weak<Client>| {
-            let engines = Engines {
-                known: models.iter().map(|_| None).collect(),
+            let searcher = EngineSearcher {
+                cached: models.iter().map(|_| None).collect(),
                 models,
                 limits,
                 renews,
-                calls: HashMap::new(),
+                signals: HashMap::new(),
                 renewing: Vec::new(),
                 interrupt: None,
-                heard: heard.clone(),
                 client: client.clone(),
             };
-            let session = Mutex::new(CoreSession::new(engines, allowed, seed));
-            let (outbox, said) = (Mutex::default(), Condvar::new());
-            Client { session, heard, outbox, said, say, told, answered }
+            let session = Mutex::new(CoreSession::new(searcher, own_limits, seed));
+            let (queue, closed, said) = (Mutex::default(), AtomicBool::new(false), Condvar::new());
+            Client { session, queue, closed, said, say, told, answered }
         })))
     }
 
@@ -451,23 +418,22 @@ impl Session {
     /// is no `Exception`, as Ctrl-C, is raised.
     fn take(&self, py: Python<'_>, message: &Message) -> PyResult<()> {
         let client = &self.0;
-        let is_closed = || client.heard.closed.load(Ordering::SeqCst);
-        if is_closed() {
+        if client.is_closed() {
             return Ok(());
         }
         client.attend(py, message)?;
         let (renewing, interrupt) = py.detach(|| {
-            let Engines { renewing, interrupt, .. } = &mut locked(&client.session).searcher;
+            let EngineSearcher { renewing, interrupt, .. } = &mut locked(&client.session).searcher;
             (std::mem::take(renewing), interrupt.take())
         });
         for (model, token) in renewing {
-            if is_closed() {
+            if client.is_closed() {
                 break;
             }
             let renewed = model.call_method0(py, "renew").and_then(|renewed| renewed.extract(py));
-            let event = Event::Renewed(token, renewed.map_err(|error| said(py, error)));
-            locked(&client.heard.events).push_back(event);
-            client.tell(py)?;
+            let event = Event::Renewed(token, renewed.map_err(|error| request_error(py, error)));
+            locked(&client.queue).events.push_back(event);
+            client.say_all(py)?;
         }
         interrupt.map_or(Ok(()), Err)
     }
@@ -485,7 +451,7 @@ impl Session {
                 return Ok(Some(()));
             }
             // Whatever is said meanwhile is noticed; a thread may also let go of the session without a word.
-            drop(self.0.said.wait_timeout(locked(&self.0.outbox), Duration::from_millis(20)));
+            drop(self.0.said.wait_timeout(locked(&self.0.queue), Duration::from_millis(20)));
             Ok(None)
         })
     }
@@ -493,9 +459,9 @@ impl Session {
     /// Cancels the searches that go on, and drops the trees. Nothing is said any more. Does not wait for a message that
     /// another thread takes.
     fn close(&self, py: Python<'_>) {
-        self.0.heard.closed.store(true, Ordering::SeqCst);
+        self.0.closed.store(true, Ordering::SeqCst);
         // `told` may be gone already.
-        let _ = self.0.tell(py);
+        let _ = self.0.say_all(py);
     }
 }
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
 use pyo3::{Borrowed, PyTypeInfo};
 
-use crate::errors::core_error;
+use crate::errors::{core_error, value_error};
 
 /// More threads would choke a machine.
 pub(crate) const MOST_THREADS: usize = 1024;
@@ -90,7 +90,7 @@ pub(crate) fn search_config<C: PyTypeInfo>(
     let mut config = SearchConfig::default();
     take(&given, SearchConfig::OPTIONS, |name, value| config.set(name, value))?;
     refuse_unknown::<C>(&given, &[SearchConfig::OPTIONS])?;
-    config.check().map_err(core_error)?;
+    config.check().map_err(value_error)?;
     Ok(config)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
     let mut config = SelfPlayConfig::default();
     for row in SearchConfig::OPTIONS {
-        row.in_self_play.map_or(Ok(()), |value| config.search.set(row.name, value)).map_err(core_error)?;
+        row.in_self_play.map_or(Ok(()), |value| config.search.set(row.name, value)).map_err(value_error)?;
     }
     take(&given, SearchConfig::OPTIONS, |name, value| config.search.set(name, value))?;
     take(&given, SelfPlayConfig::OPTIONS, |name, value| config.set(name, value))?;
@@ -112,10 +112,10 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     for row in SearchConfig::OPTIONS.iter().filter(|row| row.in_self_play.is_some()) {
         if !config.search.looks_at(row) && config.search.get(row.name) == row.in_self_play {
             let value = plain.get(row.name).unwrap_or(OptionValue::None);
-            config.search.set(row.name, value).map_err(core_error)?;
+            config.search.set(row.name, value).map_err(value_error)?;
         }
     }
-    config.check().map_err(core_error)?;
+    config.check().map_err(value_error)?;
     Ok(config)
 }
 
@@ -136,7 +136,7 @@ fn take(
                 true => core_error(why),
                 false => PyTypeError::new_err(why.to_string()),
             })?;
-            row.check(found, shown).and_then(|()| set(row.name, found)).map_err(core_error)?;
+            row.check(found, shown).and_then(|()| set(row.name, found)).map_err(value_error)?;
         }
     }
     Ok(())
@@ -206,7 +206,7 @@ pub(crate) fn read_setting<'py>(
     let value = if typed { row.parse(&text) } else { given_value(given, &text) };
     let is_number = typed && !matches!(value, OptionValue::Word(_));
     let shown = if is_number { shortened(text.trim()) } else { shown(given, value) };
-    match row.read(value, shown).map_err(core_error)? {
+    match row.read(value, shown).map_err(value_error)? {
         OptionValue::Word(_) => Ok(given.clone()), // names of files may hold any bytes
         value => python(py, value),
     }
@@ -306,9 +306,9 @@ fn python<'py>(py: Python<'py>, value: OptionValue<'_>) -> PyResult<Bound<'py, P
     })
 }
 
-/// A number of simulations.
-pub(crate) fn simulations(given: i128) -> PyResult<u32> {
-    within("simulations", given, 0, U32)
+/// A number of simulations, where one is given.
+pub(crate) fn simulations(given: Option<Whole>) -> PyResult<Option<u32>> {
+    given.map(|Whole(given)| within("simulations", given, 0, U32)).transpose()
 }
 
 /// What a search is given where nobody says how many simulations, nor how long.
@@ -317,12 +317,12 @@ const SIMULATIONS: u32 = 800;
 /// How many simulations a search gets: `given` for this one, else its object's `own`; with a time limit and neither of
 /// them, there is no other limit.
 pub(crate) fn simulations_within(
-    given: Option<Whole>,
+    given: Option<u32>,
     limit: Option<Duration>,
     config: &SearchConfig,
     own: Option<u32>,
 ) -> PyResult<u32> {
-    match given.map(|Whole(given)| simulations(given)).transpose()?.or(own) {
+    match given.or(own) {
         Some(simulations) => Ok(simulations),
         None if limit.is_some() && config.gumbel().is_some() => Err(PyValueError::new_err(
             "sequential halving needs to know how many simulations there will be: give simulations with seconds",

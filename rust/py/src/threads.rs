@@ -13,82 +13,65 @@ use pyo3::prelude::*;
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
 /// What has threads of its own.
-pub(crate) trait Stop: Send + Sync {
+pub(crate) trait BackgroundTask: Send + Sync {
     /// Asks them to end, and does not wait.
     fn stop(&self);
 }
 
 /// What is still going on, so that it can be stopped before the interpreter goes; and in which process, as a fork takes no
 /// threads along.
-struct Open {
+struct Running {
     process: Option<Process>,
-    all: Vec<Weak<dyn Stop>>,
+    tasks: Vec<Weak<dyn BackgroundTask>>,
 }
 
-static OPEN: Mutex<Open> = Mutex::new(Open { process: None, all: Vec::new() });
+static RUNNING: Mutex<Running> = Mutex::new(Running { process: None, tasks: Vec::new() });
 
-/// Threads there are, those of dropped owners included.
+/// Threads that go on or are about to begin, those of dropped owners included: the interpreter's end waits for them.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Those that have not met the interpreter yet.
 static UNMET: AtomicUsize = AtomicUsize::new(0);
 
 /// What there is in this process: what the one that was forked had going goes on there alone.
-fn opened() -> MutexGuard<'static, Open> {
-    let mut opened = locked(&OPEN);
-    if opened.process.is_none_or(|process| !process.is_current()) {
-        *opened = Open { process: Some(Process::current()), all: Vec::new() };
+fn running() -> MutexGuard<'static, Running> {
+    let mut running = locked(&RUNNING);
+    if running.process.is_none_or(|process| !process.is_current()) {
+        *running = Running { process: Some(Process::current()), tasks: Vec::new() };
         THREADS.store(0, Ordering::SeqCst);
         UNMET.store(0, Ordering::SeqCst);
     }
-    opened
+    running
 }
 
-/// Has `open` stopped as the interpreter exits, if it is still there.
-pub(crate) fn stop_at_exit(open: &Arc<dyn Stop>) {
-    let mut opened = opened();
-    opened.all.retain(|other| other.strong_count() > 0);
-    opened.all.push(Arc::downgrade(open));
+/// Has a task stopped as the interpreter exits, if it is still there.
+pub(crate) fn stop_at_exit(task: &Arc<dyn BackgroundTask>) {
+    let mut running = running();
+    running.tasks.retain(|other| other.strong_count() > 0);
+    running.tasks.push(Arc::downgrade(task));
 }
 
-/// A thread that goes on, or is about to begin: the interpreter's end waits for it.
-struct Counted;
+/// A thread that counts among these until it is dropped, also if it could not be made.
+struct Counted(&'static AtomicUsize);
 
 impl Counted {
-    fn new() -> Self {
-        let _opened = opened(); // a new process counts from 0
-        THREADS.fetch_add(1, Ordering::SeqCst);
-        Self
+    fn among(threads: &'static AtomicUsize) -> Self {
+        let _running = running(); // a new process counts from 0
+        threads.fetch_add(1, Ordering::SeqCst);
+        Self(threads)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        THREADS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// A thread that has not met the interpreter yet, or never does as it could not be made.
-struct Unmet;
-
-impl Unmet {
-    fn new() -> Self {
-        UNMET.fetch_add(1, Ordering::SeqCst);
-        Self
-    }
-}
-
-impl Drop for Unmet {
-    fn drop(&mut self) {
-        UNMET.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// To run a thread's whole life: it meets the interpreter once, not once a batch. It is counted from here on: where the
 /// interpreter ended before it has begun, there would be nothing to meet.
 pub(crate) fn attached_once() -> Inside {
-    let counted = Counted::new();
-    let unmet = Unmet::new();
+    let (counted, unmet) = (Counted::among(&THREADS), Counted::among(&UNMET));
     Box::new(move |body| {
         Python::attach(|py| {
             drop(unmet);
@@ -123,9 +106,9 @@ pub(crate) fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<O
 /// half gone would crash. What another signal handler raises is raised after the wait.
 #[pyfunction]
 pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
-    let all = std::mem::take(&mut opened().all);
-    let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-    py.detach(|| all.iter().for_each(|open| open.stop()));
+    let tasks = std::mem::take(&mut running().tasks);
+    let tasks: Vec<_> = tasks.iter().filter_map(Weak::upgrade).collect();
+    py.detach(|| tasks.iter().for_each(|task| task.stop()));
     let until = Instant::now() + Duration::from_secs(60);
     let mut raised = None;
     while THREADS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
@@ -136,7 +119,7 @@ pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
             Ok(()) => {}
         }
     }
-    py.detach(|| drop(all));
+    py.detach(|| drop(tasks));
     raised.map_or(Ok(()), Err)
 }
 

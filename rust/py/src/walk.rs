@@ -1,5 +1,7 @@
 //! The rules that every game must keep, for az-check-game: `azpy_core::conformance` in Python.
 
+use std::collections::BTreeMap;
+
 use azpy_core::conformance::{
     Facts as CoreFacts, Hooks, Look as CoreLook, Violation, Walk as CoreWalk, check_symmetries, own_images,
 };
@@ -11,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::errors::caught;
 use crate::fault::{outcome_object, turn_number};
-use crate::position::{AnyState, Hosted};
+use crate::position::{AnyState, Fallible};
 use crate::pygame::broken;
 use crate::state::any_state;
 
@@ -77,33 +79,16 @@ impl Facts {
 }
 
 /// What a check saw of a position.
-#[pyclass(module = "azpy._core", frozen)]
+#[pyclass(module = "azpy._core", frozen, get_all)]
 pub(crate) struct Look {
     /// The facts of the position.
-    #[pyo3(get)]
     facts: Py<Facts>,
-    look: CoreLook,
-}
-
-#[pymethods]
-impl Look {
     /// (action, key after the action), of at most 64 actions of a game in Python and 1,000 of a game in Rust.
-    #[getter]
-    fn followers(&self) -> Vec<(Action, u128)> {
-        self.look.followers.clone()
-    }
-
+    followers: Vec<(Action, u128)>,
     /// action -> outcome for the player to move, for each of those actions that ends the game.
-    #[getter]
-    fn ends(&self) -> std::collections::BTreeMap<Action, f32> {
-        self.look.ends.iter().copied().collect()
-    }
-
+    ends: BTreeMap<Action, f32>,
     /// A name that several legal actions share, and how many share it.
-    #[getter]
-    fn shared_name(&self) -> Option<(String, usize)> {
-        self.look.shared_name.clone()
-    }
+    shared_name: Option<(String, usize)>,
 }
 
 /// A line of play, and checks of the position at its end.
@@ -151,9 +136,9 @@ impl Walk {
     /// Checks the position. `from_start` also plays the line from the start without any question on the way.
     #[pyo3(signature = (*, from_start = true))]
     fn look(&mut self, py: Python<'_>, from_start: bool) -> PyResult<Look> {
-        let look = caught(|| self.0.look(from_start).map_err(raised))?;
-        let shape = self.0.state().obs_shape();
-        Ok(Look { facts: Py::new(py, Facts { facts: look.facts.clone(), shape })?, look })
+        let CoreLook { facts, followers, ends, shared_name } = caught(|| self.0.look(from_start).map_err(raised))?;
+        let facts = Py::new(py, Facts { facts, shape: self.0.state().obs_shape() })?;
+        Ok(Look { facts, followers, ends: ends.into_iter().collect(), shared_name })
     }
 
     /// The symmetries under which the line is played as well: those under which the start is its own image.

@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use azpy_core::Error;
 use azpy_core::text::Notation;
 use azpy_core::written::{Unfit, WrittenGame as CoreGame};
 use pyo3::prelude::*;
 
-use crate::errors::{caught, core_error};
+use crate::errors::{caught, value_error};
 use crate::games::any_game;
 use crate::position::AnyState;
 
@@ -76,8 +75,8 @@ impl GameReader {
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);
         let read = || Ok(start.read_game(text)?.map(|(game, rest)| (start.end_of(&game), game, rest)));
-        let read: Result<_, Error> = py.detach(|| caught(|| Ok(read())))?;
-        let Some((outcome, game, rest)) = read.map_err(core_error)? else {
+        let read: Result<_, String> = py.detach(|| caught(|| Ok(read())))?;
+        let Some((outcome, game, rest)) = read.map_err(value_error)? else {
             self.at = self.text.len();
             return Ok(None);
         };

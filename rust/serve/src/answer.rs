@@ -1,41 +1,24 @@
-//! What is said to a client: what a search found, and what lies on the board.
+//! Responses to a client: what a search found, and what lies on the board.
 
 use std::fmt::Write;
 
-use azpy_core::game::{Action, Payoff, Player, Turn};
+use azpy_core::game::{Action, Payoff, Player as Side, Turn};
 use azpy_core::look::Variation;
 use azpy_core::picture::Touch;
-use azpy_core::search::SearchResult;
 use azpy_core::text::Position;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::error::Error;
 use crate::katago;
-use crate::object::{Limits, Object, Refused, list_of, text};
-use crate::query::{Asking, Query, notes_in, read_position};
-use crate::shape::{Answer, MoveInfo, Paid, Policy, Root, rounded};
+use crate::object::{Limits, Object, texts_of};
+use crate::player::Player;
+use crate::query::{Query, notes_in, read_position};
+use crate::searcher::SearchReport;
+use crate::shape::{MoveInfo, Outcome, Policy, RootInfo, SearchResponse, rounded};
 
 /// Standard errors of a lower confidence bound: 95 percent.
 const DEVIATIONS: f64 = 1.96;
-
-/// What a search found. All is seen by the player to move.
-#[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
-    /// The result.
-    pub result: &'a SearchResult,
-    /// The lines of all visited actions, most visited first.
-    pub lines: &'a [Variation],
-    /// The standard errors of each action of the result, or nothing.
-    pub errors: Option<&'a [f32]>,
-    /// Of this search: other visits were there before.
-    pub simulations: u64,
-    /// The action to play.
-    pub best: Action,
-    /// The hash of the model, if there is one.
-    pub network: Option<&'a str>,
-    /// Why the search ended.
-    pub stop: &'a str,
-}
 
 impl<P: Position> Query<P> {
     /// The answer about a position that is over, as a line of JSON; nothing for another one.
@@ -46,16 +29,14 @@ impl<P: Position> Query<P> {
     ///
     /// # Errors
     /// If a roll is due, which no search can begin with.
-    pub fn end(&self, turn: usize, state: &P, warnings: &[String]) -> Result<Option<String>, Refused> {
+    pub fn end(&self, turn: usize, state: &P, warnings: &[String]) -> Result<Option<String>, Error> {
         match state.turn() {
             Turn::Player(_) => Ok(None),
-            Turn::Chance => {
-                let said = format!("moves: after {turn} of them a roll is due; name its outcome as the next move");
-                Err(Refused(said))
-            }
+            Turn::Chance => Err(Error::RollDue(turn)),
             Turn::Terminal => {
-                let over = Root::Over { player: None, visits: 0, value: None, paid: paid(state), stop: "game over" };
-                Ok(Some(line_of(&self.head(turn, false, warnings, over))))
+                let (outcome, stop) = (outcome(state), "game over");
+                let over = RootInfo::Over { player: None, visits: 0, value: None, outcome, stop };
+                Ok(Some(line_of(&self.response(turn, false, warnings, over))))
             }
         }
     }
@@ -65,38 +46,50 @@ impl<P: Position> Query<P> {
     /// # Arguments
     /// - `turn`: the number of moves before the position.
     /// - `warnings`: what is said with it.
-    pub fn answer(&self, turn: usize, state: &P, during: bool, warnings: &[String], found: Found<'_>) -> String {
-        let result = found.result;
+    /// - `best`: the action to play.
+    /// - `network`: the hash of the player's model, if there is one.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one response")]
+    pub fn answer(
+        &self,
+        turn: usize,
+        state: &P,
+        during: bool,
+        warnings: &[String],
+        found: &SearchReport,
+        best: Action,
+        network: Option<&str>,
+    ) -> String {
+        let result = &found.result;
         let visits = result.visits.iter().map(|&visits| u64::from(visits)).sum();
-        let root = Root::Searched {
+        let root = RootInfo::Searched {
             player: if let Turn::Player(player) = state.turn() { player.index() } else { 0 },
             visits,
             value: rounded(result.value.into()),
             values: each(state, &result.values),
-            network: found.network,
+            network,
             reused: visits.saturating_sub(found.simulations),
-            stop: found.stop,
+            stop: result.stop.name(),
             katago: None,
         };
-        let mut answer = self.head(turn, during, warnings, root);
-        answer.best = Some(state.action_name(found.best));
+        let mut response = self.response(turn, during, warnings, root);
+        response.best = Some(state.action_name(best));
         let (first, others): (Vec<&Variation>, Vec<&Variation>) =
             found.lines.iter().partition(|line| line.actions.first() == result.action.as_ref());
         let lines = first.into_iter().chain(others).enumerate();
-        answer.move_infos = lines.filter_map(|(order, line)| self.move_info(state, order, line, found)).collect();
+        response.move_infos = lines.filter_map(|(order, line)| self.move_info(state, order, line, found)).collect();
         if self.policy {
             let priors = result.actions.iter().zip(&result.priors);
             let named = priors.map(|(&action, &prior)| (state.action_name(action), rounded(prior.into())));
-            answer.policy = Some(Policy::Named(named.collect()));
+            response.policy = Some(Policy::Named(named.collect()));
         }
         if let Some(view) = self.view {
-            katago::translate_back(&mut answer, state, view);
+            katago::translate_back(&mut response, state, view);
         }
-        line_of(&answer)
+        line_of(&response)
     }
 
-    fn move_info(&self, state: &P, order: usize, line: &Variation, found: Found<'_>) -> Option<MoveInfo> {
-        let (result, mut now) = (found.result, state.clone());
+    fn move_info(&self, state: &P, order: usize, line: &Variation, found: &SearchReport) -> Option<MoveInfo> {
+        let (result, mut now) = (&found.result, state.clone());
         let index = result.actions.binary_search(line.actions.first()?).ok()?;
         let mut pv = Vec::new();
         let mut pv_short = Vec::new();
@@ -113,7 +106,7 @@ impl<P: Position> Query<P> {
             prior: rounded(result.priors[index].into()),
             value: rounded(line.q.into()),
             values: each(state, if line.values.is_empty() { std::slice::from_ref(&line.q) } else { &line.values }),
-            lcb: found.errors.map(|errors| rounded(lower_bound(line.q, errors[index]))),
+            lcb: found.standard_errors.as_ref().map(|errors| rounded(lower_bound(line.q, errors[index]))),
             order,
             pv,
             pv_short,
@@ -122,17 +115,15 @@ impl<P: Position> Query<P> {
         })
     }
 
-    fn head<'a>(&'a self, turn: usize, during: bool, warnings: &'a [String], root: Root<'a>) -> Answer<'a> {
-        Answer {
-            id: &self.id,
-            turn_number: turn,
-            is_during_search: during,
-            warnings,
-            best: None,
-            move_infos: Vec::new(),
-            root_info: root,
-            policy: None,
-        }
+    fn response<'a>(
+        &'a self,
+        turn_number: usize,
+        is_during_search: bool,
+        warnings: &'a [String],
+        root_info: RootInfo<'a>,
+    ) -> SearchResponse<'a> {
+        let (id, move_infos) = (&*self.id, Vec::new());
+        SearchResponse { id, turn_number, is_during_search, warnings, best: None, move_infos, root_info, policy: None }
     }
 }
 
@@ -142,12 +133,12 @@ fn each<P: Position>(state: &P, values: &[f32]) -> Vec<f64> {
 }
 
 /// What a position pays if the game is over there.
-fn paid<P: Position>(state: &P) -> Paid {
+fn outcome<P: Position>(state: &P) -> Outcome {
     let each = (state.turn() == Turn::Terminal).then(|| state.outcome().each());
     if state.is_zero_sum() {
-        Paid::Outcome(each.map(|each| each.of(Player::Zero)))
+        Outcome::Outcome(each.map(|each| each.of(Side::Zero)))
     } else {
-        Paid::Outcomes(each.map(|each| each.numbers().to_vec()))
+        Outcome::Outcomes(each.map(|each| each.numbers().to_vec()))
     }
 }
 
@@ -157,18 +148,17 @@ fn lower_bound(value: f32, error: f32) -> f64 {
     if bound.is_nan() { -1.0 } else { bound.max(-1.0) }
 }
 
-/// The answer to an action.
-#[derive(Serialize)]
-struct Told<'a, T> {
-    id: Option<&'a Value>,
-    action: Option<&'a Value>,
-    #[serde(flatten)]
-    said: T,
-}
+/// The response to an action: the `more` fields behind the action's name, as a line of JSON.
+pub(crate) fn action_response(fields: &Object, more: impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct ActionResponse<'a, T> {
+        id: Option<&'a Value>,
+        action: Option<&'a Value>,
+        #[serde(flatten)]
+        more: T,
+    }
 
-/// The answer to an action as a line of JSON.
-pub(crate) fn told(fields: &Object, said: impl Serialize) -> String {
-    line_of(&Told { id: fields.get("id"), action: fields.get("action"), said })
+    line_of(&ActionResponse { id: fields.get("id"), action: fields.get("action"), more })
 }
 
 /// One line of ASCII, whatever a reader takes for the end of a line. The types of this crate have texts as keys, and
@@ -192,17 +182,17 @@ pub(crate) fn line_of(said: &impl Serialize) -> String {
 /// A position as a page or a person needs it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct ShowResponse {
     turn_number: usize,
     /// None at a roll and at the end.
     player: Option<usize>,
     #[serde(flatten)]
-    paid: Paid,
+    outcome: Outcome,
     /// The result in words; none before the end.
     result: Option<String>,
     svg: String,
     /// What notes ask to be drawn on the picture: shape, text and places.
-    marks: Vec<(&'static str, String, Vec<Place>)>,
+    marks: Vec<(&'static str, String, Vec<Area>)>,
     /// None if the game has no notation of positions. Of chess a FEN.
     text: Option<String>,
     /// The points that White gets in Go.
@@ -211,31 +201,31 @@ struct Shown {
     captured: Vec<String>,
     /// Where men can be said to be dead, and those that are; where `dead` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    men: Option<Vec<Place>>,
+    men: Option<Vec<Area>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dead: Option<Vec<String>>,
-    actions: Vec<Playable>,
-    rolls: Vec<Roll>,
+    actions: Vec<ShownAction>,
+    rolls: Vec<ShownRoll>,
 }
 
 #[derive(Serialize)]
-struct Playable {
+struct ShownAction {
     name: String,
     short: String,
     /// The places of the picture to touch one after the other.
-    touches: Vec<Place>,
+    touches: Vec<Area>,
 }
 
 /// [place, x, y, width, height] in the picture's units.
-type Place = (String, f64, f64, f64, f64);
+type Area = (String, f64, f64, f64, f64);
 
-fn place(touch: Touch) -> Place {
+fn area(touch: Touch) -> Area {
     let [x, y, width, height] = touch.rect;
     (touch.place, x, y, width, height)
 }
 
 #[derive(Serialize)]
-struct Roll {
+struct ShownRoll {
     name: String,
     probability: f32,
 }
@@ -244,58 +234,54 @@ struct Roll {
 ///
 /// # Errors
 /// See [`Query::read`].
-pub fn show<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    let (turn_number, line) = read_position(fields, asking, limits)?;
+pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -> Result<String, Error> {
+    let (turn_number, line) = read_position(fields, player, limits)?;
     let (captured, mut state) = (line.captured(), line.state);
     let (mut men, mut dead) = (None, None);
-    if let Some(places) = fields.get("dead") {
-        let places: Vec<String> = list_of(places, "dead")?
-            .iter()
-            .map(|place| Ok(text(place, "dead")?.to_owned()))
-            .collect::<Result<_, Refused>>()?;
+    if let Some(places) = fields.optional("dead", texts_of)? {
         let over = state.without_dead(&places);
-        let over = over.ok_or_else(|| Refused("dead: expected a game of Go that two passes ended".to_owned()))?;
+        let over = over.ok_or_else(|| Error::field("dead", "expected a game of Go that two passes ended"))?;
         let there: Vec<String> = state.on_board().into_iter().map(|(place, _)| place).collect();
         let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
-        men = Some(touched.filter(|touch| there.contains(&touch.place)).map(place).collect());
+        men = Some(touched.filter(|touch| there.contains(&touch.place)).map(area).collect());
         let left: Vec<String> = over.on_board().into_iter().map(|(place, _)| place).collect();
         dead = Some(there.into_iter().filter(|place| !left.contains(place)).collect());
         state = over;
     }
-    let notes = fields.get("notes").map(|notes| notes_in(notes, "notes")).transpose()?;
+    let notes = fields.optional("notes", notes_in)?;
     let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
-    let (mut legal, mut outcomes, mut player) = (Vec::new(), Vec::new(), None);
+    let (mut legal, mut outcomes, mut mover) = (Vec::new(), Vec::new(), None);
     match state.turn() {
-        Turn::Player(mover) => {
-            player = Some(mover.index());
+        Turn::Player(player) => {
+            mover = Some(player.index());
             state.legal_actions(&mut legal);
         }
         Turn::Chance => state.chance_outcomes(&mut outcomes),
         Turn::Terminal => {}
     }
-    let playable = |action| Playable {
+    let action = |action| ShownAction {
         name: state.action_name(action),
         short: state.short_name(action),
-        touches: state.touches(action).into_iter().map(place).collect(),
+        touches: state.touches(action).into_iter().map(area).collect(),
     };
-    let roll = |(outcome, probability)| Roll { name: state.action_name(outcome), probability };
-    let shown = Shown {
+    let roll = |(outcome, probability)| ShownRoll { name: state.action_name(outcome), probability };
+    let shown = ShowResponse {
         turn_number,
-        player,
-        paid: paid(&state),
+        player: mover,
+        outcome: outcome(&state),
         result: (state.turn() == Turn::Terminal).then(|| state.result_text()),
         svg: state.to_svg(),
         marks: marks
             .into_iter()
-            .map(|mark| (mark.shape, mark.text, mark.places.into_iter().map(place).collect()))
+            .map(|mark| (mark.shape, mark.text, mark.places.into_iter().map(area).collect()))
             .collect(),
         text: state.fen().or_else(|| state.to_text()),
         komi: state.komi(),
         captured,
         men,
         dead,
-        actions: legal.into_iter().map(playable).collect(),
+        actions: legal.into_iter().map(action).collect(),
         rolls: outcomes.into_iter().map(roll).collect(),
     };
-    Ok(told(fields, shown))
+    Ok(action_response(fields, shown))
 }

@@ -1,14 +1,17 @@
 //! Games with variations as texts of other programs (PGN of chess, SGF of Go), read as lists of moves and written.
 
-use azpy_core::game::Player;
+use azpy_core::game::Player as Side;
 use azpy_core::text::{Position, moves_of, play_named};
 use azpy_core::written::{Bounds, Named, Notes, ReadMove, Variations, join};
 use serde::Serialize;
+use serde_json::json;
 
-use crate::answer::told;
+use crate::answer::action_response;
+use crate::error::Error;
 use crate::katago;
-use crate::object::{Limits, Object, Refused, list_in, list_of, text, whole};
-use crate::query::{Asking, notes_in, start_of};
+use crate::object::{Limits, Object, list_in, list_of, text, whole};
+use crate::player::Player;
+use crate::query::{notes_in, start_of};
 
 /// What tags say where nothing is known.
 const UNKNOWN: [&str; 3] = ["", "?", "*"];
@@ -48,7 +51,7 @@ pub fn format_of(game: &str) -> Option<Format> {
 /// A game that was read.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Read<'a> {
+struct ReadResponse<'a> {
     /// Where it begins; none where the object or the player says so.
     position: Option<String>,
     /// Of the nodes behind one node, the first is that of the main line.
@@ -74,8 +77,8 @@ type Node<'a> = (i64, &'a str, &'a str, Option<usize>, &'a Notes);
 ///
 /// # Errors
 /// If a field is wrong or beyond a limit, or the text cannot be read; says where.
-pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    let start = start_of(&katago::translated(fields, asking.start, limits)?, asking)?;
+pub fn read<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -> Result<String, Error> {
+    let start = start_of(&katago::translated(fields, &player.start, limits)?, player)?;
     let found = if fields.get("nodes").is_some() {
         let (named, mut notes) = nodes(fields, limits)?;
         let moves = moves_of(
@@ -87,18 +90,20 @@ pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
                 ..play_named(state, action)
             },
             |told, other| join(&mut told.notes, other.notes),
-        )?;
+        )
+        .map_err(Error::game)?;
         let notes = std::mem::take(&mut notes[0]);
         Variations { start: start.clone(), moves, tags: Vec::new(), notes, left_out: Vec::new() }
     } else {
         let given = text(fields.field("text")?, "text")?;
         if given.len() > limits.text_bytes {
-            return Err(Refused(format!("text: expected at most {} bytes, got {}", limits.text_bytes, given.len())));
+            let problem = format_args!("expected at most {} bytes, got {}", limits.text_bytes, given.len());
+            return Err(Error::field("text", problem));
         }
         if given.trim().is_empty() {
-            return Err(Refused("text: it is empty".to_owned()));
+            return Err(Error::field("text", "it is empty"));
         }
-        start.read_variations(given, bounds(limits)).map_err(|why| Refused(format!("text: {why}")))?
+        start.read_variations(given, bounds(limits)).map_err(|error| Error::field("text", error))?
     };
     // The first value of a name counts.
     let tag = |name: &str| {
@@ -110,11 +115,11 @@ pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
         |names: Option<[&str; 2]>| names.map(|names| names.map(tag)).filter(|found| found.iter().any(Option::is_some));
     let said: Vec<&str> = format.into_iter().flat_map(|format| format.own()).collect();
     let moves = found.moves.all().iter();
-    let read = Read {
+    let read = ReadResponse {
         position: if found.start.key() == start.key() { None } else { found.start.to_text() },
         nodes: moves
             .map(|(before, told)| {
-                let player = told.player.map(Player::index);
+                let player = told.player.map(Side::index);
                 (*before as i64 - 1, told.name.as_str(), told.short.as_str(), player, &told.notes)
             })
             .collect(),
@@ -125,37 +130,32 @@ pub fn read<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limit
         result: format.and_then(|format| tag(format.result)),
         left_out: found.left_out,
     };
-    Ok(told(fields, read))
+    Ok(action_response(fields, read))
 }
 
 /// The text of a game in its notation, as a line of JSON.
 ///
 /// # Errors
 /// If a field is wrong or beyond a limit, or the game has no notation.
-pub fn write<P: Position>(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<String, Refused> {
-    #[derive(Serialize)]
-    struct Written {
-        text: String,
-    }
-
-    let start = start_of(&katago::translated(fields, asking.start, limits)?, asking)?;
+pub fn write<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -> Result<String, Error> {
+    let start = start_of(&katago::translated(fields, &player.start, limits)?, player)?;
     let format = format_of(start.game()).ok_or_else(|| {
         let game = start.game();
-        Refused(format!("write: there is no notation of whole games of {game}, but of chess and go"))
+        Error::field("write", format_args!("there is no notation of whole games of {game}, but of chess and go"))
     })?;
     let (nodes, notes) = nodes(fields, limits)?;
-    let text = start.write_variations(&nodes, &tags(fields, format)?, &notes, bounds(limits))?;
-    Ok(told(fields, Written { text }))
+    let text = start.write_variations(&nodes, &tags(fields, format)?, &notes, bounds(limits)).map_err(Error::game)?;
+    Ok(action_response(fields, json!({ "text": text })))
 }
 
 /// The nodes of an object, and the notes on its start and on each node.
-fn nodes(fields: &Object, limits: &Limits) -> Result<(Vec<Named>, Vec<Notes>), Refused> {
+fn nodes(fields: &Object, limits: &Limits) -> Result<(Vec<Named>, Vec<Notes>), Error> {
     let given = list_of(fields.field("nodes")?, "nodes")?;
     if given.len() > limits.nodes {
-        return Err(Refused(format!("nodes: expected at most {}, got {}", limits.nodes, given.len())));
+        return Err(Error::field("nodes", format_args!("expected at most {}, got {}", limits.nodes, given.len())));
     }
     let mut nodes = Vec::<Named>::new();
-    let mut notes = vec![fields.get("notes").map_or(Ok(Notes::new()), |value| notes_in(value, "notes"))?];
+    let mut notes = vec![fields.optional("notes", notes_in)?.unwrap_or_default()];
     for (index, value) in given.iter().enumerate() {
         let path = format!("nodes[{index}]");
         let (before, name, noted) = match list_of(value, &path)? {
@@ -164,7 +164,7 @@ fn nodes(fields: &Object, limits: &Limits) -> Result<(Vec<Named>, Vec<Notes>), R
             _ => {
                 let expected =
                     "expected the index of the node before it, a name and perhaps a short name, the player, notes";
-                return Err(Refused::at(&path, expected));
+                return Err(Error::field(path, expected));
             }
         };
         let before = whole(before, &path, -1, index as i64 - 1)?;
@@ -179,26 +179,26 @@ fn bounds(limits: &Limits) -> Bounds {
 }
 
 /// What an object says of the game as a whole: players, ranks and result as tags, before the tags that it names.
-fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Refused> {
+fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Error> {
     let mut tags = Vec::new();
     for (field, names) in [("players", format.players), ("ranks", format.ranks)] {
         let Some(value) = fields.get(field) else { continue };
         let given = list_of(value, field)?;
         if given.len() != names.len() {
-            return Err(Refused(format!("{field}: expected a list of two texts, got {}", given.len())));
+            return Err(Error::field(field, format_args!("expected a list of two texts, got {}", given.len())));
         }
         for (tag, value) in names.into_iter().zip(given).filter(|(_, value)| !value.is_null()) {
             tags.push((tag.to_owned(), text(value, field)?.to_owned()));
         }
     }
-    if let Some(result) = fields.get("result") {
-        tags.push((format.result.to_owned(), text(result, "result")?.to_owned()));
+    if let Some(result) = fields.optional("result", text)? {
+        tags.push((format.result.to_owned(), result.to_owned()));
     }
     for (index, value) in list_in(fields, "tags")?.iter().enumerate() {
         let path = format!("tags[{index}]");
         match list_of(value, &path)? {
             [name, value] => tags.push((text(name, &path)?.to_owned(), text(value, &path)?.to_owned())),
-            _ => return Err(Refused::at(&path, "expected a name and a value")),
+            _ => return Err(Error::field(path, "expected a name and a value")),
         }
     }
     Ok(tags)

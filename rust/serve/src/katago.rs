@@ -7,10 +7,11 @@ use azpy_core::game::{Player, Turn};
 use azpy_core::text::Position;
 use serde_json::{Map, Value, json};
 
+use crate::error::Error;
 use crate::line::{go_board, go_name, is_go};
-use crate::object::{Limits, Object, Refused, Repr, list_in, list_of, number, object_of, one_of, text, whole};
-use crate::query::cut;
-use crate::shape::{Answer, Policy, Root, Shares, rounded};
+use crate::object::{Limits, Object, expected, list_in, list_of, number, object_of, one_of, text, whole};
+use crate::query::{NamedAction, cut};
+use crate::shape::{KataGoFields, Policy, RootInfo, SearchResponse, rounded};
 
 const PLAYERS: [&str; 4] = ["b", "black", "w", "white"];
 /// The columns of Go as GTP names them: without I.
@@ -21,15 +22,8 @@ const POINTS: f64 = 4.0;
 /// The fields that say where the moves begin.
 const BOARD: [&str; 5] = ["boardXSize", "boardYSize", "komi", "initialStones", "initialPlayer"];
 /// KataGo's other fields.
-const OTHERS: [&str; 7] = [
-    "maxVisits",
-    "rules",
-    "overrideSettings",
-    "includeOwnership",
-    "includeMovesOwnership",
-    "includePVVisits",
-    "_kt_continuous",
-];
+const OTHERS: &str = "maxVisits rules overrideSettings includeOwnership includeMovesOwnership \
+    includePVVisits _kt_continuous";
 /// What azpy plays of KataGo's rules, besides the ko. The names come in pairs, of queries and of KataGo's answers.
 const PLAYED: [(&str, &str, &str); 6] = [
     ("scoring", "scoringRule", "AREA"),
@@ -61,7 +55,7 @@ pub(crate) enum View {
 }
 
 /// An object in azpy's own fields.
-pub(crate) struct Asked<'a, P> {
+pub(crate) struct Translated<'a, P> {
     pub(crate) fields: Cow<'a, Object>,
     /// Where the moves begin if the fields name no position.
     pub(crate) start: P,
@@ -78,24 +72,27 @@ pub(crate) fn translated<'a, P: Position>(
     fields: &'a Object,
     start: &P,
     limits: &Limits,
-) -> Result<Asked<'a, P>, Refused> {
+) -> Result<Translated<'a, P>, Error> {
     let fields = Cow::Borrowed(fields);
-    let asked = Asked { fields, start: start.clone(), first: None, ignored: Vec::new(), view: None };
-    if is_go(start) { translate(asked, limits) } else { Ok(asked) }
+    let mut translated = Translated { fields, start: start.clone(), first: None, ignored: Vec::new(), view: None };
+    if is_go(start) {
+        translate(&mut translated, limits)?;
+    }
+    Ok(translated)
 }
 
-fn translate<'a, P: Position>(mut asked: Asked<'a, P>, limits: &Limits) -> Result<Asked<'a, P>, Refused> {
-    let (fields, ignored) = (asked.fields.to_mut(), &mut asked.ignored);
-    asked.first = first(fields)?;
+fn translate<P: Position>(translated: &mut Translated<'_, P>, limits: &Limits) -> Result<(), Error> {
+    let Translated { fields, start, first, ignored, view } = translated;
+    let fields = fields.to_mut();
+    *first = fields.optional("initialPlayer", player)?;
     let is_said = BOARD.iter().any(|name| fields.get(name).is_some());
     if is_said && fields.get("position").is_none() {
-        asked.start = board(fields, &asked.start, asked.first)?;
+        *start = board(fields, start, *first)?;
     }
-    let start = &asked.start;
     if let Some(Value::Array(moves)) = fields.get("moves") {
         let moved = moves.iter().enumerate().map(|(index, value)| moved(value, &format!("moves[{index}]")));
         let moved = moved.collect::<Result<Vec<_>, _>>()?;
-        asked.first = asked.first.or(moved.first().and_then(|&(_, player)| player));
+        *first = first.or(moved.first().and_then(|&(_, player)| player));
         fields.0.insert("moves".to_owned(), moved.into_iter().map(named).collect());
     }
     for path in ["allowMoves", "avoidMoves"] {
@@ -107,17 +104,17 @@ fn translate<'a, P: Position>(mut asked: Asked<'a, P>, limits: &Limits) -> Resul
     }
     if let Some(visits) = fields.get("maxVisits") {
         if fields.get("simulations").is_some() {
-            return Err(Refused("simulations and maxVisits are the same: give one of them".to_owned()));
+            return Err(Error::field("simulations and maxVisits are the same", "give one of them"));
         }
         let visits = whole(visits, "maxVisits", 1, limits.simulations.into())?;
         fields.0.insert("simulations".to_owned(), visits.into());
     }
     let none = Map::new();
-    let settings = fields.get("overrideSettings").map_or(Ok(&none), |value| object_of(value, "overrideSettings"))?;
-    let view = settings.get("reportAnalysisWinratesAs").map_or(Ok("BLACK"), |value| {
+    let settings = fields.optional("overrideSettings", object_of)?.unwrap_or(&none);
+    let seen = settings.get("reportAnalysisWinratesAs").map_or(Ok("BLACK"), |value| {
         one_of(value, "overrideSettings.reportAnalysisWinratesAs", &["BLACK", "WHITE", "SIDETOMOVE"])
     })?;
-    asked.view = Some(match view {
+    *view = Some(match seen {
         "BLACK" => View::Player(Player::Zero),
         "WHITE" => View::Player(Player::One),
         _ => View::ToMove,
@@ -130,27 +127,28 @@ fn translate<'a, P: Position>(mut asked: Asked<'a, P>, limits: &Limits) -> Resul
         }
     }
     fields.0.entry("includeLcb").or_insert(true.into()); // KataGo's answers always have it
-    for name in BOARD.iter().chain(&OTHERS) {
-        fields.0.remove(*name);
+    for name in BOARD.into_iter().chain(OTHERS.split(' ')) {
+        fields.0.remove(name);
     }
-    Ok(asked)
+    Ok(())
 }
 
 /// A name of an action in azpy's fields.
-fn named((name, player): (String, Option<Player>)) -> Value {
+fn named((name, player): NamedAction) -> Value {
     player.map_or_else(|| name.clone().into(), |player| json!([player.index(), name]))
 }
 
 /// The board that size, komi, stones and player describe.
-fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Result<P, Refused> {
+fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Result<P, Error> {
     let mut sides = Vec::new();
     for name in ["boardXSize", "boardYSize"] {
-        sides.extend(fields.get(name).map(|value| whole(value, name, 2, 25)).transpose()?);
+        sides.extend(fields.optional(name, |value, name| whole(value, name, 2, 25))?);
     }
     if let [side, .., other] = sides[..]
         && side != other
     {
-        return Err(Refused(format!("boardXSize, boardYSize: expected a square board, got {side} x {other}")));
+        let problem = format_args!("expected a square board, got {side} x {other}");
+        return Err(Error::field("boardXSize, boardYSize", problem));
     }
     let size = sides.first().copied().unwrap_or(start.obs_shape()[1] as i64);
     let mut params = vec![("size", size.to_string())];
@@ -162,17 +160,14 @@ fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Resu
         let path = format!("initialStones[{index}]");
         let (name, player) = moved(value, &path)?;
         let (Some(player), Some(point)) = (player, sgf_point(&name, size as usize)) else {
-            return Err(Refused::at(
-                &path,
-                format_args!("expected a stone such as [\"B\",\"D4\"], got {}", Repr(value)),
-            ));
+            return Err(expected(&path, "a stone such as [\"B\",\"D4\"]", value));
         };
         stones[player.index()].push(point);
     }
     // Stones of a handicap.
     let usual = if stones[0].len() > 1 && stones[1].is_empty() { Player::One } else { Player::Zero };
-    let board = start.start_with(&params).and_then(|empty| Ok(go_board(&empty, &stones, first.unwrap_or(usual))?));
-    board.map_err(|error| Refused(format!("boardXSize, komi, initialStones: {error}")))
+    let board = || go_board(&start.start_with(&params).map_err(Error::game)?, &stones, first.unwrap_or(usual));
+    board().map_err(|error| Error::field("boardXSize, komi, initialStones", error))
 }
 
 /// What SGF calls a vertex such as D4; none if it is none of the board.
@@ -186,13 +181,8 @@ fn sgf_point(vertex: &str, size: usize) -> Option<String> {
     is_there.then(|| format!("{}{}", letter(column), letter(size - row)))
 }
 
-/// Who is to move at first, if it is said.
-fn first(fields: &Object) -> Result<Option<Player>, Refused> {
-    fields.get("initialPlayer").map(|value| player(value, "initialPlayer")).transpose()
-}
-
-/// Also as azpy has them, 0 or 1.
-fn player(value: &Value, path: &str) -> Result<Player, Refused> {
+/// A player as KataGo names it, or as azpy does, 0 or 1.
+fn player(value: &Value, path: &str) -> Result<Player, Error> {
     match value.as_u64() {
         Some(0) => return Ok(Player::Zero),
         Some(1) => return Ok(Player::One),
@@ -204,25 +194,19 @@ fn player(value: &Value, path: &str) -> Result<Player, Refused> {
 }
 
 /// A move and who plays it: `["B","D4"]`, or `"D4"` by who is to move.
-fn moved(value: &Value, path: &str) -> Result<(String, Option<Player>), Refused> {
+fn moved(value: &Value, path: &str) -> Result<NamedAction, Error> {
     if let Some(name) = value.as_str() {
         return Ok((name.to_owned(), None));
     }
     let [who, name] = list_of(value, path)? else {
-        let said = format_args!("expected a move such as [\"B\",\"D4\"] or \"D4\", got {}", Repr(value));
-        return Err(Refused::at(path, said));
+        return Err(expected(path, "a move such as [\"B\",\"D4\"] or \"D4\"", value));
     };
     let name = text(name, &format!("{path}[1]"))?.to_owned();
     Ok((name, Some(player(who, &format!("{path}[0]"))?)))
 }
 
 /// The moves of `{"player": "B", "moves": [...], "untilDepth": N}`, each with the player; or one move.
-fn chosen(
-    value: &Value,
-    list: &str,
-    index: usize,
-    ignored: &mut Vec<String>,
-) -> Result<Vec<(String, Option<Player>)>, Refused> {
+fn chosen(value: &Value, list: &str, index: usize, ignored: &mut Vec<String>) -> Result<Vec<NamedAction>, Error> {
     let path = format!("{list}[{index}]");
     let Some(fields) = value.as_object() else {
         let (name, player) = moved(value, &path)?;
@@ -305,17 +289,17 @@ fn has_handicap(fields: &Object) -> bool {
 /// Adds KataGo's fields to an answer.
 ///
 /// azpy's networks know no score. `scoreLead` is the lead that has the winrate's odds, at e : 1 for 4 points.
-pub(crate) fn translate_back<P: Position>(answer: &mut Answer<'_>, state: &P, view: View) {
+pub(crate) fn translate_back<P: Position>(response: &mut SearchResponse<'_>, state: &P, view: View) {
     let Turn::Player(mover) = state.turn() else { return };
     let side = match view {
         View::Player(player) if player != mover => -1.0,
         _ => 1.0,
     };
-    let shares = |value: f64, lcb: Option<f64>| {
+    let translated = |value: f64, lcb: Option<f64>| {
         let winrate = (1.0 + side * value) / 2.0;
         let odds = winrate.clamp(0.001, 0.999);
         let lead = (POINTS * (odds / (1.0 - odds)).ln() * 1e3).round() / 1e3;
-        Shares {
+        KataGoFields {
             winrate: rounded(winrate),
             utility: rounded(side * value),
             score_lead: lead,
@@ -328,17 +312,18 @@ pub(crate) fn translate_back<P: Position>(answer: &mut Answer<'_>, state: &P, vi
             current_player: None,
         }
     };
-    for one in &mut answer.move_infos {
-        one.katago = Some(shares(one.value, one.lcb.take()));
+    for one in &mut response.move_infos {
+        one.katago = Some(translated(one.value, one.lcb.take()));
     }
-    if let Root::Searched { value, katago, .. } = &mut answer.root_info {
-        *katago = Some(Shares { current_player: Some(["B", "W"][mover.index()]), ..shares(*value, Some(*value)) });
+    if let RootInfo::Searched { value, katago, .. } = &mut response.root_info {
+        let current_player = Some(["B", "W"][mover.index()]);
+        *katago = Some(KataGoFields { current_player, ..translated(*value, Some(*value)) });
     }
-    if let Some(Policy::Named(priors)) = &answer.policy {
+    if let Some(Policy::Named(priors)) = &response.policy {
         let size = state.obs_shape()[1];
         let points =
             (1..=size).rev().flat_map(|row| COLUMNS.chars().take(size).map(move |column| format!("{column}{row}")));
         let prior = |name: String| priors.get(&name).copied().unwrap_or(-1.0);
-        answer.policy = Some(Policy::Board(points.chain(["pass".to_owned()]).map(prior).collect()));
+        response.policy = Some(Policy::Board(points.chain(["pass".to_owned()]).map(prior).collect()));
     }
 }

@@ -6,7 +6,8 @@ use azpy_core::search::SearchResult;
 use azpy_core::selfplay::soften;
 use serde::Deserialize;
 
-use crate::object::{Limits, Object, Refused, number, whole};
+use crate::error::Error;
+use crate::object::{Limits, Object, number, whole};
 
 /// The values of limits that bound nothing.
 pub(crate) const ENDLESS: u32 = u32::MAX;
@@ -24,30 +25,30 @@ pub struct Level {
 }
 
 /// The level that an object names, in any case and with - or _ for a blank.
-pub(crate) fn level_of(fields: &Object, levels: &[(String, u32)]) -> Result<Option<usize>, Refused> {
+pub(crate) fn level_of(fields: &Object, levels: &[Level]) -> Result<Option<usize>, Error> {
     let Some(value) = fields.get("level") else { return Ok(None) };
     let word = value.as_str().unwrap_or_default().trim().to_lowercase().replace(['-', '_'], " ");
-    let Some(level) = levels.iter().position(|(known, _)| *known == word) else {
-        let known: Vec<&str> = levels.iter().map(|(known, _)| known.as_str()).collect();
-        return Err(Refused(format!("level: expected one of {}", known.join(", "))));
+    let Some(level) = levels.iter().position(|level| level.name == word) else {
+        let known: Vec<&str> = levels.iter().map(|level| level.name.as_str()).collect();
+        return Err(Error::field("level", format_args!("expected one of {}", known.join(", "))));
     };
     match ["simulations", "maxVisits"].into_iter().find(|name| fields.get(name).is_some()) {
-        Some(name) => Err(Refused(format!("level: it has its number of simulations, so leave out {name}"))),
+        Some(name) => Err(Error::field("level", format_args!("it has its number of simulations, so leave out {name}"))),
         None => Ok(Some(level)),
     }
 }
 
 /// Simulations and seconds of a search; without any, the simulations of the player.
-pub(crate) fn effort(
+pub(crate) fn limits_of(
     fields: &Object,
     of_level: Option<u32>,
     otherwise: u32,
     limits: &Limits,
-) -> Result<(Option<u32>, Option<f64>), Refused> {
+) -> Result<(Option<u32>, Option<f64>), Error> {
     let most = i64::from(limits.simulations);
-    let given = fields.get("simulations").map(|value| whole(value, "simulations", 1, most)).transpose()?;
+    let given = fields.optional("simulations", |value, name| whole(value, name, 1, most))?;
     let given = given.map(|simulations| simulations as u32).or(of_level.map(|level| level.min(limits.simulations)));
-    let seconds = fields.get("seconds").map(|value| number(value, "seconds", 0.001, limits.seconds)).transpose()?;
+    let seconds = fields.optional("seconds", |value, name| number(value, name, 0.001, limits.seconds))?;
     let usual = if seconds.is_none() { otherwise.min(limits.simulations) } else { limits.simulations };
     let simulations = given.or(Some(usual).filter(|_| seconds.is_none() || limits.simulations < ENDLESS));
     Ok((simulations, seconds.or(Some(limits.seconds).filter(|&most| most < FOREVER))))

@@ -3,18 +3,14 @@
 use azpy_core::game::{Action, Player, Turn};
 use azpy_core::text::Position;
 
-use crate::object::{Refused, quoted};
+use crate::error::Error;
+use crate::object::quoted;
 
 /// Of a name that is not legal, in characters.
 const MOST_NAME: usize = 40;
 
-/// The game without its parameters.
-pub(crate) fn name_of<P: Position>(state: &P) -> &str {
-    state.game().split('(').next().unwrap_or_default()
-}
-
 pub(crate) fn is_go<P: Position>(state: &P) -> bool {
-    name_of(state) == "go"
+    state.game().split('(').next() == Some("go")
 }
 
 /// A position and the actions that led to it.
@@ -53,15 +49,15 @@ impl<P: Position> Line<P> {
     ///
     /// # Errors
     /// If no such action is legal.
-    pub fn play(&mut self, name: &str, player: Option<Player>) -> Result<(), Refused> {
+    pub fn play(&mut self, name: &str, player: Option<Player>) -> Result<(), Error> {
         self.go_on(player);
         let name = if is_go(&self.state) { go_name(name) } else { name.to_owned() };
         if player.is_some_and(|player| self.state.turn() != Turn::Player(player)) {
-            return Err(Refused(format!("{}: it is {}", quoted(&name, MOST_NAME), self.state.turn())));
+            return Err(Error::Game(format!("{}: it is {}", quoted(&name, MOST_NAME), self.state.turn())));
         }
         match self.state.parse_actions(&name).as_deref() {
             Ok(&[action]) => self.push(action),
-            _ => return Err(Refused(format!("{} is not legal there", quoted(&name, MOST_NAME)))),
+            _ => return Err(Error::Game(format!("{} is not legal there", quoted(&name, MOST_NAME)))),
         }
         Ok(())
     }
@@ -127,7 +123,7 @@ pub(crate) fn go_name(name: &str) -> String {
 ///
 /// # Errors
 /// If a chain has no liberty.
-pub(crate) fn go_board<P: Position>(empty: &P, stones: &[Vec<String>; 2], player: Player) -> Result<P, String> {
+pub(crate) fn go_board<P: Position>(empty: &P, stones: &[Vec<String>; 2], player: Player) -> Result<P, Error> {
     if stones.iter().all(Vec::is_empty) && player == Player::Zero {
         return Ok(empty.clone());
     }
@@ -137,5 +133,6 @@ pub(crate) fn go_board<P: Position>(empty: &P, stones: &[Vec<String>; 2], player
         points => format!("{tag}[{}]", points.join("][")),
     };
     let (black, white) = (points("AB", &stones[0]), points("AW", &stones[1]));
-    Ok(empty.parse(&format!("(;GM[1]FF[4]SZ[{size}]{black}{white}PL[{}])", ["B", "W"][player.index()]))?)
+    let text = format!("(;GM[1]FF[4]SZ[{size}]{black}{white}PL[{}])", ["B", "W"][player.index()]);
+    empty.parse(&text).map_err(Error::game)
 }

@@ -6,8 +6,10 @@ use std::fmt::{self, Write};
 
 use azpy_core::text::unmarked;
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+
+use crate::error::Error;
 
 /// Lists and objects in each other.
 const DEEPEST: usize = 32;
@@ -20,30 +22,6 @@ const MOST_FIELDS: usize = 4;
 const MOST_SHOWN: usize = 300;
 /// Objects of a message: each takes hundreds of bytes, however short it is.
 const MOST_OBJECTS: usize = 10_000;
-
-/// Why a request is not served: a sentence that names the field.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
-
-impl Refused {
-    /// What is wrong at a place.
-    pub(crate) fn at(path: &str, said: impl fmt::Display) -> Self {
-        Self(format!("{path}: {said}"))
-    }
-}
-
-impl From<azpy_core::Error> for Refused {
-    fn from(error: azpy_core::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<String> for Refused {
-    fn from(said: String) -> Self {
-        Self(said)
-    }
-}
 
 /// A JSON object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,13 +39,13 @@ impl Object {
     ///
     /// assert_eq!(Object::read(r#"{"id": "1", "id": "2"}"#).unwrap_err().to_string(), "a key comes twice");
     /// ```
-    pub fn read(text: &str) -> Result<Self, Refused> {
+    pub fn read(text: &str) -> Result<Self, Error> {
         let text = unmarked(text);
         check_depth(text)?;
         match serde_json::from_str(text) {
             Ok(Strict(Value::Object(fields))) => Ok(Self(fields)),
-            Ok(_) => Err(Refused("expected one JSON object a line".to_owned())),
-            Err(error) => Err(unreadable(text, &error)),
+            Ok(_) => Err(Error::Json("expected one JSON object a line".to_owned())),
+            Err(error) => Err(Error::Json(unreadable(text, &error))),
         }
     }
 
@@ -84,21 +62,30 @@ impl Object {
     }
 
     /// A field that must be there.
-    pub(crate) fn field(&self, name: &str) -> Result<&Value, Refused> {
-        self.0.get(name).ok_or_else(|| Refused(format!("{name} is missing")))
+    pub(crate) fn field(&self, name: &'static str) -> Result<&Value, Error> {
+        self.0.get(name).ok_or(Error::Missing(name))
+    }
+
+    /// A field that may be left out, as `read` reads it.
+    pub(crate) fn optional<'a, T>(
+        &'a self,
+        name: &str,
+        read: impl FnOnce(&'a Value, &str) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        self.get(name).map(|value| read(value, name)).transpose()
     }
 
     /// A text that must be there.
     ///
     /// # Errors
     /// If it is not there, or none.
-    pub fn text(&self, name: &str) -> Result<&str, Refused> {
+    pub fn text(&self, name: &str) -> Result<&str, Error> {
         text(self.0.get(name).unwrap_or(&Value::Null), name)
     }
 }
 
 /// Refuses deep texts, as JSON's own parser would recurse as deep as the text says, and those with too many objects.
-fn check_depth(text: &str) -> Result<(), Refused> {
+fn check_depth(text: &str) -> Result<(), Error> {
     let (mut depth, mut quoted, mut escaped, mut objects) = (0_usize, false, false, 0_usize);
     for byte in text.bytes() {
         objects += usize::from(byte == b'{' && !quoted);
@@ -111,10 +98,10 @@ fn check_depth(text: &str) -> Result<(), Refused> {
             _ => {}
         }
         if depth > DEEPEST {
-            return Err(Refused(format!("more than {DEEPEST} lists and objects in each other")));
+            return Err(Error::Json(format!("more than {DEEPEST} lists and objects in each other")));
         }
         if objects > MOST_OBJECTS {
-            return Err(Refused(format!("more than {MOST_OBJECTS} objects")));
+            return Err(Error::Json(format!("more than {MOST_OBJECTS} objects")));
         }
     }
     Ok(())
@@ -123,13 +110,13 @@ fn check_depth(text: &str) -> Result<(), Refused> {
 const TWICE: &str = "a key comes twice";
 
 /// What the parser's error means.
-fn unreadable(text: &str, error: &serde_json::Error) -> Refused {
+fn unreadable(text: &str, error: &serde_json::Error) -> String {
     let said = error.to_string();
     if said.starts_with(TWICE) {
-        return Refused(TWICE.to_owned());
+        return TWICE.to_owned();
     }
     if said.contains("hex escape") {
-        return Refused("half a surrogate pair is no character".to_owned());
+        return "half a surrogate pair is no character".to_owned();
     }
     // The column counts bytes, from 1 on.
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
@@ -139,16 +126,16 @@ fn unreadable(text: &str, error: &serde_json::Error) -> Refused {
         let begins = before.iter().rposition(|byte| !is_digit(byte)).map_or(0, |at| at + 1);
         let digits: Vec<u8> =
             before[begins..].iter().chain(rest).copied().take_while(is_digit).take(MOST_DIGITS).collect();
-        return Refused(format!("{} is too large a number", String::from_utf8_lossy(&digits)));
+        return format!("{} is too large a number", String::from_utf8_lossy(&digits));
     }
     let at = before.len().saturating_sub(1);
     for word in ["-Infinity", "Infinity", "NaN"] {
         let begins = if word.starts_with('-') { at.saturating_sub(1) } else { at };
         if line.as_bytes()[begins..].starts_with(word.as_bytes()) {
-            return Refused(format!("{word} is no number of JSON"));
+            return format!("{word} is no number of JSON");
         }
     }
-    Refused(format!("expected one JSON object a line: {said}"))
+    format!("expected one JSON object a line: {said}")
 }
 
 /// A value in which no key comes twice.
@@ -209,7 +196,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut fields = Map::new();
         while let Some((name, Strict(value))) = entries.next_entry::<String, _>()? {
             if fields.insert(name, value).is_some() {
-                return Err(A::Error::custom(TWICE));
+                return Err(de::Error::custom(TWICE));
             }
         }
         // In every object of a message, null says that a field is left out.
@@ -219,46 +206,52 @@ impl<'de> Visitor<'de> for Reader {
 }
 
 /// What came in place of what was expected.
-fn expected(path: &str, what: impl fmt::Display, value: &Value) -> Refused {
+pub(crate) fn expected(field: &str, expected: impl fmt::Display, value: &Value) -> Error {
     let mut shown = Bounded { text: String::new(), left: MOST_SHOWN };
     let is_cut = write!(shown, "{}", Repr(value)).is_err();
-    Refused::at(path, format_args!("expected {what}, got {}{}", shown.text, if is_cut { "..." } else { "" }))
+    let value = shown.text + if is_cut { "..." } else { "" };
+    Error::Value { field: field.to_owned(), expected: expected.to_string(), value }
 }
 
-pub(crate) fn object_of<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String, Value>, Refused> {
+pub(crate) fn object_of<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String, Value>, Error> {
     value.as_object().ok_or_else(|| expected(path, "an object", value))
 }
 
-pub(crate) fn list_of<'a>(value: &'a Value, path: &str) -> Result<&'a [Value], Refused> {
+pub(crate) fn list_of<'a>(value: &'a Value, path: &str) -> Result<&'a [Value], Error> {
     value.as_array().map(Vec::as_slice).ok_or_else(|| expected(path, "a list", value))
 }
 
 /// A list that may be left out.
-pub(crate) fn list_in<'a>(fields: &'a Object, path: &str) -> Result<&'a [Value], Refused> {
-    fields.get(path).map_or(Ok(&[]), |value| list_of(value, path))
+pub(crate) fn list_in<'a>(fields: &'a Object, path: &str) -> Result<&'a [Value], Error> {
+    Ok(fields.optional(path, list_of)?.unwrap_or_default())
 }
 
-pub(crate) fn text<'a>(value: &'a Value, path: &str) -> Result<&'a str, Refused> {
+/// A list of texts.
+pub(crate) fn texts_of(value: &Value, path: &str) -> Result<Vec<String>, Error> {
+    list_of(value, path)?.iter().map(|value| Ok(text(value, path)?.to_owned())).collect()
+}
+
+pub(crate) fn text<'a>(value: &'a Value, path: &str) -> Result<&'a str, Error> {
     value.as_str().ok_or_else(|| expected(path, "a text", value))
 }
 
 /// A whole number from `low` to `high`. (True is none, and neither is 1.0.)
-pub(crate) fn whole(value: &Value, path: &str, low: i64, high: i64) -> Result<i64, Refused> {
+pub(crate) fn whole(value: &Value, path: &str, low: i64, high: i64) -> Result<i64, Error> {
     let number = value.as_i64().filter(|number| (low..=high).contains(number));
     number.ok_or_else(|| expected(path, format_args!("a whole number from {low} to {high}"), value))
 }
 
-pub(crate) fn number(value: &Value, path: &str, low: f64, high: f64) -> Result<f64, Refused> {
+pub(crate) fn number(value: &Value, path: &str, low: f64, high: f64) -> Result<f64, Error> {
     let number = value.as_f64().filter(|number| (low..=high).contains(number));
     number.ok_or_else(|| expected(path, format_args!("a number from {} to {}", Short(low), Short(high)), value))
 }
 
-pub(crate) fn flag(value: &Value, path: &str) -> Result<bool, Refused> {
+pub(crate) fn flag(value: &Value, path: &str) -> Result<bool, Error> {
     value.as_bool().ok_or_else(|| expected(path, "true or false", value))
 }
 
 /// One of some words, at least two.
-pub(crate) fn one_of<'a>(value: &Value, path: &str, words: &[&'a str]) -> Result<&'a str, Refused> {
+pub(crate) fn one_of<'a>(value: &Value, path: &str, words: &[&'a str]) -> Result<&'a str, Error> {
     let found = value.as_str().and_then(|text| words.iter().find(|&&word| word == text));
     found.copied().ok_or_else(|| {
         let (last, others) = words.split_last().map_or(("", words), |(last, others)| (*last, others));
@@ -291,7 +284,7 @@ impl Write for Bounded {
 }
 
 /// A value as an error repeats it: cut where it is long.
-pub(crate) struct Repr<'a>(pub(crate) &'a Value);
+struct Repr<'a>(&'a Value);
 
 impl fmt::Display for Repr<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -327,7 +320,7 @@ pub(crate) fn quoted(text: &str, most: usize) -> String {
     format!("'{}{}'", start.escape_debug(), if rest.next().is_some() { "..." } else { "" })
 }
 
-/// What a message may ask for. Beyond each bound there is a refusal that names it.
+/// What one client may ask for. Beyond each bound there is an error that names it.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct Limits {
     /// Of a search.
@@ -344,14 +337,6 @@ pub struct Limits {
     pub depth: usize,
     /// Of such a game's text.
     pub text_bytes: usize,
-}
-
-/// What one client may ask for.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct Allowed {
-    /// In one message.
-    #[serde(flatten)]
-    pub of_query: Limits,
     /// Open searches at once.
     pub searches: usize,
     /// Games with kept trees. The game that was not asked for longest loses its tree.

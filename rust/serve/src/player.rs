@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::error::Error;
 use crate::level::Level;
-use crate::object::Allowed;
+use crate::object::Limits;
 
 const WEIGHTS: &str = "model.safetensors";
 
@@ -90,28 +91,33 @@ impl Run {
     ///
     /// # Errors
     /// If a file is missing or damaged.
-    pub fn read(folder: &str, files: &impl Files) -> Result<Self, String> {
+    pub fn read(folder: &str, files: &impl Files) -> Result<Self, Error> {
+        let config = format!("{folder}/config.toml");
         let settings = files.read("config.toml").map_err(|error| {
-            format!("{folder}/config.toml cannot be read ({error}): give a run, or a folder of --card")
+            Error::file(&config, format_args!("cannot be read ({error}): give a run, or a folder of --card"))
         })?;
         let settings = toml::from_str(&String::from_utf8_lossy(&settings))
-            .map_err(|error| format!("{folder}/config.toml is no TOML: {}", error.message()))?;
+            .map_err(|error| Error::file(&config, format_args!("is no TOML: {}", error.message())))?;
         let newest = newest(files.names("checkpoints"))
-            .ok_or_else(|| format!("{folder} has no checkpoint yet: az-train saves one after each iteration"))?;
+            .ok_or_else(|| Error::file(folder, "has no checkpoint yet: az-train saves one after each iteration"))?;
         let checkpoint = format!("checkpoints/{newest}");
-        let damaged = |why: &str| format!("{folder}/{checkpoint} is damaged: {why}; copy the player's folder again");
+        let damaged = |problem: String| {
+            let problem = format!("is damaged: {problem}; copy the player's folder again");
+            Error::file(format!("{folder}/{checkpoint}"), problem)
+        };
         let read = |name: &str| {
             let path = format!("{checkpoint}/{name}");
-            files.read(&path).map_err(|error| format!("{folder}/{path} cannot be read: {error}"))
+            let unread = |error| Error::file(format!("{folder}/{path}"), format_args!("cannot be read: {error}"));
+            files.read(&path).map_err(unread)
         };
         let weights = read(WEIGHTS)?;
         let manifest: Value = serde_json::from_slice(&read("manifest.json")?)
-            .map_err(|error| damaged(&format!("manifest.json is not JSON ({error})")))?;
+            .map_err(|error| damaged(format!("manifest.json is not JSON ({error})")))?;
         let hash: String = Sha256::digest(&weights).iter().map(|byte| format!("{byte:02x}")).collect();
         if manifest[WEIGHTS] != hash {
-            return Err(damaged(&format!("{WEIGHTS} differs from manifest.json")));
+            return Err(damaged(format!("{WEIGHTS} differs from manifest.json")));
         }
-        let iteration = newest.parse().map_err(|error| damaged(&format!("{error}")))?;
+        let iteration = newest.parse().map_err(|error| damaged(format!("{error}")))?;
         let figures = files.read("metrics.jsonl");
         Ok(Self { folder: folder.to_owned(), settings, iteration, weights, figures })
     }
@@ -120,7 +126,7 @@ impl Run {
     ///
     /// # Errors
     /// If the settings do not say it.
-    pub fn game(&self) -> Result<&str, String> {
+    pub fn game(&self) -> Result<&str, Error> {
         self.text("game")
     }
 
@@ -128,13 +134,14 @@ impl Run {
     ///
     /// # Errors
     /// If the settings do not say it.
-    pub fn has_any_size(&self) -> Result<bool, String> {
+    pub fn has_any_size(&self) -> Result<bool, Error> {
         Ok(self.text("network")?.contains("+conv"))
     }
 
-    fn text(&self, name: &str) -> Result<&str, String> {
+    fn text(&self, name: &str) -> Result<&str, Error> {
         let text = self.settings.get(name).and_then(Value::as_str);
-        text.ok_or_else(|| format!("{}/config.toml has no text as its {name}", self.folder))
+        let missing = || Error::file(format!("{}/config.toml", self.folder), format_args!("has no text as its {name}"));
+        text.ok_or_else(missing)
     }
 
     /// The player of games that begin at `start`, and its network. It searches as the matches of its run do, without the
@@ -142,36 +149,40 @@ impl Run {
     ///
     /// # Errors
     /// If an option is wrong, or the network does not fit.
-    pub fn player<G: Game>(&self, start: G) -> Result<(Player<G>, Net), String> {
-        let wrong = |why| format!("{}/config.toml: {why}", self.folder);
+    pub fn player<G: Game>(&self, start: G) -> Result<(Player<G>, Net), Error> {
+        let path = format!("{}/config.toml", self.folder);
         let given = |row: &OptionRow| self.settings.get(&format!("match_{}", row.name));
-        let mut config = configured(SearchConfig::OPTIONS.iter().filter_map(|row| Some((row.name, given(row)?))))
-            .map_err(|why| wrong(format!("match_{why}")))?;
+        let mut config = SearchConfig::default();
+        for (row, value) in SearchConfig::OPTIONS.iter().filter_map(|row| Some((row, given(row)?))) {
+            let wrong = |error| Error::settings(&path, format_args!("match_{error}"));
+            config.set(row.name, option(value)).map_err(wrong)?;
+        }
         config.solver &= config.check_for(&start).is_ok();
         if start.num_players() == 1 {
             config.score_to_beat = self.score_to_beat()?;
         }
-        config.check().map_err(|error| wrong(error.to_string()))?;
+        config.check().map_err(|error| Error::settings(path, error))?;
         let smoothing = self.settings.get("value_smoothing").and_then(Value::as_f64).unwrap_or_default();
         let net = Net::for_game(&start, self.text("network")?, smoothing, &self.weights);
-        let net = net.map_err(|error| format!("{}: {error}", self.folder))?;
+        let net = net.map_err(|error| Error::settings(&self.folder, error))?;
         Ok((Player::new(start, config), net))
     }
 
     /// What the games of the checkpoint's iteration were to beat, as the run noted it. A network that learned from
     /// ranked rewards was trained on wins against this score, so its search counts wins too.
-    fn score_to_beat(&self) -> Result<Option<f64>, String> {
+    fn score_to_beat(&self) -> Result<Option<f64>, Error> {
         let path = format!("{}/metrics.jsonl", self.folder);
         let text = match &self.figures {
             // A card of a player of another kind may have no figures.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            text => text.as_ref().map_err(|error| format!("{path} cannot be read: {error}"))?,
+            text => text.as_ref().map_err(|error| Error::file(&path, format_args!("cannot be read: {error}")))?,
         };
         let mut found = None;
         // A run that goes on may be about to write its last line.
         for line in text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
-            let row: Value = serde_json::from_slice(line)
-                .map_err(|error| format!("{path} has a line that is not JSON ({error}): delete it"))?;
+            let row: Value = serde_json::from_slice(line).map_err(|error| {
+                Error::file(&path, format_args!("has a line that is not JSON ({error}): delete it"))
+            })?;
             if row["kind"] == "iteration" && row["iteration"] == self.iteration {
                 found = row["score_to_beat"].as_f64();
             }
@@ -191,7 +202,7 @@ pub struct Page {
     about: Value,
     temperature: f64,
     /// Limits of the page.
-    pub limits: Allowed,
+    pub limits: Limits,
     options: Map<String, Value>,
     /// See [`Net::read`]; none: the search alone.
     network: Option<Value>,
@@ -214,7 +225,7 @@ impl Page {
     ///
     /// # Errors
     /// If something is missing or wrong.
-    pub fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map_err(unreadable)
     }
 
@@ -222,7 +233,7 @@ impl Page {
     ///
     /// # Errors
     /// If the file does not say it.
-    pub fn game(&self) -> Result<&str, String> {
+    pub fn game(&self) -> Result<&str, Error> {
         self.about["game"].as_str().ok_or_else(|| unreadable("about has no text as its game"))
     }
 
@@ -230,9 +241,11 @@ impl Page {
     ///
     /// # Errors
     /// If something is missing or wrong, or the network does not fit.
-    pub fn player<G: Game>(&self, start: G, weights: &[u8]) -> Result<(Player<G>, Option<Net>), String> {
-        let config = configured(self.options.iter().map(|(name, value)| (&**name, value)))?;
-        config.check()?;
+    pub fn player<G: Game>(&self, start: G, weights: &[u8]) -> Result<(Player<G>, Option<Net>), Error> {
+        let mut config = SearchConfig::default();
+        let mut options = self.options.iter();
+        options.try_for_each(|(name, value)| config.set(name, option(value))).map_err(Error::game)?;
+        config.check().map_err(Error::game)?;
         let About { name, network, simulations, levels } = About::deserialize(&self.about).map_err(unreadable)?;
         let player = Player {
             name,
@@ -243,22 +256,13 @@ impl Page {
             temperature: self.temperature,
             ..Player::new(start, config)
         };
-        let net = self.network.as_ref().map(|shape| Net::read(&shape.to_string(), weights)).transpose()?;
-        Ok((player, net))
+        let net = self.network.as_ref().map(|shape| Net::read(&shape.to_string(), weights)).transpose();
+        Ok((player, net.map_err(Error::game)?))
     }
 }
 
-fn unreadable(why: impl std::fmt::Display) -> String {
-    format!("the player cannot be read: {why}")
-}
-
-/// A search with the options that are given, the others as usual.
-fn configured<'a>(given: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Result<SearchConfig, String> {
-    let mut config = SearchConfig::default();
-    for (name, value) in given {
-        config.set(name, option(value))?;
-    }
-    Ok(config)
+fn unreadable(problem: impl std::fmt::Display) -> Error {
+    Error::file("the player", format_args!("cannot be read: {problem}"))
 }
 
 /// The value of an option as JSON has it, or a run's settings.

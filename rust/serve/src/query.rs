@@ -1,93 +1,65 @@
 //! What an analysis query asks for: its fields, read one by one. What is wrong is said with the field's name.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use azpy_core::game::{Action, MAX_PLAYERS, Player, Turn};
+use azpy_core::engine::Priority;
+use azpy_core::game::{Action, Player, Turn};
 use azpy_core::text::Position;
 use azpy_core::written::Notes;
 use serde_json::Value;
 
-use crate::katago::{self, Asked, View};
-use crate::level::{FOREVER, effort, level_of};
+use crate::error::Error;
+use crate::katago::{self, Translated, View};
+use crate::level::{FOREVER, level_of, limits_of};
 use crate::line::Line;
-use crate::object::{Limits, Object, Refused, flag, list_in, list_of, number, object_of, one_of, text, whole};
+use crate::object::{Limits, Object, flag, list_in, list_of, number, object_of, one_of, text, texts_of, whole};
+use crate::player;
 
 /// Characters of an id or a game's name.
 pub const LONGEST_NAME: usize = 200;
 /// Seconds between reports.
 const LEAST_REPORT: f64 = 0.05;
-const PRIORITIES: [&str; 3] = ["play", "analysis", "ponder"];
 const ACTIONS: [&str; 8] =
     ["query_version", "query_models", "show", "read", "write", "terminate", "terminate_all", "renew"];
-const KNOWN: [&str; 17] = [
-    "id",
-    "model",
-    "game",
-    "level",
-    "position",
-    "moves",
-    "analyzeTurns",
-    "simulations",
-    "seconds",
-    "priority",
-    "reportDuringSearchEvery",
-    "allowMoves",
-    "avoidMoves",
-    "analysisPVLen",
-    "includePolicy",
-    "includeLcb",
-    "includeShortNames",
-];
-
-/// Who is asked.
-#[derive(Debug)]
-pub struct Asking<'a, P> {
-    /// Where its games begin.
-    pub start: &'a P,
-    /// Of a search that says no other limit.
-    pub simulations: u32,
-    /// The words for its levels, and the simulations of each.
-    pub levels: &'a [(String, u32)],
-    /// Whether it has a network, and so plays one size of the game.
-    pub has_model: bool,
-}
+/// The fields of a query.
+const KNOWN: &str = "id model game level position moves analyzeTurns simulations seconds \
+    priority reportDuringSearchEvery allowMoves avoidMoves analysisPVLen includePolicy includeLcb includeShortNames";
 
 /// The name of an action, and the player for whom it counts; for all if there is none.
-pub(crate) type Named = (String, Option<Player>);
+pub(crate) type NamedAction = (String, Option<Player>);
 
 /// Names of actions for the first move of a search.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
-    all: HashSet<String>,
-    /// Those that count at one player's turns alone.
-    own: [HashSet<String>; MAX_PLAYERS],
+struct ActionFilter {
+    /// Each with the players at whose turns it counts, one a bit.
+    names: HashMap<String, u8>,
+    /// The players at whose turns a name counts.
+    players: u8,
 }
 
-impl Names {
-    fn read(fields: &Object, path: &str, players: usize) -> Result<Self, Refused> {
+impl ActionFilter {
+    fn read(fields: &Object, path: &str, players: usize) -> Result<Self, Error> {
         let mut found = Self::default();
         for (name, player) in names(fields, path, players)? {
-            player.map_or(&mut found.all, |player| &mut found.own[player.index()]).insert(name);
+            let counts_for = player.map_or(u8::MAX, bit);
+            *found.names.entry(name).or_default() |= counts_for;
+            found.players |= counts_for;
         }
         Ok(found)
     }
 
     fn is_empty(&self, player: Player) -> bool {
-        self.all.is_empty() && self.own[player.index()].is_empty()
+        self.players & bit(player) == 0
     }
 
     fn has(&self, player: Player, name: &str) -> bool {
-        self.all.contains(name) || self.own[player.index()].contains(name)
+        self.names.get(name).is_some_and(|players| players & bit(player) != 0)
     }
 }
 
-/// A position that a query has searched.
-#[derive(Clone, Debug)]
-pub struct Place<P> {
-    /// After so many of the query's moves.
-    pub turn: usize,
-    /// The position, and the actions that led to it from the start of a line.
-    pub line: Line<P>,
+/// There are six players at most.
+fn bit(player: Player) -> u8 {
+    1 << player.index()
 }
 
 /// A query that was read.
@@ -95,26 +67,26 @@ pub struct Place<P> {
 pub struct Query<P> {
     /// Repeated in each answer.
     pub id: String,
-    /// What is searched.
-    pub places: Vec<Place<P>>,
+    /// What is searched: after so many of the query's moves, the position that a line leads to.
+    pub positions: Vec<(usize, Line<P>)>,
     /// The limits of each search, at least one of them.
     pub simulations: Option<u32>,
     /// See `simulations`.
     pub seconds: Option<f64>,
-    /// "play", "analysis" or "ponder".
-    pub priority: &'static str,
+    /// How urgent it is.
+    pub priority: Priority,
     /// Seconds between reports.
     pub report_every: Option<f64>,
     /// Whether moves have lower confidence bounds.
-    pub bounds: bool,
+    pub lower_bounds: bool,
     /// The name of the game that keeps its tree.
     pub game: Option<String>,
     /// Which of the player's levels plays, by its index. It is part of `simulations`.
     pub level: Option<usize>,
     /// Fields that change nothing, and why.
     pub ignored: Vec<String>,
-    pub(crate) allowed: Names,
-    pub(crate) avoided: Names,
+    allowed: ActionFilter,
+    avoided: ActionFilter,
     /// The most moves of a principal variation.
     pub pv_length: usize,
     pub(crate) policy: bool,
@@ -128,10 +100,10 @@ pub struct Query<P> {
 ///
 /// # Errors
 /// If there is none, or a long one.
-pub fn id_of(fields: &Object) -> Result<&str, Refused> {
+pub fn id_of(fields: &Object) -> Result<&str, Error> {
     let id = fields.text("id")?;
     if id.chars().count() > LONGEST_NAME {
-        return Err(Refused(format!("id: expected at most {LONGEST_NAME} characters")));
+        return Err(Error::field("id", format_args!("expected at most {LONGEST_NAME} characters")));
     }
     Ok(id)
 }
@@ -140,21 +112,21 @@ pub fn id_of(fields: &Object) -> Result<&str, Refused> {
 ///
 /// # Errors
 /// If there is no such action. The last one, `renew`, is there where `renews` says so.
-pub fn action_of(fields: &Object, renews: bool) -> Result<Option<&'static str>, Refused> {
+pub fn action_of(fields: &Object, renews: bool) -> Result<Option<&'static str>, Error> {
     let actions = if renews { &ACTIONS[..] } else { &ACTIONS[..ACTIONS.len() - 1] };
-    fields.get("action").map(|value| one_of(value, "action", actions)).transpose()
+    fields.optional("action", |value, name| one_of(value, name, actions))
 }
 
 /// Which searches the action `terminate` or `terminate_all` ends: of which query, and of which turns; none for all.
 ///
 /// # Errors
 /// If a field is wrong.
-pub fn terminated(fields: &Object, limits: &Limits) -> Result<(Option<String>, Option<Vec<usize>>), Refused> {
+pub fn terminated(fields: &Object, limits: &Limits) -> Result<(Option<String>, Option<Vec<usize>>), Error> {
     let all = fields.get("action").and_then(Value::as_str) == Some("terminate_all");
     let id = if all { None } else { Some(fields.text("terminateId")?.to_owned()) };
     let turn = |value| whole(value, "turnNumbers", 0, limits.moves as i64).map(|turn| turn as usize);
-    let turns = fields.get("turnNumbers").map(|value| list_of(value, "turnNumbers")?.iter().map(turn).collect());
-    Ok((id, turns.transpose()?))
+    let turns = fields.optional("turnNumbers", |value, name| list_of(value, name)?.iter().map(turn).collect())?;
+    Ok((id, turns))
 }
 
 impl<P: Position> Query<P> {
@@ -162,38 +134,39 @@ impl<P: Position> Query<P> {
     ///
     /// # Errors
     /// If a field is wrong or beyond a limit, or a position cannot be read.
-    pub fn read(fields: &Object, asking: &Asking<'_, P>, limits: &Limits) -> Result<Self, Refused> {
+    pub fn read(fields: &Object, player: &player::Player<P>, limits: &Limits) -> Result<Self, Error> {
         let id = id_of(fields)?.to_owned();
-        let level = level_of(fields, asking.levels)?;
-        let asked = katago::translated(fields, asking.start, limits)?;
-        let (start, fields) = (start_of(&asked, asking)?, &*asked.fields);
+        let level = level_of(fields, &player.levels)?;
+        let translated = katago::translated(fields, &player.start, limits)?;
+        let (start, fields) = (start_of(&translated, player)?, &*translated.fields);
         let players = start.num_players();
         let moves = moves(fields, limits, players)?;
-        let of_level = level.map(|level| asking.levels[level].1);
-        let (simulations, seconds) = effort(fields, of_level, asking.simulations, limits)?;
-        let read = |name: &str, low: f64| fields.get(name).map(|value| number(value, name, low, FOREVER)).transpose();
-        let flag = |name: &str| fields.get(name).map_or(Ok(false), |value| flag(value, name));
-        let length = fields.get("analysisPVLen").map(|value| whole(value, "analysisPVLen", 1, 1000)).transpose()?;
-        let game = fields.get("game").map(|value| text(value, "game")).transpose()?;
-        let unknown = fields.fields().keys().filter(|name| !KNOWN.contains(&name.as_str()));
+        let of_level = level.map(|level| player.levels[level].simulations);
+        let (simulations, seconds) = limits_of(fields, of_level, player.simulations, limits)?;
+        let report_every =
+            fields.optional("reportDuringSearchEvery", |value, name| number(value, name, 0.001, FOREVER))?;
+        let flag = |name: &str| Ok::<_, Error>(fields.optional(name, flag)?.unwrap_or(false));
+        let length = fields.optional("analysisPVLen", |value, name| whole(value, name, 1, 1000))?;
+        let game = fields.optional("game", text)?;
+        let unknown = fields.fields().keys().filter(|name| !KNOWN.split(' ').any(|known| known == *name));
         let unknown = unknown.map(|name| format!("{}: no field of a query: it changes nothing", cut(name)));
         Ok(Self {
             id,
             simulations,
             seconds,
             priority: priority(fields)?,
-            report_every: read("reportDuringSearchEvery", 0.001)?.map(|every| every.max(LEAST_REPORT)),
-            bounds: flag("includeLcb")?,
+            report_every: report_every.map(|every| every.max(LEAST_REPORT)),
+            lower_bounds: flag("includeLcb")?,
             game: game.map(cut),
             level,
-            ignored: unknown.chain(asked.ignored.iter().cloned()).collect(),
-            allowed: Names::read(fields, "allowMoves", players)?,
-            avoided: Names::read(fields, "avoidMoves", players)?,
+            ignored: unknown.chain(translated.ignored.iter().cloned()).collect(),
+            allowed: ActionFilter::read(fields, "allowMoves", players)?,
+            avoided: ActionFilter::read(fields, "avoidMoves", players)?,
             pv_length: length.map_or(usize::MAX, |length| length as usize),
             policy: flag("includePolicy")?,
             short_names: flag("includeShortNames")?,
-            view: asked.view,
-            places: walk(start, &moves, &turns(fields, moves.len(), limits)?, asked.first)?,
+            view: translated.view,
+            positions: walk(start, &moves, &turns(fields, moves.len(), limits)?, translated.first)?,
         })
     }
 
@@ -201,7 +174,7 @@ impl<P: Position> Query<P> {
     ///
     /// # Errors
     /// If none is left.
-    pub fn actions(&self, state: &P) -> Result<Option<Vec<Action>>, Refused> {
+    pub fn actions(&self, state: &P) -> Result<Option<Vec<Action>>, Error> {
         let (allowed, avoided) = (&self.allowed, &self.avoided);
         let Turn::Player(player) = state.turn() else { return Ok(None) };
         if allowed.is_empty(player) && avoided.is_empty(player) {
@@ -215,7 +188,7 @@ impl<P: Position> Query<P> {
             (allowed.is_empty(player) || allowed.has(player, &name)) && !avoided.has(player, &name)
         });
         if found.is_empty() {
-            return Err(Refused("allowMoves, avoidMoves: no legal move is left".to_owned()));
+            return Err(Error::field("allowMoves, avoidMoves", "no legal move is left"));
         }
         Ok((found.len() < legal.len()).then_some(found))
     }
@@ -227,12 +200,12 @@ impl<P: Position> Query<P> {
 /// See [`Query::read`].
 pub(crate) fn read_position<P: Position>(
     fields: &Object,
-    asking: &Asking<'_, P>,
+    player: &player::Player<P>,
     limits: &Limits,
-) -> Result<(usize, Line<P>), Refused> {
-    let asked = katago::translated(fields, asking.start, limits)?;
-    let mut line = Line::new(start_of(&asked, asking)?);
-    let moves = moves(&asked.fields, limits, line.start.num_players())?;
+) -> Result<(usize, Line<P>), Error> {
+    let translated = katago::translated(fields, &player.start, limits)?;
+    let mut line = Line::new(start_of(&translated, player)?);
+    let moves = moves(&translated.fields, limits, line.start.num_players())?;
     for (count, named) in moves.iter().enumerate() {
         play(&mut line, count, named)?;
     }
@@ -240,32 +213,33 @@ pub(crate) fn read_position<P: Position>(
 }
 
 /// Where an object says that its moves begin, or where the player's games do.
-pub(crate) fn start_of<P: Position>(asked: &Asked<'_, P>, asking: &Asking<'_, P>) -> Result<P, Refused> {
-    let start = match asked.fields.get("position") {
-        Some(position) => asked.start.parse(text(position, "position")?)?,
-        None => asked.start.clone(),
+pub(crate) fn start_of<P: Position>(translated: &Translated<'_, P>, player: &player::Player<P>) -> Result<P, Error> {
+    let start = match translated.fields.optional("position", text)? {
+        Some(position) => translated.start.parse(position).map_err(Error::game)?,
+        None => translated.start.clone(),
     };
     let shape = |state: &P| (state.num_actions(), state.obs_shape());
-    if asking.has_model && shape(&start) != shape(asking.start) {
-        return Err(Refused(format!("the network plays {}, not {}", asking.start.game(), start.game())));
+    // A network plays one size of the game.
+    if player.network.is_some() && shape(&start) != shape(&player.start) {
+        return Err(Error::Game(format!("the network plays {}, not {}", player.start.game(), start.game())));
     }
     Ok(start)
 }
 
 /// Names of actions, and who plays them, if it is said.
-fn moves(fields: &Object, limits: &Limits, players: usize) -> Result<Vec<Named>, Refused> {
+fn moves(fields: &Object, limits: &Limits, players: usize) -> Result<Vec<NamedAction>, Error> {
     let found = match fields.get("moves") {
         Some(Value::String(names)) => names.split_whitespace().map(|name| (name.to_owned(), None)).collect(),
         _ => names(fields, "moves", players)?,
     };
     if found.len() > limits.moves {
-        return Err(Refused(format!("moves: expected at most {}, got {}", limits.moves, found.len())));
+        return Err(Error::field("moves", format_args!("expected at most {}, got {}", limits.moves, found.len())));
     }
     Ok(found)
 }
 
 /// Names of actions; also as [player, name], for one of so many players.
-fn names(fields: &Object, path: &str, players: usize) -> Result<Vec<Named>, Refused> {
+fn names(fields: &Object, path: &str, players: usize) -> Result<Vec<NamedAction>, Error> {
     let named = |(index, value): (usize, &Value)| {
         let path = format!("{path}[{index}]");
         let Some([player, name]) = value.as_array().map(Vec::as_slice) else {
@@ -278,7 +252,7 @@ fn names(fields: &Object, path: &str, players: usize) -> Result<Vec<Named>, Refu
 }
 
 /// The numbers of moves after which to search, each once.
-fn turns(fields: &Object, moves: usize, limits: &Limits) -> Result<Vec<usize>, Refused> {
+fn turns(fields: &Object, moves: usize, limits: &Limits) -> Result<Vec<usize>, Error> {
     let Some(value) = fields.get("analyzeTurns") else {
         return Ok(vec![moves]);
     };
@@ -291,7 +265,8 @@ fn turns(fields: &Object, moves: usize, limits: &Limits) -> Result<Vec<usize>, R
         }
     }
     if turns.is_empty() || turns.len() > limits.turns {
-        return Err(Refused(format!("analyzeTurns: expected from 1 to {}, got {}", limits.turns, turns.len())));
+        let problem = format_args!("expected from 1 to {}, got {}", limits.turns, turns.len());
+        return Err(Error::field("analyzeTurns", problem));
     }
     Ok(turns)
 }
@@ -299,39 +274,44 @@ fn turns(fields: &Object, moves: usize, limits: &Limits) -> Result<Vec<usize>, R
 /// The positions after so many moves, in the order of `turns`. `first` is to move at the first one.
 fn walk<P: Position>(
     start: P,
-    moves: &[Named],
+    moves: &[NamedAction],
     turns: &[usize],
     first: Option<Player>,
-) -> Result<Vec<Place<P>>, Refused> {
+) -> Result<Vec<(usize, Line<P>)>, Error> {
     let mut order = vec![None; moves.len() + 1];
-    turns.iter().enumerate().for_each(|(place, &turn)| order[turn] = Some(place));
-    let (mut line, mut places) = (Line::new(start), Vec::new());
-    for (turn, order) in order.into_iter().enumerate() {
-        if let Some(order) = order {
+    turns.iter().enumerate().for_each(|(index, &turn)| order[turn] = Some(index));
+    let (mut line, mut positions) = (Line::new(start), Vec::new());
+    for (turn, &index) in order.iter().enumerate() {
+        if index.is_some() {
             line.go_on(first.filter(|_| turn == 0));
-            places.push((order, Place { turn, line: line.clone() }));
+            positions.push((turn, line.clone()));
         }
         if let Some(named) = moves.get(turn) {
             play(&mut line, turn, named)?;
         }
     }
-    places.sort_by_key(|&(order, _)| order);
-    Ok(places.into_iter().map(|(_, place)| place).collect())
+    positions.sort_by_key(|&(turn, _)| order[turn]);
+    Ok(positions)
 }
 
 /// Plays a move; `count` moves were played before it.
-fn play<P: Position>(line: &mut Line<P>, count: usize, (name, player): &Named) -> Result<(), Refused> {
-    line.play(name, *player).map_err(|Refused(said)| Refused(format!("moves[{count}]: {said}")))
+fn play<P: Position>(line: &mut Line<P>, count: usize, (name, player): &NamedAction) -> Result<(), Error> {
+    line.play(name, *player).map_err(|error| Error::field(format!("moves[{count}]"), error))
 }
 
 /// One of three words. Also a number, as KataGo has it: a larger one goes first, and 0 is usual.
-fn priority(fields: &Object) -> Result<&'static str, Refused> {
+fn priority(fields: &Object) -> Result<Priority, Error> {
     match fields.get("priority") {
-        None => Ok("play"),
+        None => Ok(Priority::Play),
         Some(Value::Number(number)) if !number.is_f64() => {
-            Ok(if number.as_i64().is_some_and(|number| number < 0) { "analysis" } else { "play" })
+            let is_low = number.as_i64().is_some_and(|number| number < 0);
+            Ok(if is_low { Priority::Analysis } else { Priority::Play })
         }
-        Some(value) => one_of(value, "priority", &PRIORITIES),
+        Some(value) => Ok(match one_of(value, "priority", &["play", "analysis", "ponder"])? {
+            "play" => Priority::Play,
+            "analysis" => Priority::Analysis,
+            _ => Priority::Ponder,
+        }),
     }
 }
 
@@ -341,11 +321,10 @@ pub(crate) fn cut(name: &str) -> String {
 }
 
 /// Notes by their names, each a list of texts.
-pub(crate) fn notes_in(value: &Value, path: &str) -> Result<Notes, Refused> {
+pub(crate) fn notes_in(value: &Value, path: &str) -> Result<Notes, Error> {
     let mut notes = Notes::new();
     for (name, values) in object_of(value, path)? {
-        let values = list_of(values, path)?.iter().map(|value| Ok(text(value, path)?.to_owned()));
-        notes.insert(name.clone(), values.collect::<Result<_, Refused>>()?);
+        notes.insert(name.clone(), texts_of(values, path)?);
     }
     Ok(notes)
 }

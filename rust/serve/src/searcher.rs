@@ -1,4 +1,4 @@
-//! What a session asks of the search: requests begin, and what becomes of them is taken as events.
+//! What a session asks of who searches: requests begin, and what becomes of them is taken as events.
 
 use std::sync::Arc;
 
@@ -7,11 +7,12 @@ use azpy_core::game::{Action, Game};
 use azpy_core::look::{Variation, standard_errors, variations};
 use azpy_core::search::{Search, SearchResult};
 
+use crate::error::Error;
 use crate::player::Player;
 
-/// What is asked of a search.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
+/// A request for a search.
+#[derive(Clone, Debug)]
+pub struct SearchRequest {
     /// Tells the open searches of a session apart; a later one is larger.
     pub token: u64,
     /// The root's actions to choose among; empty for all.
@@ -25,72 +26,67 @@ pub struct Wanted {
     pub priority: Priority,
     /// Seconds between reports; none: no reports.
     pub report_every: Option<f64>,
-    /// Whether the standard errors are wanted, for which the whole tree is walked.
-    pub errors: bool,
-    /// The longest variation.
-    pub pv_length: usize,
+    /// Whether reports have the standard errors, for which the whole tree is walked.
+    pub standard_errors: bool,
+    /// The most lines of play in a report, and the longest of them.
+    pub lines: usize,
+    /// See `lines`.
+    pub line_length: usize,
 }
 
-/// What a search has found by now.
+impl Default for SearchRequest {
+    /// A search without limits that reports all lines.
+    fn default() -> Self {
+        Self {
+            token: 0,
+            allowed: Vec::new(),
+            simulations: None,
+            seconds: None,
+            priority: Priority::Play,
+            report_every: None,
+            standard_errors: false,
+            lines: usize::MAX,
+            line_length: usize::MAX,
+        }
+    }
+}
+
+/// What a search has found by now. All is seen by the player to move.
 #[derive(Debug)]
-pub struct Looked {
+pub struct SearchReport {
     /// The result.
     pub result: SearchResult,
-    /// The lines of all visited actions, most visited first.
+    /// The lines of visited actions, most visited first.
     pub lines: Vec<Variation>,
-    /// The standard errors of each action of the result, if they are wanted.
-    pub errors: Option<Vec<f32>>,
-    /// Simulations since it began.
+    /// The standard errors of each action of the result, if they were asked for.
+    pub standard_errors: Option<Vec<f32>>,
+    /// Simulations since it began: other visits were there before.
     pub simulations: u64,
 }
 
-impl Looked {
-    /// Looks at a search for what is wanted of it.
-    pub fn at<G: Game>(search: &Search<G>, wanted: &Wanted) -> Self {
+impl SearchReport {
+    /// Looks at a search for what was asked for.
+    pub fn of<G: Game>(search: &Search<G>, request: &SearchRequest) -> Self {
         Self {
             result: search.result(),
-            lines: variations(search.tree(), usize::MAX, wanted.pv_length),
-            errors: wanted.errors.then(|| standard_errors(search.tree())),
+            lines: variations(search.tree(), request.lines, request.line_length),
+            standard_errors: request.standard_errors.then(|| standard_errors(search.tree())),
             simulations: search.stats().simulations,
         }
     }
 }
 
-/// What became of what was asked for with this token.
+/// What became of the request with this token.
 #[derive(Debug)]
 pub enum Event {
-    /// It goes on, and has found this.
-    Report(u64, Looked),
-    /// It has ended.
-    Done(u64, Looked),
-    /// It ended without a result.
-    Failed(u64, String),
+    /// The search goes on, and has found this.
+    Report(u64, SearchReport),
+    /// The search has ended.
+    Done(u64, SearchReport),
+    /// The search ended without a result.
+    Failed(u64, Error),
     /// A player was renewed, or not: whether its network is another one now, or why it cannot be loaded.
-    Renewed(u64, Result<bool, String>),
-}
-
-/// Where a search begins: at a position, or in a game that keeps its tree.
-#[derive(Debug)]
-pub enum Root<'a, G, K> {
-    /// With an empty tree.
-    Fresh(&'a G),
-    /// With the tree of the game's position, after the searches that it was asked for before.
-    Kept(&'a K),
-}
-
-/// Why a search did not begin.
-#[derive(Debug)]
-pub struct Unbegun {
-    /// A sentence.
-    pub why: String,
-    /// Whether it may begin later, when others have ended.
-    pub is_full: bool,
-}
-
-impl From<String> for Unbegun {
-    fn from(why: String) -> Self {
-        Self { why, is_full: false }
-    }
+    Renewed(u64, Result<bool, Error>),
 }
 
 /// The players of a session, and who searches for them. No method waits for a search.
@@ -100,52 +96,59 @@ impl From<String> for Unbegun {
 /// and any of them may renew one.
 pub trait Searcher<G: Game> {
     /// A game that goes on, and keeps its tree.
-    type Kept;
+    type Game;
 
     /// The players as they are now, one at least. The first one answers for a query that names none.
     ///
     /// # Errors
-    /// If there is none: a sentence, as of the other methods.
-    fn players(&mut self) -> Result<Vec<Arc<Player<G>>>, String>;
+    /// If there is none.
+    fn players(&mut self) -> Result<Vec<Arc<Player<G>>>, Error>;
 
     /// A game of a player, by its number, that begins at `start`.
     ///
     /// # Errors
     /// Why there is none.
-    fn keep(&mut self, player: usize, start: &G) -> Result<Self::Kept, String>;
+    fn new_game(&mut self, player: usize, start: &G) -> Result<Self::Game, Error>;
 
     /// Plays an action of a game, after all that was asked of it before.
     ///
     /// # Errors
     /// If a game of the user's own fails.
-    fn play(&mut self, kept: &Self::Kept, action: Action) -> Result<(), String>;
+    fn play(&mut self, game: &Self::Game, action: Action) -> Result<(), Error>;
 
     /// Takes the last action of a game back.
-    fn undo(&mut self, kept: &Self::Kept);
+    fn undo(&mut self, game: &Self::Game);
 
     /// Whether a game is one of the player as it is now: trees of a player that was renewed may be of no more use.
-    fn is_current(&mut self, _player: usize, _kept: &Self::Kept) -> bool {
+    fn is_current(&mut self, _player: usize, _game: &Self::Game) -> bool {
         true
     }
 
-    /// Begins a search for a player. Events tell what becomes of it.
+    /// Begins a search for a player: with an empty tree, or with that of a `game` at this position, after the searches
+    /// that the game was asked for before. Events tell what becomes of it.
     ///
     /// # Errors
-    /// If it does not begin. There are no events then.
-    fn begin(&mut self, player: usize, root: Root<'_, G, Self::Kept>, wanted: Wanted) -> Result<(), Unbegun>;
+    /// If it does not begin; [`Error::Busy`] if it may begin later. There are no events then.
+    fn begin(
+        &mut self,
+        player: usize,
+        position: &G,
+        game: Option<&Self::Game>,
+        request: SearchRequest,
+    ) -> Result<(), Error>;
 
     /// Has a search end with what it has found.
     fn stop(&mut self, token: u64);
 
     /// Has a search end for which nobody waits any more. It may have no further events.
-    fn leave(&mut self, token: u64);
+    fn cancel(&mut self, token: u64);
 
     /// The next event.
     fn take(&mut self) -> Option<Event>;
 
-    /// What a game of the user's own has failed with since the last call, if it has: it comes before what followed from
+    /// The error of a game of the user's own since the last call, if it has failed: it comes before what followed from
     /// it.
-    fn fault(&mut self, _state: &G) -> Option<String> {
+    fn fault(&mut self, _position: &G) -> Option<Error> {
         None
     }
 

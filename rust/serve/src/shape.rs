@@ -1,13 +1,13 @@
-//! What an answer is made of.
+//! What the response to a search is made of.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// An answer to a query.
+/// The answer to a query, or a report, about one position.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Answer<'a> {
+pub(crate) struct SearchResponse<'a> {
     pub(crate) id: &'a str,
     pub(crate) turn_number: usize,
     pub(crate) is_during_search: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Answer<'a> {
     #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
     pub(crate) best: Option<String>,
     pub(crate) move_infos: Vec<MoveInfo>,
-    pub(crate) root_info: Root<'a>,
+    pub(crate) root_info: RootInfo<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) policy: Option<Policy>,
 }
@@ -44,12 +44,12 @@ pub(crate) struct MoveInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) proof: Option<u8>,
     #[serde(flatten)]
-    pub(crate) katago: Option<Shares>,
+    pub(crate) katago: Option<KataGoFields>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Root<'a> {
+pub(crate) enum RootInfo<'a> {
     Searched {
         player: usize,
         visits: u64,
@@ -61,14 +61,14 @@ pub(crate) enum Root<'a> {
         reused: u64,
         stop: &'a str,
         #[serde(flatten)]
-        katago: Option<Shares>,
+        katago: Option<KataGoFields>,
     },
     Over {
         player: Option<usize>,
         visits: u64,
         value: Option<f64>,
         #[serde(flatten)]
-        paid: Paid,
+        outcome: Outcome,
         stop: &'static str,
     },
 }
@@ -76,7 +76,7 @@ pub(crate) enum Root<'a> {
 /// What a game that is over pays, under the name of its kind; none before the end.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Paid {
+pub(crate) enum Outcome {
     /// To player 0 of two who share a zero sum.
     Outcome(Option<f32>),
     /// To each player.
@@ -95,7 +95,7 @@ pub(crate) enum Policy {
 /// KataGo's fields of a move and of the root.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Shares {
+pub(crate) struct KataGoFields {
     pub(crate) winrate: f64,
     pub(crate) utility: f64,
     pub(crate) score_lead: f64,

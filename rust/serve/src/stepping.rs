@@ -16,8 +16,9 @@ use azpy_core::evaluator::Evaluator;
 use azpy_core::game::{Action, Game};
 use azpy_core::search::{Search, Stop, stream_for};
 
+use crate::error::Error;
 use crate::player::Player;
-use crate::searcher::{Event, Looked, Root, Searcher, Unbegun, Wanted};
+use crate::searcher::{Event, SearchReport, SearchRequest, Searcher};
 
 /// Simulations of a round that need no network: few, as the memory for all of them has to be there before.
 const KNOWN: u64 = 64;
@@ -27,23 +28,23 @@ const NETWORK: u64 = 1;
 const MOST_ANSWERS: usize = 100_000;
 
 /// A game that goes on, and the searches that wait in it: each is told apart by its token.
-pub type Kept<G> = Rc<RefCell<GameTree<G, u64>>>;
+pub type SteppingGame<G> = Rc<RefCell<GameTree<G, u64>>>;
 
-/// A search that was asked for.
-struct Open<G: Game> {
-    wanted: Wanted,
+/// A search that goes on, or that waits for its turn in its game.
+struct OpenSearch<G: Game> {
+    request: SearchRequest,
     /// The game that keeps its tree, if there is one.
-    game_tree: Option<Kept<G>>,
+    game: Option<SteppingGame<G>>,
     /// None before its turn in its game.
     search: Option<Search<G>>,
-    /// When it began, and when it was last told of; milliseconds.
+    /// When it began, and when its last report was; milliseconds.
     began: Option<f64>,
-    told: f64,
+    reported: f64,
     /// Why it ends before its time.
     cut: Option<Stop>,
 }
 
-impl<G: Game> Open<G> {
+impl<G: Game> OpenSearch<G> {
     fn memory_bytes(&self) -> usize {
         self.search.as_ref().map_or(0, |search| search.tree().memory_bytes())
     }
@@ -51,16 +52,16 @@ impl<G: Game> Open<G> {
     /// Whether its time is over, or somebody stopped it.
     fn has_to_end(&self, now: f64) -> bool {
         let is_late = |(began, seconds): (f64, f64)| now - began >= 1e3 * seconds;
-        self.cut.is_some() || self.began.zip(self.wanted.seconds).is_some_and(is_late)
+        self.cut.is_some() || self.began.zip(self.request.seconds).is_some_and(is_late)
     }
 
     /// What it has found, if it has begun.
-    fn looked(&self) -> Option<Looked> {
-        let mut looked = Looked::at(self.search.as_ref()?, &self.wanted);
-        if looked.result.stop == Stop::Interrupted {
-            looked.result.stop = self.cut.unwrap_or(Stop::Interrupted);
+    fn report(&self) -> Option<SearchReport> {
+        let mut report = SearchReport::of(self.search.as_ref()?, &self.request);
+        if report.result.stop == Stop::Interrupted {
+            report.result.stop = self.cut.unwrap_or(Stop::Interrupted);
         }
-        Some(looked)
+        Some(report)
     }
 }
 
@@ -72,8 +73,8 @@ pub struct Stepping<G: Game, E> {
     /// Memory of all trees, in bytes.
     pub trees: usize,
     /// The games that keep their trees. The one that was searched last stands last.
-    kept: Vec<Weak<RefCell<GameTree<G, u64>>>>,
-    open: Vec<Open<G>>,
+    games: Vec<Weak<RefCell<GameTree<G, u64>>>>,
+    open: Vec<OpenSearch<G>>,
     events: VecDeque<Event>,
 }
 
@@ -89,8 +90,8 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
         let has_cache = cached > 0 && evaluator.network().is_some();
         let mut rounds = Rounds::new(Workers::Serial, has_cache.then(|| Arc::new(Cache::new(cached))));
         rounds.known = KNOWN;
-        let (kept, open, events) = (Vec::new(), Vec::new(), VecDeque::new());
-        Self { player: Arc::new(player), evaluator, rounds, trees, kept, open, events }
+        let (games, open, events) = (Vec::new(), Vec::new(), VecDeque::new());
+        Self { player: Arc::new(player), evaluator, rounds, trees, games, open, events }
     }
 
     /// One round of one search; `now` is in milliseconds by any clock. Whether searches go on.
@@ -98,7 +99,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
         let ready = (0..self.open.len()).filter(|&place| self.open[place].search.is_some());
         let turn = |&place: &usize| {
             let open = &self.open[place];
-            (!open.has_to_end(now), open.wanted.priority, open.wanted.token)
+            (!open.has_to_end(now), open.request.priority, open.request.token)
         };
         let Some(place) = ready.min_by_key(turn) else { return false };
         if !self.open[place].has_to_end(now) && !self.bound_memory(place) {
@@ -106,7 +107,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
         }
         let open = &mut self.open[place];
         if open.began.is_none() {
-            (open.began, open.told) = (Some(now), now);
+            (open.began, open.reported) = (Some(now), now);
         }
         let has_to_end = open.has_to_end(now);
         let Some(search) = &mut open.search else { return true };
@@ -114,58 +115,58 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
             search.interrupt();
         }
         if let Err(error) = self.rounds.run(std::slice::from_mut(search), &mut self.evaluator) {
-            let why = match error {
-                SearchError::Evaluator(error) => error.to_string(),
+            let problem = match error {
+                SearchError::Evaluator(problem) => problem.to_string(),
                 other => other.to_string(),
             };
-            self.fail(place, why);
+            self.fail(place, Error::Search(problem));
         } else if search.is_done() {
             self.end(place);
-        } else if open.wanted.report_every.is_some_and(|every| now - open.told >= 1e3 * every) {
-            open.told = now;
-            let token = open.wanted.token;
-            self.events.extend(open.looked().map(|looked| Event::Report(token, looked)));
+        } else if open.request.report_every.is_some_and(|every| now - open.reported >= 1e3 * every) {
+            open.reported = now;
+            let token = open.request.token;
+            self.events.extend(open.report().map(|report| Event::Report(token, report)));
         }
         !self.open.is_empty()
     }
 
     /// Begins the next search of a game, where the one before has ended.
-    fn go_on(&mut self, game_tree: &Kept<G>) {
-        let next = game_tree.borrow_mut().next(NETWORK);
+    fn go_on(&mut self, game: &SteppingGame<G>) {
+        let next = game.borrow_mut().next(NETWORK);
         let Some((search, request)) = next else { return };
-        let Some(place) = self.open.iter().position(|open| open.wanted.token == request.token) else { return };
+        let Some(place) = self.open.iter().position(|open| open.request.token == request.token) else { return };
         match begun(search, &request) {
             Ok(search) => self.open[place].search = Some(search),
-            Err(why) => self.fail(place, why),
+            Err(error) => self.fail(place, error),
         }
     }
 
     /// Ends a search that has no result, and drops its tree.
-    fn fail(&mut self, place: usize, why: String) {
+    fn fail(&mut self, place: usize, error: Error) {
         let open = self.open.remove(place);
-        self.events.push_back(Event::Failed(open.wanted.token, why));
-        if let Some(game_tree) = open.game_tree {
+        self.events.push_back(Event::Failed(open.request.token, error));
+        if let Some(game) = open.game {
             let search = open.search.unwrap_or_else(|| Search::new(self.player.start.clone(), self.player.config));
-            game_tree.borrow_mut().give_back(search, false);
-            self.go_on(&game_tree);
+            game.borrow_mut().give_back(search, false);
+            self.go_on(&game);
         }
     }
 
     /// Ends a search that is done.
     fn end(&mut self, place: usize) {
         let open = self.open.remove(place);
-        self.events.extend(open.looked().map(|looked| Event::Done(open.wanted.token, looked)));
-        if let (Some(game_tree), Some(mut search)) = (open.game_tree, open.search) {
+        self.events.extend(open.report().map(|report| Event::Done(open.request.token, report)));
+        if let (Some(game), Some(mut search)) = (open.game, open.search) {
             search.shrink();
-            game_tree.borrow_mut().give_back(search, true);
-            self.go_on(&game_tree);
+            game.borrow_mut().give_back(search, true);
+            self.go_on(&game);
         }
     }
 
     /// Bytes of all trees, those that games keep among them.
     pub fn memory_bytes(&self) -> usize {
-        let kept = self.kept.iter().filter_map(Weak::upgrade).map(|game_tree| game_tree.borrow().memory_bytes());
-        kept.chain(self.open.iter().map(Open::memory_bytes)).sum()
+        let kept = self.games.iter().filter_map(Weak::upgrade).map(|game| game.borrow().memory_bytes());
+        kept.chain(self.open.iter().map(OpenSearch::memory_bytes)).sum()
     }
 
     /// Keeps the trees within their memory before the tree of this search grows: room that no node has taken goes first,
@@ -180,11 +181,11 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
             let others = self.open.iter_mut().enumerate().filter(|(other, _)| *other != place);
             others.filter_map(|(_, open)| open.search.as_mut()).for_each(Search::shrink);
         }
-        for game_tree in self.kept.iter().filter_map(Weak::upgrade) {
+        for game in self.games.iter().filter_map(Weak::upgrade) {
             if self.memory_bytes() + more <= self.trees {
                 break;
             }
-            game_tree.borrow_mut().drop_trees();
+            game.borrow_mut().drop_trees();
         }
         let Some(left) = self.trees.checked_sub(self.memory_bytes()).filter(|&left| left >= more) else {
             if let Some(largest) = self.open.iter_mut().max_by_key(|open| open.memory_bytes()) {
@@ -205,74 +206,74 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
 }
 
 impl<G: Game, E: Evaluator<G, Error: Display>> Searcher<G> for Stepping<G, E> {
-    type Kept = Kept<G>;
+    type Game = SteppingGame<G>;
 
-    fn players(&mut self) -> Result<Vec<Arc<Player<G>>>, String> {
+    fn players(&mut self) -> Result<Vec<Arc<Player<G>>>, Error> {
         Ok(vec![self.player.clone()])
     }
 
-    fn keep(&mut self, _: usize, start: &G) -> Result<Kept<G>, String> {
+    fn new_game(&mut self, _: usize, start: &G) -> Result<SteppingGame<G>, Error> {
         Ok(Rc::new(RefCell::new(GameTree::new(start.clone(), self.player.config, 0))))
     }
 
-    fn play(&mut self, kept: &Kept<G>, action: Action) -> Result<(), String> {
-        kept.borrow_mut().play(action);
+    fn play(&mut self, game: &SteppingGame<G>, action: Action) -> Result<(), Error> {
+        game.borrow_mut().play(action);
         Ok(())
     }
 
-    fn undo(&mut self, kept: &Kept<G>) {
-        kept.borrow_mut().undo();
+    fn undo(&mut self, game: &SteppingGame<G>) {
+        game.borrow_mut().undo();
     }
 
-    fn begin(&mut self, _: usize, root: Root<'_, G, Kept<G>>, mut wanted: Wanted) -> Result<(), Unbegun> {
-        let request = Request {
-            token: wanted.token,
-            simulations: wanted.simulations.unwrap_or(u32::MAX),
+    fn begin(
+        &mut self,
+        _: usize,
+        position: &G,
+        game: Option<&SteppingGame<G>>,
+        mut request: SearchRequest,
+    ) -> Result<(), Error> {
+        let queued = Request {
+            token: request.token,
+            simulations: request.simulations.unwrap_or(u32::MAX),
             seed: 0,
             run: 0,
             deadline: None,
-            priority: wanted.priority,
+            priority: request.priority,
             report_every: None,
         };
-        let allowed = std::mem::take(&mut wanted.allowed);
-        let mut open = Open { wanted, game_tree: None, search: None, began: None, told: 0.0, cut: None };
-        match root {
-            Root::Fresh(state) => {
-                let mut search = Search::new(state.clone(), self.player.config);
-                if !allowed.is_empty() {
-                    search.allow(allowed);
-                }
-                open.search = Some(begun(search, &request)?);
-                self.open.push(open);
+        let allowed = std::mem::take(&mut request.allowed);
+        let mut open = OpenSearch { request, game: game.cloned(), search: None, began: None, reported: 0.0, cut: None };
+        let Some(game) = game else {
+            let mut search = Search::new(position.clone(), self.player.config);
+            if !allowed.is_empty() {
+                search.allow(allowed);
             }
-            Root::Kept(game_tree) => {
-                self.kept.retain(|kept| kept.strong_count() > 0 && kept.as_ptr() != Rc::as_ptr(game_tree));
-                self.kept.push(Rc::downgrade(game_tree));
-                // As in an engine, a search that ponders ends once its game is asked for something else.
-                let same =
-                    |open: &&mut Open<G>| open.game_tree.as_ref().is_some_and(|other| Rc::ptr_eq(other, game_tree));
-                for ponders in self.open.iter_mut().filter(same).filter(|open| open.wanted.priority == Priority::Ponder)
-                {
-                    ponders.cut = ponders.cut.or(Some(Stop::Stopped));
-                }
-                game_tree.borrow_mut().search(request, allowed);
-                open.game_tree = Some(game_tree.clone());
-                self.open.push(open);
-                self.go_on(game_tree);
-            }
+            open.search = Some(begun(search, &queued)?);
+            self.open.push(open);
+            return Ok(());
+        };
+        self.games.retain(|other| other.strong_count() > 0 && other.as_ptr() != Rc::as_ptr(game));
+        self.games.push(Rc::downgrade(game));
+        // As in an engine, a search that ponders ends once its game is asked for something else.
+        let same = |open: &&mut OpenSearch<G>| open.game.as_ref().is_some_and(|other| Rc::ptr_eq(other, game));
+        for open in self.open.iter_mut().filter(same).filter(|open| open.request.priority == Priority::Ponder) {
+            open.cut = open.cut.or(Some(Stop::Stopped));
         }
+        game.borrow_mut().search(queued, allowed);
+        self.open.push(open);
+        self.go_on(game);
         Ok(())
     }
 
     fn stop(&mut self, token: u64) {
-        if let Some(open) = self.open.iter_mut().find(|open| open.wanted.token == token) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.request.token == token) {
             open.cut = open.cut.or(Some(Stop::Stopped));
         }
     }
 
-    fn leave(&mut self, token: u64) {
-        if let Some(place) = self.open.iter().position(|open| open.wanted.token == token) {
-            self.fail(place, "nobody waits for this search any more".to_owned());
+    fn cancel(&mut self, token: u64) {
+        if let Some(place) = self.open.iter().position(|open| open.request.token == token) {
+            self.fail(place, Error::Search("nobody waits for this search any more".to_owned()));
         }
     }
 
@@ -282,7 +283,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Searcher<G> for Stepping<G, E> {
 }
 
 /// A search that begins as a request asks.
-fn begun<G: Game>(mut search: Search<G>, request: &Request<u64>) -> Result<Search<G>, String> {
-    search.begin(request.simulations, stream_for(request.seed, 0, request.run)).map_err(|fault| fault.to_string())?;
+fn begun<G: Game>(mut search: Search<G>, request: &Request<u64>) -> Result<Search<G>, Error> {
+    search.begin(request.simulations, stream_for(request.seed, 0, request.run)).map_err(Error::game)?;
     Ok(search)
 }

@@ -8,7 +8,7 @@ use azpy_core::text::Notation;
 use azpy_games::any::{self, AnyGame, GameVisitor};
 use azpy_games::registry;
 use azpy_net::Answers;
-use azpy_serve::{Page, Position, Reply, Session, Stepping, answers};
+use azpy_serve::{Error, Page, Position, Response, Session, Stepping, answers};
 
 /// Memory of all trees: a page has less of it than a server.
 const TREES: usize = 256 << 20;
@@ -47,15 +47,15 @@ const fn only(games: &[Entry], wanted: &[u8]) -> Entry {
 /// Those of this program.
 static GAMES: OnceLock<&[Entry]> = OnceLock::new();
 
-/// A session of whatever game. What is said are lines of JSON.
-pub trait Asked {
-    /// Takes a query or an action as JSON, and returns what is said at once.
+/// A session of any game. Its responses are lines of JSON.
+pub trait AnySession {
+    /// Takes a query or an action as JSON, and returns the responses that there are at once.
     fn ask(&mut self, text: &str) -> Vec<String>;
-    /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on, and what is said.
+    /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on, and the responses.
     fn step(&mut self, now: f64) -> (bool, Vec<String>);
 }
 
-impl<G: Position> Asked for Session<G, Stepping<G, Answers<Uniform>>> {
+impl<G: Position> AnySession for Session<G, Stepping<G, Answers<Uniform>>> {
     fn ask(&mut self, text: &str) -> Vec<String> {
         lines(self.ask(text))
     }
@@ -66,8 +66,8 @@ impl<G: Position> Asked for Session<G, Stepping<G, Answers<Uniform>>> {
     }
 }
 
-fn lines(said: Vec<Reply>) -> Vec<String> {
-    said.into_iter().map(|reply| reply.line).collect()
+fn lines(responses: Vec<Response>) -> Vec<String> {
+    responses.into_iter().map(|response| response.line).collect()
 }
 
 /// Who plays in a session.
@@ -77,7 +77,7 @@ pub struct Opening {
 }
 
 impl GameVisitor for Opening {
-    type Output = Result<Box<dyn Asked>, String>;
+    type Output = Result<Box<dyn AnySession>, Error>;
 
     fn games() -> &'static [Entry] {
         GAMES.get().copied().unwrap_or_default()
@@ -94,10 +94,10 @@ impl GameVisitor for Opening {
 /// A session with the player of a page, whose game is one of these.
 ///
 /// # Errors
-/// A sentence, if the player or its weights cannot be read, or its game is none of these.
-pub(crate) fn open(games: &'static [Entry], player: &str, weights: Vec<u8>) -> Result<Box<dyn Asked>, String> {
+/// If the player or its weights cannot be read, or its game is none of these.
+pub(crate) fn open(games: &'static [Entry], player: &str, weights: Vec<u8>) -> Result<Box<dyn AnySession>, Error> {
     GAMES.get_or_init(|| games);
     let page = Page::read(player)?;
     let game = page.game()?.to_owned();
-    Start::open(&game, Opening { page, weights })?
+    Start::open(&game, Opening { page, weights }).map_err(|error| Error::Game(error.to_string()))?
 }

@@ -65,11 +65,11 @@ fn a_turn_may_end_early_but_not_by_an_action() {
     let game = start.parse("end_turn Ch7 end_turn Cb8.>e4").unwrap();
     assert_eq!(game.to_text().unwrap(), "cats b8 h7 mice a1 h1 walls >e4 turn 2 blue");
     assert_eq!(game, start.parse("--- Ch7 --- Cb8.>e4").unwrap());
-    let error = start.parse_actions("Cb8 end_turn").unwrap_err();
+    let error = start.parse_actions("Cb8 end_turn").unwrap_err().to_string();
     assert_eq!(error, "word 2: no number of an action stands for end_turn, which positions are read with");
     assert!(start.parse("----").is_err() && start.parse("Cb8.---").is_err());
     let over = start.parse("cats h1 h8 mice a1 h1 turn 2 blue").unwrap();
-    assert!(over.parse("---").unwrap_err().contains("the game is over"));
+    assert!(over.parse("---").unwrap_err().to_string().contains("the game is over"));
     // A capture that stands is judged when the turn ends.
     let caught = start.parse("cats g1 b8 mice a1 h1 turn 3 red").unwrap().parse("Ch1").unwrap();
     assert_eq!(caught.turn(), Turn::Player(Player::Zero));

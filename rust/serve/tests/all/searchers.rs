@@ -5,70 +5,54 @@ use std::sync::{Arc, Mutex, Weak};
 
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::Priority;
-use azpy_core::game::{Action, Payoff, Value as TwoPlayers};
+use azpy_core::game::{Action, Value as TwoPlayers};
 use azpy_core::search::SearchResult;
-use azpy_games::TicTacToe;
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::registry::Entry;
-use azpy_serve::{Allowed, Event, Limits, Looked, Player, Root, Searcher, Session, Unbegun, Wanted};
+use azpy_games::any::AnyGame;
+use azpy_serve::{Error, Event, Limits, Player, SearchReport, SearchRequest, Searcher, Session};
 use serde_json::{Value, json};
 
+use crate::{LIMITS, start};
+
 type Game = AnyGame<TwoPlayers>;
-
-struct Games;
-
-impl GameVisitor for Games {
-    type Output = Box<dyn std::any::Any>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Games>>] =
-            &[Entry { name: "tic_tac_toe", params: &[], make: |_| Ok(Start::new(TicTacToe::new())) }];
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        Box::new(start)
-    }
-}
 
 /// A game of this player as it was before so many renewals, and the actions played.
 type Kept = (usize, usize, Arc<Mutex<Vec<Action>>>);
 
 /// Does nothing by itself.
-struct Told {
+struct Scripted {
     /// The games that were made.
     games: Vec<Weak<Mutex<Vec<Action>>>>,
     players: Vec<Arc<Player<Game>>>,
     renewals: usize,
     /// The player of each search that began, the actions since its game began if it has one, and what is wanted.
-    begun: Vec<(usize, Option<Vec<Action>>, Wanted)>,
+    begun: Vec<(usize, Option<Vec<Action>>, SearchRequest)>,
     stopped: Vec<u64>,
-    left: Vec<u64>,
+    cancelled: Vec<u64>,
     events: VecDeque<Event>,
     /// What `begin` refuses once.
-    refuses: Option<Unbegun>,
+    refuses: Option<Error>,
     /// Renews the player when a search of a kept game begins.
     renews_meanwhile: bool,
     /// What a game of the user's fails with, once.
-    fault: Option<String>,
+    fault: Option<Error>,
     /// The action that cannot be played.
     unplayable: Option<Action>,
 }
 
-impl Searcher<Game> for Told {
-    type Kept = Kept;
+impl Searcher<Game> for Scripted {
+    type Game = Kept;
 
-    fn players(&mut self) -> Result<Vec<Arc<Player<Game>>>, String> {
+    fn players(&mut self) -> Result<Vec<Arc<Player<Game>>>, Error> {
         Ok(self.players.clone())
     }
-    fn keep(&mut self, player: usize, _: &Game) -> Result<Kept, String> {
+    fn new_game(&mut self, player: usize, _: &Game) -> Result<Kept, Error> {
         let played = Arc::default();
         self.games.push(Arc::downgrade(&played));
         Ok((player, self.renewals, played))
     }
-    fn play(&mut self, kept: &Kept, action: Action) -> Result<(), String> {
+    fn play(&mut self, kept: &Kept, action: Action) -> Result<(), Error> {
         if self.unplayable == Some(action) {
-            return Err("this game fails".to_owned());
+            return Err(Error::Game("this game fails".to_owned()));
         }
         kept.2.lock().unwrap().push(action);
         Ok(())
@@ -79,34 +63,30 @@ impl Searcher<Game> for Told {
     fn is_current(&mut self, _: usize, kept: &Kept) -> bool {
         kept.1 == self.renewals
     }
-    fn begin(&mut self, player: usize, root: Root<'_, Game, Kept>, wanted: Wanted) -> Result<(), Unbegun> {
-        let played = match root {
-            Root::Fresh(_) => None,
-            Root::Kept(kept) => {
-                assert_eq!(kept.0, player);
-                if std::mem::take(&mut self.renews_meanwhile) {
-                    self.renewals += 1;
-                    return Err("this engine is closed".to_owned().into());
-                }
-                Some(kept.2.lock().unwrap().clone())
+    fn begin(&mut self, player: usize, _: &Game, kept: Option<&Kept>, request: SearchRequest) -> Result<(), Error> {
+        if let Some(kept) = kept {
+            assert_eq!(kept.0, player);
+            if std::mem::take(&mut self.renews_meanwhile) {
+                self.renewals += 1;
+                return Err(Error::Search("this engine is closed".to_owned()));
             }
-        };
-        if let Some(unbegun) = self.refuses.take() {
-            return Err(unbegun);
         }
-        self.begun.push((player, played, wanted));
+        if let Some(error) = self.refuses.take() {
+            return Err(error);
+        }
+        self.begun.push((player, kept.map(|kept| kept.2.lock().unwrap().clone()), request));
         Ok(())
     }
     fn stop(&mut self, token: u64) {
         self.stopped.push(token);
     }
-    fn leave(&mut self, token: u64) {
-        self.left.push(token);
+    fn cancel(&mut self, token: u64) {
+        self.cancelled.push(token);
     }
     fn take(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
-    fn fault(&mut self, _: &Game) -> Option<String> {
+    fn fault(&mut self, _: &Game) -> Option<Error> {
         self.fault.take()
     }
     fn renews(&self) -> bool {
@@ -116,43 +96,44 @@ impl Searcher<Game> for Told {
         self.renewals += 1;
         let renewed = Player { network: Some("0b".to_owned()), ..(*self.players[player]).clone() };
         self.players[player] = Arc::new(renewed);
-        self.events.push_back(Event::Renewed(token, if player == 0 { Ok(true) } else { Err("no file".to_owned()) }));
+        let unread = || Error::Search("no file".to_owned());
+        self.events.push_back(Event::Renewed(token, (player == 0).then_some(true).ok_or_else(unread)));
     }
 }
 
 /// A client of two players, `one` and `two`.
-fn session() -> Session<Game, Told> {
-    let start = *Start::open("tic_tac_toe", Games).unwrap().downcast::<Game>().unwrap();
+fn session() -> Session<Game, Scripted> {
+    let start: Game = start("tic_tac_toe").unwrap();
     let player = |name: &str| {
         let (name, about) = (name.to_owned(), json!({"name": name, "internalName": format!("the {name}")}));
         Arc::new(Player { name, about, simulations: 9, ..Player::new(start.clone(), SearchConfig::default()) })
     };
-    let limits = Limits { simulations: 100, seconds: 9.0, moves: 9, turns: 9, nodes: 9, depth: 9, text_bytes: 99 };
-    let searcher = Told {
+    let limits = Limits { simulations: 100, seconds: 9.0, ..LIMITS };
+    let searcher = Scripted {
         games: Vec::new(),
         players: vec![player("one"), player("two")],
         renewals: 0,
         begun: Vec::new(),
         stopped: Vec::new(),
-        left: Vec::new(),
+        cancelled: Vec::new(),
         events: VecDeque::new(),
         refuses: None,
         renews_meanwhile: false,
         fault: None,
         unplayable: None,
     };
-    Session::new(searcher, Allowed { of_query: limits, searches: 5, games: 3 }, 0)
+    Session::new(searcher, limits, 0)
 }
 
 /// What is said to a message, and then of all events.
-fn said(session: &mut Session<Game, Told>, message: Value) -> Vec<(Value, u16)> {
+fn said(session: &mut Session<Game, Scripted>, message: Value) -> Vec<(Value, u16)> {
     let mut said = session.ask(&message.to_string());
     said.extend(session.take());
-    said.into_iter().map(|reply| (serde_json::from_str(&reply.line).unwrap(), reply.status)).collect()
+    said.into_iter().map(|response| (serde_json::from_str(&response.line).unwrap(), response.status)).collect()
 }
 
 /// What a search found that visited one action.
-fn looked() -> Looked {
+fn report() -> SearchReport {
     let result = SearchResult {
         actions: vec![0, 1],
         visits: vec![0, 1],
@@ -163,7 +144,7 @@ fn looked() -> Looked {
         action: Some(1),
         ..SearchResult::default()
     };
-    Looked { result, lines: Vec::new(), errors: None, simulations: 1 }
+    SearchReport { result, lines: Vec::new(), standard_errors: None, simulations: 1 }
 }
 
 #[test]
@@ -174,12 +155,11 @@ fn a_search_is_asked_for_as_the_query_says() {
         "reportDuringSearchEvery": 3, "includeLcb": true, "analysisPVLen": 4,
     });
     assert_eq!(said(&mut session, query), []);
-    let [(1, None, wanted)] = &session.searcher.begun[..] else { panic!("{:?}", session.searcher.begun) };
-    let Wanted { token: 1, allowed, simulations, seconds, priority, report_every, errors, pv_length } = wanted else {
-        panic!("{wanted:?}")
-    };
-    assert_eq!((&allowed[..], *simulations, *seconds), (&[0][..], Some(100), Some(2.0)));
-    assert_eq!((*priority, *report_every, *errors, *pv_length), (Priority::Ponder, Some(3.0), true, 4));
+    let [(1, None, request)] = &session.searcher.begun[..] else { panic!("{:?}", session.searcher.begun) };
+    assert_eq!((request.token, &request.allowed[..]), (1, &[0][..]));
+    assert_eq!((request.simulations, request.seconds), (Some(100), Some(2.0)));
+    assert_eq!((request.priority, request.report_every), (Priority::Ponder, Some(3.0)));
+    assert_eq!((request.standard_errors, request.line_length), (true, 4));
 }
 
 #[test]
@@ -189,26 +169,27 @@ fn reports_and_answers_are_of_their_searches() {
         assert_eq!(said(&mut session, json!({"id": id, "moves": ["a1"], "analyzeTurns": [0, 1]})), []);
     }
     session.searcher.events.extend([
-        Event::Report(2, looked()),
-        Event::Done(3, looked()),
-        Event::Failed(2, "no memory".to_owned()),
-        Event::Done(2, looked()),
-        Event::Report(9, looked()),
-        Event::Done(1, Looked { result: SearchResult::default(), ..looked() }),
+        Event::Report(2, report()),
+        Event::Done(3, report()),
+        Event::Failed(2, Error::Search("no memory".to_owned())),
+        Event::Done(2, report()),
+        Event::Report(9, report()),
+        Event::Done(1, SearchReport { result: SearchResult::default(), ..report() }),
     ]);
-    let replies = session.take();
-    let told: Vec<_> = replies.iter().map(|reply| (reply.status, reply.search.clone(), reply.is_report)).collect();
+    let responses = session.take();
+    let told: Vec<_> =
+        responses.iter().map(|response| (response.status, response.search.clone(), response.is_report)).collect();
     let of = |id: &str, turn| Some((id.to_owned(), turn));
     assert_eq!(
         told,
         [(200, of("a", 1), true), (200, of("b", 0), false), (400, of("a", 1), false), (400, of("a", 0), false)]
     );
-    assert!(replies[1].line.contains(r#""move":"b3""#), "{}", replies[1].line);
-    assert!(replies[3].line.contains("the search found no action"), "{}", replies[3].line);
+    assert!(responses[1].line.contains(r#""move":"b3""#), "{}", responses[1].line);
+    assert!(responses[3].line.contains("the search found no action"), "{}", responses[3].line);
     assert!(session.is_busy());
     session.close();
-    assert_eq!(session.searcher.left, [4]);
-    session.searcher.events.push_back(Event::Done(4, looked()));
+    assert_eq!(session.searcher.cancelled, [4]);
+    session.searcher.events.push_back(Event::Done(4, report()));
     assert!(session.take().is_empty() && !session.is_busy());
 }
 
@@ -247,7 +228,7 @@ fn a_client_is_warned_a_hundred_times_at_most() {
         (0..count).for_each(|number| query[format!("{name}{number}")] = 1.into());
         session.ask(&query.to_string());
         let token = session.searcher.begun.len() as u64;
-        session.searcher.events.push_back(Event::Done(token, looked()));
+        session.searcher.events.push_back(Event::Done(token, report()));
         let line: Value = serde_json::from_str(&session.take()[0].line).unwrap();
         assert_eq!(line["warnings"].as_array().map_or(0, Vec::len), warned, "{line}");
     }
@@ -283,18 +264,18 @@ fn a_renewed_player_searches_with_new_trees() {
 #[test]
 fn a_searcher_without_room_is_asked_again_later() {
     let mut session = session();
-    session.searcher.refuses = Some(Unbegun { why: "4096 are open".to_owned(), is_full: true });
+    session.searcher.refuses = Some(Error::Busy("4096 are open".to_owned()));
     let full = said(&mut session, json!({"id": "a"}));
     assert_eq!(full, [(json!({"id": "a", "turnNumber": 0, "retryAfter": 1, "error": "4096 are open"}), 503)]);
     assert!(!session.is_busy());
-    session.searcher.refuses = Some("no such thing".to_owned().into());
+    session.searcher.refuses = Some(Error::Search("no such thing".to_owned()));
     assert_eq!(said(&mut session, json!({"id": "a"}))[0].1, 400);
 }
 
 #[test]
 fn a_game_that_fails_is_named_and_followed_the_next_time() {
     let mut session = session();
-    session.searcher.fault = Some("KeyError: 3".to_owned());
+    session.searcher.fault = Some(Error::Game("KeyError: 3".to_owned()));
     assert_eq!(said(&mut session, json!({"id": "a"})), [(json!({"id": "a", "error": "KeyError: 3"}), 400)]);
     session.searcher.unplayable = Some(7);
     let query = json!({"id": "a", "game": "g", "moves": ["a1", "b1", "c1"]});

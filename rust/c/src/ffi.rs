@@ -8,12 +8,12 @@ use std::ptr::{null, null_mut};
 
 use azpy_core::game::{MAX_PLAYERS, Turn};
 
-use crate::table::{Table, open};
+use crate::error::Error;
+use crate::game::{OpenGame, open};
 
 const ERROR: c_int = -1;
 const CHANCE: c_int = -2;
 const OVER: c_int = -3;
-const BROKEN: &str = "azpy itself failed in an earlier call with this game: close it";
 
 thread_local! {
     static SAID: RefCell<CString> = RefCell::default();
@@ -34,10 +34,10 @@ fn cut(error: String) -> String {
 }
 
 /// What `body` finds; after an error or a panic `failed`, and a text for `azpy_error`.
-pub fn guarded<T>(failed: T, body: impl FnOnce() -> Result<T, String>) -> T {
-    let broke = |_| Err("azpy itself failed, and said why on standard error: close the game".to_owned());
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(broke).unwrap_or_else(|error| {
-        SAID.set(c_text(&cut(error)));
+pub fn guarded<T>(failed: T, body: impl FnOnce() -> Result<T, Error>) -> T {
+    let caught = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Error::Panicked));
+    caught.unwrap_or_else(|error| {
+        SAID.set(c_text(&cut(error.to_string())));
         failed
     })
 }
@@ -49,7 +49,7 @@ fn c_text(text: &str) -> CString {
 
 /// A game, and what C was last shown of it.
 struct Game {
-    table: Box<dyn Table>,
+    inner: Box<dyn OpenGame>,
     seen: Seen,
     /// A call is under way, or ended in a panic.
     is_broken: bool,
@@ -93,9 +93,9 @@ impl Seen {
         Self { position, moves: Vec::new(), texts: Vec::new() }
     }
 
-    fn of(table: &dyn Table) -> Self {
+    fn of(game: &dyn OpenGame) -> Self {
         let mut seen = Self::nothing();
-        for each in table.moves() {
+        for each in game.moves() {
             let name = c_text(&each.name);
             seen.moves.push(Move {
                 action: each.action as c_int,
@@ -108,8 +108,8 @@ impl Seen {
             });
             seen.texts.push(name);
         }
-        let (drawing, values) = (c_text(&table.drawing()), table.values());
-        seen.position.turn = match table.turn() {
+        let (drawing, values) = (c_text(&game.drawing()), game.values());
+        seen.position.turn = match game.turn() {
             Turn::Player(player) => player.index() as c_int,
             Turn::Chance => CHANCE,
             Turn::Terminal => OVER,
@@ -127,12 +127,13 @@ impl Seen {
 ///
 /// # Safety
 /// `game` is null, or was opened and not closed. No other thread uses it.
-unsafe fn with<T>(game: *mut Game, failed: T, act: impl FnOnce(&mut Game) -> Result<T, String>) -> T {
+unsafe fn with<T>(game: *mut Game, failed: T, act: impl FnOnce(&mut Game) -> Result<T, Error>) -> T {
     guarded(failed, || {
         // SAFETY: see above.
-        let game = unsafe { game.as_mut() }.ok_or("game is NULL: azpy_open returns one")?;
+        let game = unsafe { game.as_mut() }
+            .ok_or_else(|| Error::Argument("game is NULL: azpy_open returns one".to_owned()))?;
         if game.is_broken {
-            return Err(BROKEN.to_owned());
+            return Err(Error::Broken);
         }
         game.is_broken = true;
         let found = act(game);
@@ -145,18 +146,18 @@ unsafe fn with<T>(game: *mut Game, failed: T, act: impl FnOnce(&mut Game) -> Res
 ///
 /// # Safety
 /// `pointer` is null, or points to bytes that end with a NUL and stay as they are.
-unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>, String> {
+unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<Option<&'a str>, Error> {
     if pointer.is_null() {
         return Ok(None);
     }
     // SAFETY: see above.
     let text = unsafe { CStr::from_ptr(pointer) }.to_str();
-    text.map(Some).map_err(|error| format!("{name} is not UTF-8: {error}"))
+    text.map(Some).map_err(|error| Error::Argument(format!("{name} is not UTF-8: {error}")))
 }
 
 /// An action as C has it.
-fn returned(action: u32) -> Result<c_int, String> {
-    c_int::try_from(action).map_err(|_| format!("action {action} is too large for an int"))
+fn returned(action: u32) -> Result<c_int, Error> {
+    c_int::try_from(action).map_err(|_| Error::Game(format!("action {action} is too large for an int")))
 }
 
 /// See `azpy.h`.
@@ -168,8 +169,8 @@ unsafe extern "C" fn azpy_open(folder: *const c_char, game: *const c_char, posit
     guarded(null_mut(), || {
         // SAFETY: see above.
         let texts = unsafe { [text(folder, "folder")?, text(game, "game")?, text(position, "position")?] };
-        let table = open(texts[0], texts[1], texts[2])?;
-        Ok(Box::into_raw(Box::new(Game { table, seen: Seen::nothing(), is_broken: false })))
+        let inner = open(texts[0], texts[1], texts[2])?;
+        Ok(Box::into_raw(Box::new(Game { inner, seen: Seen::nothing(), is_broken: false })))
     })
 }
 
@@ -195,7 +196,7 @@ unsafe extern "C" fn azpy_close(game: *mut Game) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn azpy_look(game: *mut Game) -> *const Position {
     let look = |game: &mut Game| {
-        game.seen = Seen::of(&*game.table);
+        game.seen = Seen::of(&*game.inner);
         Ok(&raw const game.seen.position)
     };
     // SAFETY: see above.
@@ -211,8 +212,8 @@ unsafe extern "C" fn azpy_action(game: *mut Game, name: *const c_char) -> c_int 
     // SAFETY: see above.
     let name = unsafe { text(name, "text") };
     let read = |game: &mut Game| {
-        let name = name?.ok_or("text is NULL: give the name of a move")?;
-        returned(game.table.action(name)?)
+        let name = name?.ok_or_else(|| Error::Argument("text is NULL: give the name of a move".to_owned()))?;
+        returned(game.inner.action(name)?)
     };
     // SAFETY: see above.
     unsafe { with(game, ERROR, read) }
@@ -225,8 +226,9 @@ unsafe extern "C" fn azpy_action(game: *mut Game, name: *const c_char) -> c_int 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn azpy_play(game: *mut Game, action: c_int) -> c_int {
     let play = |game: &mut Game| {
-        let action = u32::try_from(action).map_err(|_| format!("{action} is no action: an earlier call failed"))?;
-        game.table.play(action).map(|()| 0)
+        let wrong = |_| Error::Argument(format!("invalid action {action}: check the error of the previous call"));
+        let action = u32::try_from(action).map_err(wrong)?;
+        game.inner.play(action).map(|()| 0)
     };
     // SAFETY: see above.
     unsafe { with(game, ERROR, play) }
@@ -239,7 +241,7 @@ unsafe extern "C" fn azpy_play(game: *mut Game, action: c_int) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn azpy_undo(game: *mut Game, plies: usize) -> c_int {
     // SAFETY: see above.
-    unsafe { with(game, ERROR, |game| Ok(game.table.undo(plies) as c_int)) }
+    unsafe { with(game, ERROR, |game| Ok(game.inner.undo(plies) as c_int)) }
 }
 
 /// See `azpy.h`.
@@ -249,7 +251,7 @@ unsafe extern "C" fn azpy_undo(game: *mut Game, plies: usize) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn azpy_search(game: *mut Game, simulations: u32) -> c_int {
     // SAFETY: see above.
-    unsafe { with(game, ERROR, |game| returned(game.table.search(simulations)?)) }
+    unsafe { with(game, ERROR, |game| returned(game.inner.search(simulations)?)) }
 }
 
 /// See `azpy.h`.

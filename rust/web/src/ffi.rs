@@ -6,14 +6,16 @@
 
 use std::cell::RefCell;
 
-use crate::games::{self, Asked, Entry};
+use azpy_serve::Error;
+
+use crate::games::{self, AnySession, Entry};
 
 thread_local! {
     /// What JavaScript has written.
     static GIVEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     /// What it will read: lines of JSON.
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
-    static SESSION: RefCell<Option<Box<dyn Asked>>> = const { RefCell::new(None) };
+    static SESSION: RefCell<Option<Box<dyn AnySession>>> = const { RefCell::new(None) };
 }
 
 /// Makes room for so many bytes, and returns where they are. JavaScript writes them before its next call.
@@ -34,15 +36,12 @@ pub fn open(text: usize, games: &'static [Entry]) -> bool {
     let given = GIVEN.take();
     let opened = match given.split_at_checked(text) {
         Some((player, weights)) => games::open(games, &String::from_utf8_lossy(player), weights.to_vec()),
-        None => Err("the player is longer than what was written".to_owned()),
+        None => Err(Error::Json("the player is longer than what was written".to_owned())),
     };
-    let (session, problem) = match opened {
-        Ok(session) => (Some(session), None),
-        Err(problem) => (None, Some(problem)),
-    };
-    say(problem.map(|problem| failure(&problem)));
-    SESSION.set(session);
-    SESSION.with_borrow(Option::is_some)
+    say(opened.as_ref().err().map(|error| failure(&error.to_string())));
+    let is_open = opened.is_ok();
+    SESSION.set(opened.ok());
+    is_open
 }
 
 /// Takes a query or an action, the JSON in the room. What is answered at once is said.
@@ -78,7 +77,7 @@ extern "C" fn azpy_said() -> *const u8 {
     SAID.with_borrow(|said| said.as_ptr())
 }
 
-fn with_session(act: impl FnOnce(&mut dyn Asked) -> Vec<String>) {
+fn with_session(act: impl FnOnce(&mut dyn AnySession) -> Vec<String>) {
     SESSION.with_borrow_mut(|session| match session {
         Some(session) => say(act(&mut **session)),
         None => say([failure("no player is open")]),

@@ -4,35 +4,19 @@
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game as _, Payoff, Value as TwoPlayers, Values};
 use azpy_games::Go9;
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::registry::Entry;
+use azpy_games::any::AnyGame;
 use azpy_net::{Answers, Net};
-use azpy_serve::{Page, Position, Reply, Session, Stepping, answers};
+use azpy_serve::{Page, Position, Response, Session, Stepping, answers};
 use serde_json::{Map as Object, Value, json};
+
+use crate::start;
 
 type Stepped<G> = Session<G, Stepping<G, Answers<Uniform>>>;
 type Game = AnyGame<TwoPlayers>;
 
-/// The games of azpy, behind the types that sessions have.
-struct Games;
-
-impl GameVisitor for Games {
-    type Output = Box<dyn std::any::Any>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Games>>] = &azpy_games::built_in!(Start::<Games>::new);
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        Box::new(start)
-    }
-}
-
 fn opened<P: Payoff>(page: &Value, weights: &[u8]) -> Option<Stepped<AnyGame<P>>> {
     let page = Page::read(&page.to_string()).unwrap();
-    let start = Start::open(page.game().unwrap(), Games).unwrap().downcast::<AnyGame<P>>().ok()?;
-    let (player, net) = page.player(*start, weights).unwrap();
+    let (player, net) = page.player(start::<P>(page.game().unwrap())?, weights).unwrap();
     Some(Session::new(Stepping::new(player, answers(net, Uniform), 64 << 20, 8 << 20), page.limits, page.seed))
 }
 
@@ -50,14 +34,14 @@ fn fits(expected: &Value, said: &Value) -> bool {
 /// Asks what a talk asks, and compares what is said by id and turn.
 fn compare<G: Position>(session: &mut Stepped<G>, talk: &Value) {
     for turn in talk["turns"].as_array().unwrap() {
-        let mut said: Vec<Reply> = Vec::new();
+        let mut said: Vec<Response> = Vec::new();
         for message in turn["ask"].as_array().unwrap() {
             said.extend(session.ask(&message.as_str().map_or_else(|| message.to_string(), str::to_owned)));
         }
         while session.searcher.step(0.0) {}
         said.extend(session.take());
         assert!(!session.is_busy());
-        let mut said: Vec<Value> = said.iter().map(|reply| serde_json::from_str(&reply.line).unwrap()).collect();
+        let mut said: Vec<Value> = said.iter().map(|response| serde_json::from_str(&response.line).unwrap()).collect();
         said.sort_by_key(|line| (line["id"].as_str().map(str::to_owned), line["turnNumber"].as_i64()));
         let expected = turn["say"].as_array().unwrap();
         let is_same = expected.len() == said.len() && expected.iter().zip(&said).all(|(one, other)| fits(one, other));
@@ -67,7 +51,7 @@ fn compare<G: Position>(session: &mut Stepped<G>, talk: &Value) {
 
 #[test]
 fn the_answers_are_those_of_the_table() {
-    let table: Value = serde_json::from_str(include_str!("../../../tests/data/answers.json")).unwrap();
+    let table: Value = serde_json::from_str(include_str!("../../../../tests/data/answers.json")).unwrap();
     let level = |level: &Value| json!({"name": level[0], "simulations": level[1], "temperature": 0.0});
     let levels: Vec<Value> = table["levels"].as_array().unwrap().iter().map(level).collect();
     for talk in table["talks"].as_array().unwrap() {
@@ -126,7 +110,7 @@ fn session_of_zeros() -> Stepped<Game> {
 }
 
 /// Asks for a search of the start. What is refused at once is returned.
-fn ask(session: &mut Stepped<Game>, id: &str, more: Value) -> Vec<Reply> {
+fn ask(session: &mut Stepped<Game>, id: &str, more: Value) -> Vec<Response> {
     let mut query = json!({"id": id, "moves": []});
     query.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     session.ask(&query.to_string())
@@ -134,8 +118,8 @@ fn ask(session: &mut Stepped<Game>, id: &str, more: Value) -> Vec<Reply> {
 
 /// What was said since the last call: the id, and why the search ended or the error.
 fn said(session: &mut Stepped<Game>) -> Vec<(String, String)> {
-    let told = |reply: Reply| {
-        let line: Value = serde_json::from_str(&reply.line).unwrap();
+    let told = |response: Response| {
+        let line: Value = serde_json::from_str(&response.line).unwrap();
         let why = line.get("error").unwrap_or(&line["rootInfo"]["stop"]);
         (line["id"].as_str().unwrap().to_owned(), why.as_str().unwrap().to_owned())
     };

@@ -1,4 +1,4 @@
-//! An engine's threads: pipelines that run the rounds of all models, and one that tells whoever asked.
+//! An engine's threads: pipelines that run the rounds of all models, and one that gives the answers.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -12,11 +12,11 @@ use azpy_core::process::Process;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use crate::calls::{Call, Ending, Signals};
 use crate::engine_stats::Stats;
 use crate::errors::closed;
 use crate::model::{AnyGameTree, AnyModel, Done, PIPELINES};
-use crate::threads::{Stop, attached_once, locked, stop_at_exit};
+use crate::requests::{Ending, PendingRequest, Signals};
+use crate::threads::{BackgroundTask, attached_once, locked, stop_at_exit};
 
 thread_local! {
     static SERVING: Cell<bool> = const { Cell::new(false) };
@@ -45,44 +45,24 @@ impl Drop for Serving {
 /// Models that stay while nobody uses them. Each game with other parameters (Go with another komi) has a model.
 const MOST_MODELS: usize = 16;
 
-/// The place of a request among those that wait for their answers. It is given back where the request was refused.
-pub(crate) struct Place(Option<Arc<Hub>>);
-
-impl Place {
-    /// The request was taken: its answer gives the place back.
-    pub(crate) fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Place {
-    /// With the GIL, as a place is taken.
-    fn drop(&mut self) {
-        if let Some(hub) = self.0.take() {
-            hub.open.fetch_sub(1, Ordering::Relaxed);
-            locked(&hub.stats).requests -= 1;
-        }
-    }
-}
-
-/// Something to tell: an answer, or that there is a report.
-enum News {
-    Answer(Arc<Call>, Box<Ending>),
-    Report(Arc<Call>),
+/// What the owner of a request hears: an answer, or that there is a report.
+enum Delivery {
+    Answer(Arc<PendingRequest>, Box<Ending>),
+    Report(Arc<PendingRequest>),
 }
 
 #[derive(Default)]
-struct Answers {
-    news: VecDeque<News>,
-    /// Pipelines that have ended: none will have news.
+struct Deliveries {
+    waiting: VecDeque<Delivery>,
+    /// Pipelines that have ended: none will have more.
     ended: usize,
 }
 
 /// What an engine's threads have in common.
-pub(crate) struct Hub {
+pub(crate) struct EngineThreads {
     pub(crate) models: Models<dyn AnyModel, dyn AnyGameTree>,
-    answers: Mutex<Answers>,
-    told: Condvar,
+    deliveries: Mutex<Deliveries>,
+    delivers: Condvar,
     stats: Mutex<Stats>,
     /// Requests that are not answered yet. Changed with the GIL alone: garbage collection looks at it twice, and has to
     /// see the same.
@@ -98,12 +78,12 @@ pub(crate) struct Hub {
     process: Process,
 }
 
-impl Hub {
+impl EngineThreads {
     pub(crate) fn start(budget: usize) -> PyResult<Arc<Self>> {
-        let hub = Arc::new(Self {
+        let shared = Arc::new(Self {
             models: Models::new(PIPELINES, MOST_MODELS),
-            answers: Mutex::default(),
-            told: Condvar::new(),
+            deliveries: Mutex::default(),
+            delivers: Condvar::new(),
             stats: Mutex::default(),
             open: AtomicUsize::new(0),
             all: Arc::default(),
@@ -112,16 +92,16 @@ impl Hub {
             threads: OnceLock::new(),
             process: Process::current(),
         });
-        stop_at_exit(&(hub.clone() as Arc<dyn Stop>));
+        stop_at_exit(&(shared.clone() as Arc<dyn BackgroundTask>));
         let mut threads = Vec::new();
         for number in 0..=PIPELINES {
-            let (shared, inside) = (hub.clone(), attached_once());
+            let (own, inside) = (shared.clone(), attached_once());
             let body = move || {
                 inside(&mut || {
                     let _serving = Serving::new();
                     match number {
-                        PIPELINES => shared.tell(),
-                        pipeline => shared.run(pipeline),
+                        PIPELINES => own.deliver(),
+                        pipeline => own.run(pipeline),
                     }
                 });
             };
@@ -129,13 +109,13 @@ impl Hub {
             match std::thread::Builder::new().name(name).spawn(body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
-                    hub.stop();
+                    shared.stop();
                     return Err(PyOSError::new_err(format!("cannot start a thread: {error}")));
                 }
             }
         }
-        let _ = hub.threads.set(threads);
-        Ok(hub)
+        let _ = shared.threads.set(threads);
+        Ok(shared)
     }
 
     /// Hands a request over, which is answered from then on, or refuses it as the engine is closed.
@@ -145,7 +125,7 @@ impl Hub {
         hand_over()
     }
 
-    /// Has a game go on with its next request. Called where no pipeline can end: in [`Hub::enter`], or by a pipeline.
+    /// Has a game go on with its next request. Called where no pipeline can end: in [`EngineThreads::enter`], or by a pipeline.
     pub(crate) fn go_on(&self, game_tree: &Arc<dyn AnyGameTree>) {
         let (name, spec) = game_tree.model();
         if self.models.get(name, spec).is_some_and(|model| game_tree.go_on(&*model)) {
@@ -164,12 +144,18 @@ impl Hub {
         self.open.load(Ordering::Relaxed) == 0
     }
 
-    /// A place for one more request, where fewer than `most` have one. To be called with the GIL.
-    pub(crate) fn place(self: &Arc<Self>, most: usize) -> Option<Place> {
+    /// Counts one more request, where fewer than `most` wait for their answers. To be called with the GIL.
+    pub(crate) fn reserve(&self, most: usize) -> bool {
         let one_more = |open| (open < most).then_some(open + 1);
-        self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        locked(&self.stats).requests += 1;
-        Some(Place(Some(self.clone())))
+        let has_room = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
+        locked(&self.stats).requests += u64::from(has_room);
+        has_room
+    }
+
+    /// The request that was counted last was refused. To be called with the GIL.
+    pub(crate) fn release(&self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        locked(&self.stats).requests -= 1;
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -188,14 +174,15 @@ impl Hub {
             let mut reports = Vec::new();
             // This pipeline goes on by itself: another one is woken only for what is left.
             let filled = || self.models.wake_for_the_rest();
-            let mut done = model.round(pipeline, quiet, &filled, &mut |call| reports.push(News::Report(call.clone())));
+            let mut report = |request: &Arc<PendingRequest>| reports.push(Delivery::Report(request.clone()));
+            let mut done = model.round(pipeline, quiet, &filled, &mut report);
             self.keep_to_the_budget();
             done.append(&mut self.look());
             self.hand_over(reports, done);
             self.models.finish(model);
         }
-        locked(&self.answers).ended += 1;
-        self.told.notify_all();
+        locked(&self.deliveries).ended += 1;
+        self.delivers.notify_all();
     }
 
     /// Requests that have ended in any queue.
@@ -233,71 +220,74 @@ impl Hub {
         }
     }
 
-    fn hand_over(&self, reports: Vec<News>, mut done: Vec<Done>) {
+    fn hand_over(&self, reports: Vec<Delivery>, mut done: Vec<Done>) {
         // Each answer takes Python some time: requests with a time limit come first.
-        done.sort_by_key(|done| done.call.limit.is_none());
-        for game_tree in done.iter().filter_map(|done| done.game_tree.as_ref()) {
+        done.sort_by_key(|done| done.request.limit.is_none());
+        for game_tree in done.iter().filter_map(|done| done.request.game.as_ref()) {
             self.go_on(game_tree);
         }
         if reports.is_empty() && done.is_empty() {
             return;
         }
-        let news = done.into_iter().map(|Done { call, ending, .. }| News::Answer(call, Box::new(ending)));
-        locked(&self.answers).news.extend(news.chain(reports));
-        self.told.notify_all();
+        let answers = done.into_iter().map(|Done { request, ending }| Delivery::Answer(request, Box::new(ending)));
+        locked(&self.deliveries).waiting.extend(answers.chain(reports));
+        self.delivers.notify_all();
     }
 
-    /// Tells whoever asked, until the pipelines have ended. Runs detached from the interpreter.
-    fn tell(&self) {
+    /// Gives answers and reports, until the pipelines have ended. Runs detached from the interpreter.
+    fn deliver(&self) {
         loop {
-            let mut answers = locked(&self.answers);
-            while answers.news.is_empty() {
-                if answers.ended == PIPELINES {
+            let mut deliveries = locked(&self.deliveries);
+            while deliveries.waiting.is_empty() {
+                if deliveries.ended == PIPELINES {
                     return;
                 }
-                answers = self.told.wait(answers).unwrap_or_else(PoisonError::into_inner);
+                deliveries = self.delivers.wait(deliveries).unwrap_or_else(PoisonError::into_inner);
             }
-            let news = std::mem::take(&mut answers.news);
-            drop(answers);
-            Python::attach(|py| self.tell_all(py, news));
+            let waiting = std::mem::take(&mut deliveries.waiting);
+            drop(deliveries);
+            Python::attach(|py| self.deliver_all(py, waiting));
         }
     }
 
-    fn tell_all(&self, py: Python<'_>, news: VecDeque<News>) {
+    fn deliver_all(&self, py: Python<'_>, waiting: VecDeque<Delivery>) {
         let mut answered = Vec::new();
-        for news in news {
-            match news {
-                News::Report(call) => call.tell_report(py),
+        for delivery in waiting {
+            match delivery {
+                Delivery::Report(request) => request.give_report(py),
                 // Whoever gave up until now gets nothing; whoever does later has been answered.
-                News::Answer(call, ending) => answered.push((call.claim(py, ending.is_none()), call, *ending)),
+                Delivery::Answer(request, ending) => {
+                    answered.push((request.claim(py, ending.is_none()), request, *ending));
+                }
             }
         }
         {
-            // Counted before anybody is told, so that they see themselves in the counts.
+            // Counted before anybody is answered, so that they see themselves in the counts.
             let now = Instant::now();
             let mut stats = locked(&self.stats);
             self.open.fetch_sub(answered.len(), Ordering::Relaxed);
-            for (claimed, call, ending) in &answered {
+            for (claimed, request, ending) in &answered {
                 match ending.as_ref().filter(|_| *claimed) {
                     None => stats.cancelled += 1,
                     Some(Err(_)) => stats.failed += 1,
                     Some(Ok(result)) => {
-                        stats.count_finished(result.counts(), now.saturating_duration_since(call.asked), call.limit);
+                        let seconds = now.saturating_duration_since(request.began);
+                        stats.count_finished(result.counts(), seconds, request.limit);
                     }
                 }
             }
         }
-        for (claimed, call, ending) in answered {
+        for (claimed, request, ending) in answered {
             match ending {
-                Some(ending) if claimed => call.answer(py, ending),
+                Some(ending) if claimed => request.answer(py, ending),
                 Some(_) => {}
-                None => call.cancelled(py),
+                None => request.cancelled(py),
             }
         }
     }
 }
 
-impl Stop for Hub {
+impl BackgroundTask for EngineThreads {
     fn stop(&self) {
         self.all.cancel();
         self.pondering.cancel();

@@ -14,7 +14,9 @@ use azpy_core::text::{Notation, shown};
 use azpy_games::any::{AnyGame, GameVisitor, Start};
 use azpy_games::registry::{Entry, split, with_params};
 use azpy_net::Answers;
-use azpy_serve::{Event, Files, Kept, Player, Root, Run, Searcher, Stepping, Wanted, answers};
+use azpy_serve::{Event, Files, Player, Run, SearchRequest, Searcher, Stepping, SteppingGame, answers};
+
+use crate::error::Error;
 
 /// MiB of the tree of a position, and bytes of all trees that are kept.
 const TREE: f64 = 1024.0;
@@ -35,17 +37,17 @@ pub(crate) struct Move {
 }
 
 /// What C sees of a game.
-pub(crate) trait Table {
+pub(crate) trait OpenGame {
     fn turn(&self) -> Turn;
     /// For each player, player 0 first: the outcome, or what the last search says; else 0.
     fn values(&self) -> Vec<f32>;
     fn moves(&self) -> Vec<Move>;
     fn drawing(&self) -> String;
-    fn action(&self, text: &str) -> Result<Action, String>;
-    fn play(&mut self, action: Action) -> Result<(), String>;
+    fn action(&self, text: &str) -> Result<Action, Error>;
+    fn play(&mut self, action: Action) -> Result<(), Error>;
     /// Takes plies back, and says how many.
     fn undo(&mut self, plies: usize) -> usize;
-    fn search(&mut self, simulations: u32) -> Result<Action, String>;
+    fn search(&mut self, simulations: u32) -> Result<Action, Error>;
 }
 
 /// A folder on the disk.
@@ -63,28 +65,31 @@ impl Files for Folder<'_> {
 }
 
 /// Opens a game; see `azpy_open` in `azpy.h`.
-pub(crate) fn open(folder: Option<&str>, game: Option<&str>, position: Option<&str>) -> Result<Box<dyn Table>, String> {
+pub(crate) fn open(
+    folder: Option<&str>,
+    game: Option<&str>,
+    position: Option<&str>,
+) -> Result<Box<dyn OpenGame>, Error> {
+    let wrong = |problem: &str| Error::Argument(problem.to_owned());
     if folder == Some("") {
-        return Err("folder is empty: give a player's folder, or NULL for none".to_owned());
+        return Err(wrong("folder is empty: give a player's folder, or NULL for none"));
     }
     let run = folder.map(|folder| Run::read(folder, &Folder(Path::new(folder)))).transpose()?;
     let own = run.as_ref().map(Run::game).transpose()?;
-    let wanted =
-        game.or(own).ok_or("folder and game are both NULL: give a player's folder or a game's name")?.to_owned();
+    let missing = || wrong("folder and game are both NULL: give a player's folder or a game's name");
+    let wanted = game.or(own).ok_or_else(missing)?.to_owned();
     if let (Some(run), Some(own), Some(game)) = (&run, own, game)
         && !plays(run, own, game)?
     {
-        return Err(format!(
-            "the player in {} plays {own}, not {game}: leave the game out",
-            folder.unwrap_or_default()
-        ));
+        let folder = folder.unwrap_or_default();
+        return Err(Error::Argument(format!("the player in {folder} plays {own}, not {game}: leave the game out")));
     }
-    Start::open(&wanted, Opening { run, position: position.map(str::to_owned), kept: KEPT })?
+    Start::open(&wanted, Opening { run, position: position.map(str::to_owned), kept: KEPT }).map_err(Error::game)?
 }
 
 /// Whether a player of its `own` game plays `game`: the same, or with any board one that differs by its size alone.
-fn plays(run: &Run, own: &str, game: &str) -> Result<bool, String> {
-    let spelled = Start::<Opening>::spelled;
+fn plays(run: &Run, own: &str, game: &str) -> Result<bool, Error> {
+    let spelled = |spec: &str, params| Start::<Opening>::spelled(spec, params).map_err(Error::game);
     let (own, game) = (spelled(own, Vec::new())?, spelled(game, Vec::new())?);
     if own == game || !run.has_any_size()? {
         return Ok(own == game);
@@ -107,7 +112,7 @@ struct Opening {
 }
 
 impl GameVisitor for Opening {
-    type Output = Result<Box<dyn Table>, String>;
+    type Output = Result<Box<dyn OpenGame>, Error>;
 
     fn games() -> &'static [Entry<Start<Self>>] {
         const GAMES: &[Entry<Start<Opening>>] = &azpy_games::built_in!(Start::<Opening>::new);
@@ -115,35 +120,35 @@ impl GameVisitor for Opening {
     }
 
     fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        let begin = self.position.map_or_else(|| Ok(start.clone()), |text| start.parse(&text))?;
+        let begin = self.position.map_or_else(|| Ok(start.clone()), |text| start.parse(&text)).map_err(Error::game)?;
         let (mut player, net) = match self.run {
             Some(run) => run.player(start).map(|(player, net)| (player, Some(net)))?,
             None => (Player::new(start, SearchConfig::default()), None),
         };
         player.config.max_memory_mb = Some(TREE);
         // No search ends for memory: a tree that is full no longer grows, and kept trees go before a search.
-        let game_tree = Rc::new(RefCell::new(GameTree::new(begin, player.config, SEED)));
+        let game = Rc::new(RefCell::new(GameTree::new(begin, player.config, SEED)));
         let searcher = Stepping::new(player, answers(net, Rollout { seed: SEED }), usize::MAX, 0);
-        Ok(Box::new(Seated { game_tree, searcher, kept: self.kept, found: SearchResult::default() }))
+        Ok(Box::new(SearchedGame { game, searcher, kept: self.kept, found: SearchResult::default() }))
     }
 }
 
-struct Seated<P: Payoff> {
-    game_tree: Kept<AnyGame<P>>,
+struct SearchedGame<P: Payoff> {
+    game: SteppingGame<AnyGame<P>>,
     searcher: Stepping<AnyGame<P>, Answers<Rollout>>,
     kept: usize,
     /// Of the last search of this position; empty where there was none.
     found: SearchResult,
 }
 
-impl<P: Payoff> Table for Seated<P> {
+impl<P: Payoff> OpenGame for SearchedGame<P> {
     fn turn(&self) -> Turn {
-        self.game_tree.borrow().position().turn()
+        self.game.borrow().position().turn()
     }
 
     fn values(&self) -> Vec<f32> {
-        let game_tree = self.game_tree.borrow();
-        let position = game_tree.position();
+        let game = self.game.borrow();
+        let position = game.position();
         match position.turn() {
             Turn::Terminal => position.outcome().each().numbers().to_vec(),
             _ if self.found.values.is_empty() => vec![0.0; position.num_players()],
@@ -152,8 +157,8 @@ impl<P: Payoff> Table for Seated<P> {
     }
 
     fn moves(&self) -> Vec<Move> {
-        let (game_tree, found) = (self.game_tree.borrow(), &self.found);
-        let position = game_tree.position();
+        let (game, found) = (self.game.borrow(), &self.found);
+        let position = game.position();
         let (mut legal, mut rolls) = (Vec::new(), Vec::new());
         match position.turn() {
             Turn::Player(_) => position.legal_actions(&mut legal),
@@ -174,49 +179,50 @@ impl<P: Payoff> Table for Seated<P> {
     }
 
     fn drawing(&self) -> String {
-        self.game_tree.borrow().position().render()
+        self.game.borrow().position().render()
     }
 
-    fn action(&self, text: &str) -> Result<Action, String> {
-        match self.game_tree.borrow().position().parse_actions(text)?.as_slice() {
+    fn action(&self, text: &str) -> Result<Action, Error> {
+        match self.game.borrow().position().parse_actions(text).map_err(Error::game)?.as_slice() {
             &[action] => Ok(action),
-            several => Err(format!("expected one move, got {} in {}", several.len(), shown(text))),
+            several => Err(Error::game(format_args!("expected one move, got {} in {}", several.len(), shown(text)))),
         }
     }
 
-    fn play(&mut self, action: Action) -> Result<(), String> {
-        self.game_tree.borrow().position().clone().try_play(action).map_err(|error| error.to_string())?;
-        self.game_tree.borrow_mut().play(action);
+    fn play(&mut self, action: Action) -> Result<(), Error> {
+        self.game.borrow().position().clone().try_play(action).map_err(Error::game)?;
+        self.game.borrow_mut().play(action);
         self.found = SearchResult::default();
         Ok(())
     }
 
     fn undo(&mut self, plies: usize) -> usize {
-        let taken = (0..plies).take_while(|_| self.game_tree.borrow_mut().undo()).count();
+        let taken = (0..plies).take_while(|_| self.game.borrow_mut().undo()).count();
         if taken > 0 {
             self.found = SearchResult::default();
         }
         taken
     }
 
-    fn search(&mut self, simulations: u32) -> Result<Action, String> {
+    fn search(&mut self, simulations: u32) -> Result<Action, Error> {
         match self.turn() {
             Turn::Player(_) => {}
-            Turn::Chance => return Err("a roll is next: play its outcome, then search".to_owned()),
-            Turn::Terminal => return Err("the game is over: there is nothing to search".to_owned()),
+            Turn::Chance => return Err(Error::Search("a roll is next: play its outcome, then search")),
+            Turn::Terminal => return Err(Error::Search("the game is over: there is nothing to search")),
         }
-        if self.game_tree.borrow().memory_bytes() > self.kept {
-            self.game_tree.borrow_mut().drop_trees();
+        if self.game.borrow().memory_bytes() > self.kept {
+            self.game.borrow_mut().drop_trees();
         }
-        let wanted = Wanted { simulations: Some(simulations), ..Wanted::default() };
-        self.searcher.begin(0, Root::Kept(&self.game_tree), wanted).map_err(|unbegun| unbegun.why)?;
+        let request = SearchRequest { simulations: Some(simulations), lines: 0, ..SearchRequest::default() };
+        let position = self.game.borrow().position().clone();
+        self.searcher.begin(0, &position, Some(&self.game), request)?;
         while self.searcher.step(0.0) {}
         self.found = match self.searcher.take() {
-            Some(Event::Done(_, looked)) => looked.result,
-            Some(Event::Failed(_, why)) => return Err(why),
-            _ => return Err("the search before has not ended".to_owned()),
+            Some(Event::Done(_, report)) => report.result,
+            Some(Event::Failed(_, error)) => return Err(error.into()),
+            _ => return Err(Error::Search("the search before has not ended")),
         };
-        self.found.action.ok_or_else(|| "the search found no action".to_owned())
+        self.found.action.ok_or(Error::Search("the search found no action"))
     }
 }
 
@@ -224,23 +230,23 @@ impl<P: Payoff> Table for Seated<P> {
 mod tests {
     use super::*;
 
-    fn visits(table: &mut dyn Table, simulations: u32) -> u32 {
-        table.search(simulations).unwrap();
-        table.moves().iter().map(|each| each.visits).sum()
+    fn visits(game: &mut dyn OpenGame, simulations: u32) -> u32 {
+        game.search(simulations).unwrap();
+        game.moves().iter().map(|each| each.visits).sum()
     }
 
     #[test]
     fn trees_are_dropped_once_they_are_too_large_together() {
-        let mut table =
+        let mut game =
             Start::open("connect_four", Opening { run: None, position: None, kept: 100_000 }).unwrap().unwrap();
-        assert_eq!(visits(&mut *table, 100), 100);
-        table.play(3).unwrap();
-        assert!(visits(&mut *table, 10) > 10);
-        assert_eq!(table.undo(1), 1);
-        assert_eq!(visits(&mut *table, 2_000), 2_100, "the tree of 100 simulations was small enough");
-        table.play(3).unwrap();
-        assert_eq!(visits(&mut *table, 10), 10);
-        assert_eq!(table.undo(1), 1);
-        assert_eq!(visits(&mut *table, 10), 10);
+        assert_eq!(visits(&mut *game, 100), 100);
+        game.play(3).unwrap();
+        assert!(visits(&mut *game, 10) > 10);
+        assert_eq!(game.undo(1), 1);
+        assert_eq!(visits(&mut *game, 2_000), 2_100, "the tree of 100 simulations was small enough");
+        game.play(3).unwrap();
+        assert_eq!(visits(&mut *game, 10), 10);
+        assert_eq!(game.undo(1), 1);
+        assert_eq!(visits(&mut *game, 10), 10);
     }
 }

@@ -1,0 +1,211 @@
+//! Requests to an engine that wait for their answers: who hears of them, and what their owners want by now.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use azpy_core::engine::Signal;
+use azpy_serve::SearchRequest;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+use crate::errors::{closed, no_stop_iteration};
+use crate::model::AnyGameTree;
+use crate::result::SearchResult;
+use crate::threads::locked;
+
+const STOP: u8 = 1;
+const CANCEL: u8 = 2;
+
+/// A signal that several share: the one that goes furthest counts.
+#[derive(Default)]
+pub(crate) struct Signals(AtomicU8);
+
+impl Signals {
+    pub(crate) fn stop(&self) {
+        self.0.fetch_max(STOP, Ordering::Relaxed);
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.0.fetch_max(CANCEL, Ordering::Relaxed);
+    }
+}
+
+/// Who hears what becomes of a request.
+pub(crate) enum Responder {
+    /// A future of Python's, and what hears its reports.
+    Future(Py<PyAny>, Option<Py<PyAny>>),
+    /// A session, unless its client has left.
+    Session(Weak<dyn Listener>),
+}
+
+/// What waits for requests without a future. It is called in the thread that gives all answers.
+pub(crate) trait Listener: Send + Sync {
+    /// The search goes on, and has found this.
+    fn report(&self, py: Python<'_>, request: &SearchRequest, found: &SearchResult);
+    /// The search has ended, so many seconds after it was asked for.
+    fn end(&self, py: Python<'_>, request: &SearchRequest, ending: PyResult<SearchResult>, seconds: f64);
+}
+
+impl Responder {
+    /// A future, whose callers give `signals` to the search; and what is called with reports.
+    pub(crate) fn future(py: Python<'_>, signals: &Arc<Signals>, on_report: Option<Py<PyAny>>) -> PyResult<Self> {
+        let callback = |signals: Arc<Signals>, signal: fn(&Signals)| {
+            let call = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| signal(&signals);
+            PyCFunction::new_closure(py, None, None, call)
+        };
+        let stop = callback(signals.clone(), Signals::stop)?;
+        let future = py.import(intern!(py, "azpy.pending"))?.getattr(intern!(py, "Pending"))?.call1((stop,))?;
+        // Also when it is answered: then nobody looks any more.
+        future.call_method1(intern!(py, "add_done_callback"), (callback(signals.clone(), Signals::cancel)?,))?;
+        Ok(Self::Future(future.unbind(), on_report))
+    }
+}
+
+/// A request that an engine has taken, until it is answered.
+pub(crate) struct PendingRequest {
+    responder: Responder,
+    pub(crate) request: SearchRequest,
+    pub(crate) signals: Arc<Signals>,
+    /// Of all requests of its kind.
+    all: Arc<Signals>,
+    pub(crate) began: Instant,
+    pub(crate) limit: Option<Duration>,
+    /// The game that goes on, if it is of one.
+    pub(crate) game: Option<Arc<dyn AnyGameTree>>,
+    answered: AtomicBool,
+    /// The newest report that its responder has not heard.
+    report: Mutex<Option<SearchResult>>,
+}
+
+/// What became of a request; `None` where it was cancelled.
+pub(crate) type Ending = Option<PyResult<SearchResult>>;
+
+impl PendingRequest {
+    pub(crate) fn new(
+        request: SearchRequest,
+        responder: Responder,
+        signals: Arc<Signals>,
+        all: Arc<Signals>,
+        limit: Option<Duration>,
+        game: Option<Arc<dyn AnyGameTree>>,
+    ) -> Self {
+        let (answered, report) = (AtomicBool::new(false), Mutex::default());
+        Self { responder, request, signals, all, began: Instant::now(), limit, game, answered, report }
+    }
+
+    /// When it is answered with what is known by then. A limit beyond all clocks is none.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.limit.and_then(|limit| self.began.checked_add(limit))
+    }
+
+    /// Its future; None of a session's.
+    pub(crate) fn future(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        if let Responder::Future(future, _) = &self.responder { Some(future.clone_ref(py)) } else { None }
+    }
+
+    /// Marks the request as refused: the caller gets the error itself, so `Drop` gives no answer.
+    pub(crate) fn refuse(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+
+    /// What its owner wants by now.
+    pub(crate) fn signal(&self) -> Signal {
+        match self.signals.0.load(Ordering::Relaxed).max(self.all.0.load(Ordering::Relaxed)) {
+            0 => Signal::Continue,
+            STOP => Signal::Stop,
+            _ => Signal::Cancel,
+        }
+    }
+
+    /// Keeps a report until its responder hears it. Whether there was none that waits.
+    pub(crate) fn keep_report(&self, report: SearchResult) -> bool {
+        locked(&self.report).replace(report).is_none()
+    }
+
+    /// Gives the newest report.
+    pub(crate) fn give_report(&self, py: Python<'_>) {
+        let report = locked(&self.report).take();
+        let Some(report) = report.filter(|_| self.signal() == Signal::Continue) else { return };
+        match &self.responder {
+            Responder::Session(session) => {
+                session.upgrade().inspect(|session| session.report(py, &self.request, &report));
+            }
+            Responder::Future(_, None) => {}
+            Responder::Future(_, Some(on_report)) => {
+                if let Err(error) = on_report.call1(py, (report,)) {
+                    error.write_unraisable(py, Some(on_report.bind(py)));
+                }
+            }
+        }
+    }
+
+    /// Whether the request is to be answered: after this it cannot be cancelled any more.
+    pub(crate) fn claim(&self, py: Python<'_>, cancel: bool) -> bool {
+        self.answered.store(true, Ordering::Relaxed);
+        let Responder::Future(future, _) = &self.responder else { return !cancel };
+        let claim = || -> PyResult<bool> {
+            let future = future.bind(py);
+            if cancel {
+                future.call_method0(intern!(py, "cancel"))?;
+            }
+            future.call_method0(intern!(py, "set_running_or_notify_cancel"))?.is_truthy()
+        };
+        claim().unwrap_or_else(|error| {
+            error.write_unraisable(py, None);
+            false
+        })
+    }
+
+    /// Tells a session that a request was cancelled; a future knows.
+    pub(crate) fn cancelled(&self, py: Python<'_>) {
+        if let Responder::Session(_) = &self.responder {
+            self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled: the engine ends")));
+        }
+    }
+
+    pub(crate) fn answer(&self, py: Python<'_>, ending: PyResult<SearchResult>) {
+        let future = match &self.responder {
+            Responder::Future(future, _) => future.bind(py),
+            Responder::Session(session) => {
+                if let Some(session) = session.upgrade() {
+                    session.end(py, &self.request, ending, self.began.elapsed().as_secs_f64());
+                }
+                return;
+            }
+        };
+        let done = match ending {
+            Ok(result) => future.call_method1(intern!(py, "set_result"), (result,)),
+            Err(error) => {
+                let error = no_stop_iteration(py, error).into_value(py);
+                future.call_method1(intern!(py, "set_exception"), (error,))
+            }
+        };
+        if let Err(error) = done {
+            // Of a callback that raised no `Exception`: those the future reports itself.
+            error.write_unraisable(py, None);
+        }
+    }
+}
+
+impl Drop for PendingRequest {
+    /// A net: no request that was taken ends without an answer. If one did, its owner would wait for ever.
+    fn drop(&mut self) {
+        if *self.answered.get_mut() {
+            return;
+        }
+        Python::try_attach(|py| {
+            let done = match &self.responder {
+                Responder::Session(_) => Ok(false),
+                Responder::Future(future, _) => {
+                    future.call_method0(py, intern!(py, "done")).and_then(|done| done.is_truthy(py))
+                }
+            };
+            if !done.unwrap_or(true) && self.claim(py, false) {
+                self.answer(py, Err(closed()));
+            }
+        });
+    }
+}
