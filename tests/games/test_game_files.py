@@ -12,9 +12,8 @@ import chess
 import chess.pgn
 import pytest
 import zstandard
-from sgfmill import boards, sgf, sgf_moves
+from sgfmill import sgf, sgf_moves
 
-import azpy
 from azpy._core import PLAYED, GameReader
 from azpy.cli import train
 from azpy.games.lines import replayed
@@ -269,106 +268,10 @@ def test_a_cut_pgn_is_left_out() -> None:
     assert "the last game has no result" in games[1].why
 
 
-SIGNS = (
-    "± ∓ = == += =+ +/= =/+ +/- -/+ +- -+ ⩲ ⩱ ∞ □ ⟳ → N TN D RR $1 $146 ep e.p. ch !? ?! # +".split()  # noqa: SIM905
-)
-
-
-def test_signs_and_quotes_are_read_as_python_chess_reads_them() -> None:
-    rng, text = random.Random(4), ""
-    for number in range(25):
-        board, words = chess.Board(), []
-        for ply in range(rng.randrange(4, 40)):
-            if not (moves := list(board.legal_moves)):
-                break
-            move = rng.choice(moves)
-            number_before = (
-                f"{board.fullmove_number}." if ply % 2 == 0 else rng.choice(["", f"{board.fullmove_number}..."])
-            )
-            glued = rng.choice(["", "", "±", "+/-", "-+", "$14", "⩲", "!", "="])
-            words += [number_before + rng.choice(["", " "]) + board.san(move) + glued]
-            words += rng.sample(SIGNS, rng.choice([0, 0, 1, 2]))
-            words += rng.choice([[]] * 8 + [["{a (b) }"], ["( {x} N )"], ["; ± ( {\n"], ["\n% Nf3 {\n"]])
-            board.push(move)
-        name = rng.choice(['Bob "the" Man', '"', '"Bob"', "a]b[c", "C:\\x", "Fran\u00e7ois", "", "[x]"])
-        text += f'[Event "{number}"]\n[White "{name}"]\n[X-y "1"]\n[Result "1-0"]\n\n{" ".join(words)} 1-0\n\n'
-    for text_of in (text, text.replace("\n", "\r\n"), "\ufeff" + text):
-        stream = io.StringIO(text_of.removeprefix("\ufeff").replace("\r", ""))
-        games = list(GameReader(CHESS, text_of))
-        assert len(games) == 25
-        for game in games:
-            other = chess.pgn.read_game(stream)
-            assert other is not None
-            assert not other.errors
-            assert {name: game.tags[name] for name in ("Event", "White", "X-y", "Result")} == {
-                name: other.headers[name] for name in ("Event", "White", "X-y", "Result")
-            }
-            assert game.actions is not None, game.why
-            positions = replayed(CHESS, game.actions)
-            names = [state.action_name(a) for a, state in zip(game.actions, positions, strict=False)]
-            assert names == [move.uci() for move in other.mainline_moves()]
-
-
-def test_a_set_up_game_shows_the_board_that_sgfmill_sees() -> None:
-    """Whoever plays, and however often in a row; with stones that are set up, and text around the game."""
-    rng, size, twice, refused = random.Random(5), 7, 0, list[str]()
-    start = azpy.make_game("go(size=7,superko=0)")
-    for _ in range(150):
-        board, nodes, colour = boards.Board(size), list[str](), "w"
-        for ply in range(rng.randrange(1, 40)):
-            colour = "wb"[colour == "w"] if rng.random() > 0.15 else colour
-            empty = [(row, column) for row in range(size) for column in range(size) if board.get(row, column) is None]
-            if not empty:
-                break
-            row, column = rng.choice(empty)
-            trial = board.copy()
-            trial.play(row, column, colour)
-            if trial.get(row, column) is None or trial.is_empty():
-                continue  # suicide
-            board = trial
-            both = f"W[{'abcdefg'[rng.randrange(7)]}a]" if colour == "b" and rng.random() < 0.2 else ""
-            name = rng.choice({"b": ["B", "Black", "b"], "w": ["W", "White", "w"]}[colour])
-            turn = rng.choice(["", "", "PL[B]", "PL[W]"]) if ply else "PL[B]"
-            nodes.append(f";{turn}{both}{name}[{chr(97 + column)}{chr(97 + size - 1 - row)}]")
-        line = "".join(nodes)
-        text = f"From: (x)\n(;SZ[7]KM[]HA[]{line}))\n)"
-        try:
-            state = azpy.parse_state(start, text)
-        except ValueError as error:
-            refused.append(str(error))
-            continue
-        stones = {(point, mark) for mark, point in board_points(state.render(color=False), size)}
-        assert stones == {(point, colour) for colour, point in board.list_occupied_points()}
-        twice += "SZ[7]KM[7.5]AB" in state.to_text() or "AW" in state.to_text()
-    assert twice > 50
-    assert len(refused) < 15
-    assert all("takes back a ko" in why for why in refused), "sgfmill does not mind it"
-
-
 def board_points(picture: str, size: int) -> list[tuple[str, tuple[int, int]]]:
     rows = [line.split()[1 : size + 1] for line in picture.splitlines() if line.strip()[:1].isdigit()]
     cells = [(mark, (size - 1 - row, column)) for row, marks in enumerate(rows) for column, mark in enumerate(marks)]
     return [("bw"["xo".index(mark)], cell) for mark, cell in cells if mark in "xo"]
-
-
-@pytest.mark.parametrize("number", range(1, 12))
-def test_gtp_loads_the_position_before_a_move_as_sgfmill_counts_moves(tmp_path: Path, number: int) -> None:
-    text = (
-        "a mail (x)\n(;GM[1]SZ[7]KM[]HA[2]C[B[aa\\];W[bb\\]];B[cc]C[(;B[aa\\])];Black[ee];W[ce]B[];w[ec];PL[B]W[ae]C[];"
-        "W[dd](;B[ac];W[gg]W[ff];B[gf])(;B[aa]))) )"
-    )
-    (tmp_path / "a.sgf").write_text(text)
-    game = sgf.Sgf_game.from_string(text.replace(";w[", ";W[").replace("KM[]", ""))
-    board, plays = boards.Board(7), sgf_moves.get_setup_and_moves(game)[1]
-    assert len(plays) == 9
-    for colour, point in plays[: number - 1]:
-        if point is not None:
-            board.play(*point, colour)
-    with talk_with(player="go(size=7)") as talk:
-        assert talk.ask(f"loadsgf {tmp_path}/a.sgf {number}") == "="
-        shown = talk.ask("showboard")
-    found = {(colour, point) for colour, point in board_points(shown, 7)}
-    assert found == set(board.list_occupied_points())
 
 
 @pytest.mark.parametrize(

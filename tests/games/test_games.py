@@ -182,32 +182,6 @@ def test_a_game_that_names_a_file_is_made_only_where_it_is_typed(
     assert train.settings_from([spec, "--out", "run"])[0].game == spec
 
 
-def test_sampled_chance_and_missing_tensors_are_refused() -> None:
-    class Fake:
-        """A game whose facts can be set, as none of OpenSpiel's own has these alone."""
-
-        def __init__(self, **facts: Any) -> None:
-            self.facts = facts
-
-        def __getattr__(self, name: str) -> Any:
-            return self.facts.get(name, getattr(pyspiel.load_game("tic_tac_toe").get_type(), name, None))
-
-        def get_type(self) -> Any:
-            return self
-
-        def num_players(self) -> int:
-            return 2
-
-        def __str__(self) -> str:
-            return "fake()"
-
-    sampled = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
-    with pytest.raises(SettingsError, match=r"OpenSpiel's fake\(\) has chance without listed outcomes; azpy"):
-        open_spiel(Fake(chance_mode=sampled))
-    with pytest.raises(SettingsError, match="has chance without listed outcomes, no observation tensor; azpy"):
-        open_spiel(Fake(chance_mode=sampled, provides_observation_tensor=False))
-
-
 def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
     azpy.games.openspiel._load.cache_clear()

@@ -1,9 +1,7 @@
 """Go is the game that OpenSpiel and sgfmill play; a search sees all that the rules ask."""
 
 import itertools
-import random
 import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -111,32 +109,6 @@ def test_scores_are_those_of_sgfmill_and_it_reads_what_is_written(size: int, gam
     assert len(scores) > 1
 
 
-def test_what_sgfmill_writes_is_read() -> None:
-    pytest.importorskip("sgfmill")
-    from sgfmill import sgf
-
-    start = azpy.make_game("go", size=9, komi=6.5)
-    for seed in range(20):
-        rng, game = random.Random(seed), sgf.Sgf_game(9)
-        game.get_root().set("KM", 6.5)
-        if seed % 2:
-            stones = [divmod(cell, 9) for cell in rng.sample(range(0, 81, 2), 5)]
-            game.get_root().set_setup_stones(stones, [])
-        state = azpy.parse_state(start, game.serialise().decode())
-        assert state.turn == seed % 2  # White follows a handicap
-        for ply in range(12):
-            action = 81 if ply % 5 == 4 else rng.choice(state.legal_actions()[:-1])
-            move = None if action == 81 else (8 - action // 9, action % 9)
-            game.get_last_node().new_child().set_move("bw"[state.turn], move)
-            game.get_last_node().set("C", "some ] text \\ and (;more)")
-            game.get_main_sequence()[-2].new_child().set_move("bw"[state.turn], None)  # a variation
-            state.play(action)
-        text = game.serialise().decode()
-        read = azpy.parse_state(start, text)
-        assert (read.key(), str(read)) == (state.key(), str(state))
-        assert_same_stones(sgfmill_of(text)[1], read)
-
-
 def fighting_position() -> azpy.State:
     """Six kos, of which either player has taken two."""
     state = azpy.make_game("go")
@@ -175,17 +147,6 @@ def test_leaves_show_the_true_history() -> None:
     found = [row.tobytes() in known for row in evaluator.seen]
     assert sum(found) > 40
     assert len({row.tobytes() for row in evaluator.seen}) == len(evaluator.seen)
-
-
-def test_a_picture_shows_the_board_with_coordinates() -> None:
-    state = azpy.parse_state("go", "C3 G7 E5 pass J1")
-    svg = ET.fromstring(state.to_svg())
-    circles = [circle for circle in svg.iter("{http://www.w3.org/2000/svg}circle") if circle.get("r") == "14"]
-    assert len(circles) == 4
-    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
-    assert sorted(set(texts), key=str) == sorted([*"ABCDEFGHJ", *"123456789"])
-    colored = state.render(color=True)
-    assert (colored.count("\x1b[1;31m"), colored.count("\x1b[1;34m")) == (3, 1)
 
 
 @pytest.fixture(scope="module")
@@ -248,21 +209,3 @@ def test_results_without_a_score_are_written_too(collected: Path, tmp_path: Path
         text = (tmp_path / f"{number:06}.sgf").read_text()
         assert f"RE[{result}]" in text
         assert text.count("RE[") == 1
-
-
-@pytest.mark.parametrize("size", [5, 11, 19])
-def test_a_name_is_the_action_that_has_it(size: int) -> None:
-    state, _ = next(itertools.islice(random_game(azpy.make_game("go", size=size), 3), 20, None))
-    legal = {state.action_name(action): action for action in state.legal_actions()}
-    odd = ["a1", "A01", "A+1", "A0", "A", "I5", "T20", "Z9", "pas", "\u0661", "\u00c51"]
-    names = [state.action_name(action) for action in range(state.num_actions)]
-    assert 0 < len(legal) < len(names)
-    for name in [*names, *odd]:
-        if name in legal:
-            assert state.parse_actions(f" {name} ") == [legal[name]]
-        else:
-            with pytest.raises(ValueError, match="is not among the legal ones"):
-                state.parse_actions(name)
-    over = azpy.parse_state(azpy.make_game("go", size=size), "pass pass")
-    with pytest.raises(ValueError, match="the game is over before it"):
-        over.parse_actions("pass")

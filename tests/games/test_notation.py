@@ -346,13 +346,6 @@ def test_parameters_are_those_of_the_position() -> None:
     assert azpy.State(Drawn(3)).side_names is None
 
 
-@pytest.mark.parametrize("game", ["chess", "breakthrough", "gomoku", "hex(size=5)", "othello", "tic_tac_toe"])
-def test_what_lies_on_the_board_is_what_its_text_says(game: str) -> None:
-    for position in random_game(azpy.make_game(game), seed=5):
-        rows = (position.fen() if game == "chess" else position.to_text()).split()[0]
-        assert sorted(position.board().values()) == sorted(filter(str.isalpha, rows))
-
-
 def test_a_position_without_its_past_goes_on() -> None:
     repeated = azpy.parse_state("chess", "e4 e5 " + "Nf3 Nf6 Ng1 Ng8 " * 2)
     fresh = repeated.without_past()
@@ -367,13 +360,6 @@ def test_a_position_without_its_past_goes_on() -> None:
         mate.clone().without_past(1)
     with pytest.raises(ValueError, match="only chess"):
         ko.fen()
-
-
-def test_letters_beside_a_board_are_nobodys_pieces() -> None:
-    colored = azpy.parse_state("connect_four", "4").render(color=True)
-    assert colored.count("\x1b[1;3") == 1
-    assert "\x1b" not in azpy.make_game("pig").render(color=True)
-    assert "\x1b" not in azpy.make_game("dice_nim").render(color=True)
 
 
 # Pictures.
@@ -411,29 +397,6 @@ def test_pieces_are_drawn_in_their_players_colors(game: str, text: str, shape: s
     picture = ET.fromstring(azpy.parse_state(game, text).to_svg())
     drawn = [element.get("fill") for element in picture.iter(f"{SVG}{shape}")]
     assert {fill: drawn.count(fill) for fill in fills} == fills
-
-
-def test_a_piece_is_drawn_where_it_is() -> None:
-    picture = ET.fromstring(azpy.parse_state("connect_four", "1").to_svg())
-    discs = list(picture.iter(f"{SVG}circle"))
-    (stone,) = (disc for disc in discs if disc.get("fill") == "#d03b2f")
-    assert float(stone.attrib["cx"]) == min(float(disc.attrib["cx"]) for disc in discs)
-    assert float(stone.attrib["cy"]) == max(float(disc.attrib["cy"]) for disc in discs)
-
-
-def test_a_hexagon_touches_the_cells_that_its_cell_touches() -> None:
-    size = 4
-    cells = [
-        {tuple(round(float(number)) for number in point.split(",")) for point in polygon.attrib["points"].split()}
-        for polygon in ET.fromstring(azpy.make_game("hex", size=size).to_svg()).iter(f"{SVG}polygon")
-    ]
-    assert len(cells) == size * size
-    for one in range(size * size):
-        for other in range(one):
-            down, right = one // size - other // size, one % size - other % size
-            near = {(x + i, y + j) for x, y in cells[other] for i in (-1, 0, 1) for j in (-1, 0, 1)}
-            shared = len(cells[one] & near)
-            assert shared == (2 if (down, right) in ((0, 1), (1, 0), (1, -1)) else 0), (one, other)
 
 
 def test_a_picture_names_who_is_to_move_and_who_has_won(state: azpy.State) -> None:

@@ -92,30 +92,6 @@ def test_self_play_of_freestyle_draws_a_start_for_every_game() -> None:
 # Worked examples that count
 
 
-@pytest.mark.parametrize(
-    ("spec", "actions", "shape"),
-    [
-        ("wall_game", 136, (9, 8, 8)),
-        ("wall_game(variant=classic)", 136, (9, 8, 8)),
-        ("wall_game(variant=classic,classic_policy=1)", 132, (9, 8, 8)),
-        ("wall_game(variant=freestyle)", 248, (9, 12, 10)),
-        ("wall_game(width=5,height=3)", 38, (9, 5, 3)),
-    ],
-)
-def test_the_policy_and_the_planes_have_the_sizes_of_the_original(
-    spec: str, actions: int, shape: tuple[int, int, int]
-) -> None:
-    state = azpy.make_game(spec)
-    assert (state.num_actions, state.obs_shape) == (actions, shape)
-
-
-def test_equal_games_have_equal_names() -> None:
-    assert azpy.make_game("wall_game", width=8, height=8).game == "wall_game"
-    assert azpy.make_game("wall_game", width=9).game.startswith("wall_game(variant=standard,width=9,height=auto,")
-    freestyle = azpy.make_game("wall_game", variant="freestyle")
-    assert azpy.make_game("wall_game", variant="freestyle", width=12, height=10).game == freestyle.game
-
-
 # A model as the original program exports it
 
 
