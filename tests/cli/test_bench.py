@@ -1,8 +1,6 @@
 """az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
 
-import importlib.metadata
 import json
-import os
 import runpy
 import sys
 import threading
@@ -17,7 +15,6 @@ import azpy
 from azpy import _core
 from azpy.cli.bench import main
 from azpy.errors import warn_once
-from azpy.evaluators import protocol
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
 from azpy.settings.run import Settings, auto_eval_batch
@@ -52,27 +49,6 @@ def test_json_on_stdout_is_json_alone(capsys: pytest.CaptureFixture[str]) -> Non
     assert units == ["simulations/s", "leaves/s", "bytes/simulation"]
     names = {figure["name"].partition(",")[0] for figure in figures(out, "games")}
     assert names == set(azpy.list_games())
-
-
-def test_a_game_that_begins_with_a_roll_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
-    start = azpy.make_game("dice_nim")
-    assert start.turn == azpy.CHANCE
-    code, out, err = az_bench(capsys, "search", "--game", "dice_nim", "--json", "-")
-    assert (code, err) == (0, "")
-    assert all(figure["median"] > 0 for figure in figures(out, "search"))
-    benchmarks.measure_search(start, seconds=0.01, repeats=1)
-    assert start.turn == azpy.CHANCE
-
-
-def test_figures_go_into_a_pipe_that_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    code, _, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(pipe))
-    assert (code, err) == (0, "")
-    assert pipe.is_fifo()
-    assert figures(os.read(reader, 1 << 16).decode(), "games")
-    os.close(reader)
 
 
 def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -171,27 +147,6 @@ def test_without_torch_a_model_is_asked_for(
     assert code == 2
     assert "torch is not installed" in err
     assert "or give a model with --model FILE" in err
-
-
-def test_an_evaluator_that_fails_under_measurement_is_heard() -> None:
-    class Broken:
-        def evaluate_batch(self, observations: object) -> Any:
-            raise RuntimeError("on purpose")
-
-    settings = Settings("tic_tac_toe", slots=2, simulations=4)
-    with pytest.raises(RuntimeError, match="on purpose"):
-        benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Broken(), settings, seconds=0.01, repeats=1)
-
-
-def test_the_onnx_runtime_for_a_gpu_is_one_of_the_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(name: str) -> str:
-        if name == "onnxruntime":
-            raise importlib.metadata.PackageNotFoundError(name)
-        return f"version of {name}"
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    found = benchmarks.machine()
-    assert (found["onnxruntime"], found["onnxruntime-gpu"]) == (None, "version of onnxruntime-gpu")
 
 
 def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
@@ -297,14 +252,3 @@ def test_self_play_is_measured_as_the_run_plays(monkeypatch: pytest.MonkeyPatch)
     benchmarks.measure_self_play(start, benchmarks.Zeros(start, 2**10), run, seconds=0.001, repeats=1)
     assert len(asked) == 2
     assert all(run.search_options().items() <= options.items() for options in asked)
-
-
-def test_threads_that_only_evaluate_are_counted_together_after_a_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = list[tuple[int, ...]]()
-
-    def answer(observations: NDArray[np.float32]) -> Any:
-        shapes.append(observations.shape)
-
-    monkeypatch.setattr(protocol, "repeated", lambda step, _: step())
-    assert protocol.rate([answer] * 3, 8, (2, 3, 3)) == 3 * 8
-    assert shapes == [(8, 2, 3, 3)] * 6

@@ -22,7 +22,7 @@ from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.errors import pip_install
 from azpy.settings.run import Settings, combine
-from azpy.training.events import Finished, Matched, Noticed, Played, Saved
+from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.timing import STAGES
 from oracles import pairs_of
 from starts import Starts
@@ -82,11 +82,6 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
     assert lines[0].endswith(", time: trees 25%, matches 50%")
 
 
-def test_a_notice_stands_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    Display().show(Noticed("Ray on this machine: 2 workers on 1 node, one for each CPU"))
-    assert capsys.readouterr().out == "  Ray on this machine: 2 workers on 1 node, one for each CPU\n"
-
-
 @pytest.mark.parametrize(
     ("width", "figures"),
     [
@@ -123,29 +118,14 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
     assert line.startswith("[1/9] runs/first@200 against runs/second@200:… ━")
 
 
-def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None:
-    from sound_games import HEAP
-
-    (tmp_path / "heap_game.py").write_text(HEAP)
-    command = [sys.executable, "-m", "azpy", "train", "heap_game:Heap", "--collect-only", *TINY]
-    done = subprocess.run([*command, "--iterations", "1"], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "runs/heap_game-Heap/games/000001.npz").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["chequers"], 'unknown game "chequers"'),
-        (["connect_four(width=99)"], "width"),
         (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
-        (["tic_tac_toe", "--network", "big"], "network 'big' is not of the form"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
-        (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
         (["tic_tac_toe", "--lr", "1"], "--lr: no such flag; did you mean --learning-rate?"),
         (["tic_tac_toe", "--epochs=3"], "--epochs: no such flag; did you mean --passes or --iterations?"),
-        (["tic_tac_toe", "--sims", "3"], "--sims: no such flag; did you mean --simulations?"),
-        (["tic_tac_toe", "--xlr", "3"], "--xlr: no such flag (see az-train --help)"),
         (["no_game", "--no-match"], "--no-match: no such flag; did you mean --no-match-solver?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
         ([], "no game"),
@@ -154,7 +134,6 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
             "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
         ),
         (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
-        (["tic_tac_toe", "--training-precision", "bf16", "--deterministic"], "deterministic runs train in fp32"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
@@ -298,17 +277,6 @@ def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: P
     assert done.stderr == f"az-train: torch is not installed: {pip_install('cpu', 'train')}\n"
 
 
-def test_modules_that_need_torch_say_what_to_install() -> None:
-    script = (
-        "import importlib, sys; sys.modules['torch'] = None\n"
-        "for name in ('learning.learner', 'learning.export', 'training.trainer'):\n"
-        "    try: importlib.import_module(f'azpy.{name}')\n"
-        "    except ImportError as error: print(type(error).__name__, error)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == 3 * f"MissingPackageError torch is not installed: {pip_install('train')}\n"
-
-
 @pytest.mark.parametrize("typed", ["mygame:MyGame", "--game=games.mine:MyGame"])
 def test_a_command_looks_for_a_typed_game_in_the_current_folder(
     typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -343,16 +311,11 @@ def test_every_command_says_its_version_and_loads_no_network_library() -> None:
         ("train", ["tic_tac_toe", "extra"], "unrecognized arguments: extra"),
         ("train", [""], "GAME: an empty text, expected a name"),
         ("train", ["tic_tac_toe", "--iterations"], "--iterations: expected one argument"),
-        ("train", ["tic_tac_toe", "--collect-only", "--model", ""], "--model: an empty text, expected a name"),
-        ("train", [":", "--out", "x"], "game ':': expected module:Class, such as mygame:MyGame"),
         ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
         ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
         ("match", [], "missing: PLAYER, two players, or a run folder"),
-        ("replay", ["", "1"], "RUN: an empty text, expected a name"),
-        ("export", ["", "--npz", "x"], "RUN: an empty text, expected a name"),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
         ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
-        ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
         ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),
         ("doctor", ["--json=3"], "--json: ignored explicit argument '3'"),
     ],
@@ -454,8 +417,6 @@ def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
     [
         ("train", ["tic_tac_toe", "--collect-only", "--out"]),
         ("train", ["--config"]),
-        ("replay", ["0"]),
-        ("export", ["--npz", "x"]),
         ("match", ["random"]),
     ],
 )
@@ -542,47 +503,53 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
     assert (tmp_path / model).read_bytes() == (tmp_path / folder / "checkpoints/000004/model.onnx").read_bytes()
 
 
-def test_only_a_run_that_is_the_same_once_more_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("game", "settings", "done", "texts"),
+    [
+        (
+            "hex",
+            {},
+            Finished("runs/t", 3, 1.0),
+            ["to play: az-play runs/t", "to play a match: az-match runs/t mcts:1000"],
+        ),
+        ("hex", {}, Finished("my runs/t", 0, 1.0, has_model=True), ["to play: az-play 'my runs/t'"]),
+        ("heap:Heap", {}, Finished("t", 3, 1.0), ["to play: az-play t --game heap:Heap"]),
+        ("hex", {}, Finished("runs/t", 0, 1.0), ["to train longer: az-train hex --out runs/t"]),
+        ("hex", {}, Finished("runs/t", 3, 1.0, collected=9), ["to collect more: az-train hex --out runs/t"]),
+        ("hex", {"minutes": 5.0}, Finished("t", 9, 301.4), ["to train longer: az-train hex --out t --minutes=10"]),
+        ("hex", {"iterations": 1}, Finished("t", 3, 1.0), ["to train longer: az-train hex --out t --iterations=6"]),
+        (
+            "hex",
+            {},
+            Finished("t", 3, 1.0, repeatable=True),
+            ["the same run once more: az-train --config t/config.toml"],
+        ),
+    ],
+    ids=range(8),
+)
+def test_the_end_of_a_run_names_the_next_steps(
+    game: str, settings: dict[str, Any], done: Finished, texts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    collect = ["tic_tac_toe", *TINY, "--collect-only"]
-    for flags, is_same in (
-        (["--out", "a", "--iterations", "1"], False),
-        (["--out", "b", "--iterations", "1", "--deterministic"], True),
-        (["--out", "b", "--iterations", "1", "--deterministic", "--slots", "4"], True),
-        (["--out", "b", "--iterations", "2", "--deterministic", "--simulations", "4"], False),
-    ):
-        assert main([*collect, *flags]) == 0
-        assert ("the same run once more: " in capsys.readouterr().out) == is_same, flags
+    _say_next(Settings(game, **settings), done, ())
+    said = capsys.readouterr().out
+    for text in texts:
+        assert text in said
+    has_model = done.collected is None and (done.iteration > 0 or done.has_model)
+    assert ("to play: " in said, "to play a match: " in said) == (has_model, has_model)
 
 
-def test_to_go_on_longer_is_longer_than_what_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("has_model", "said"),
+    [
+        (False, "no model yet, as no iteration is done: give the run more time"),
+        (True, "model in runs/t/checkpoints/000000/model.onnx"),
+    ],
+)
+def test_a_run_without_an_iteration_says_its_model(
+    has_model: bool, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for iterations in ("3", "1"):
-        assert main(["tic_tac_toe", *TINY, "--collect-only", "--out", "a", "--iterations", iterations]) == 0
-        assert "--iterations=6\n" in capsys.readouterr().out
-
-
-def test_a_run_of_five_minutes_is_twice_as_long_with_ten(capsys: pytest.CaptureFixture[str]) -> None:
-    _say_next(Settings("tic_tac_toe", minutes=5.0), Finished("runs/t", 9, 301.4), ())
-    assert "--minutes=10\n" in capsys.readouterr().out
-
-
-def test_a_run_says_first_how_to_play_if_it_has_a_model(capsys: pytest.CaptureFixture[str]) -> None:
-    for game, done, line in (
-        ("hex", Finished("runs/t", 3, 1.0), "to play: az-play runs/t"),
-        ("hex", Finished("my runs/t", 0, 1.0, has_model=True), "to play: az-play 'my runs/t'"),
-        ("heap:Heap", Finished("t", 3, 1.0), "to play: az-play t --game heap:Heap"),
-        ("hex", Finished("runs/t", 0, 1.0), "to train longer: az-train hex --out runs/t"),
-        ("hex", Finished("runs/t", 3, 1.0, collected=9), "to collect more: az-train hex --out runs/t"),
-    ):
-        _say_next(Settings(game), done, ())
-        said = capsys.readouterr().out.splitlines()
-        assert said[0] == line
-        assert any(one.startswith("to play a match: ") for one in said) == line.startswith("to play: ")
+    Display().show(Finished("runs/t", 0, 1.0, has_model=has_model))
+    assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
 
 
 def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:
@@ -592,17 +559,6 @@ def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixtur
         assert re.search(rf"^{game}\b", shown, re.MULTILINE)
     preset = "network 3x128, games_per_iteration 500, match_opening_plies 2"
     assert f"pig(target=20)\n    preset: {preset}\n" in shown
-
-
-def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:
-    Display().show(Finished("runs/t", 0, 1.0))
-    said = "no model yet, as no iteration is done: give the run more time"
-    assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
-
-
-def test_a_run_may_have_a_model_before_its_first_iteration(capsys: pytest.CaptureFixture[str]) -> None:
-    Display().show(Finished("runs/t", 0, 1.0, has_model=True))
-    assert capsys.readouterr().out == "done: 0 iterations in 0:01, model in runs/t/checkpoints/000000/model.onnx\n"
 
 
 def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:

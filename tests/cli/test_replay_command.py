@@ -158,13 +158,6 @@ def test_another_game_than_that_of_the_run_folder_is_refused(capsys: pytest.Capt
     assert "heap_game" not in sys.modules
 
 
-@pytest.mark.usefixtures("stranger")
-def test_a_model_is_exported_without_an_import(capsys: pytest.CaptureFixture[str]) -> None:
-    assert export(["run", "--onnx", "x.onnx"]) == 0
-    assert "the model of checkpoint 1" in capsys.readouterr().out
-    assert "heap_game" not in sys.modules
-
-
 def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     model.write_bytes(make_model(weight=0.5))
@@ -218,18 +211,6 @@ def test_a_difference_is_named_with_its_ply_and_field(
     assert main([str(copy), str(game), "--check", "--json"]) == 1
     check = json.loads(capsys.readouterr().out)["check"]
     assert check["difference"].startswith("ply 0: visits were [")
-
-
-def test_a_difference_that_may_come_from_other_batches_is_said_to_be_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = tmp_path / "model.onnx"
-    model.write_bytes(make_model(weight=0.5))
-    run = collect(tmp_path / "run", "tic_tac_toe", 1, model)
-    record = next(games(run.path))
-    assert repeat_game(run, record, model).model == str(model)
-    monkeypatch.setattr("azpy.evaluators.protocol.CheckedEvaluator.row_exact", False)
-    assert repeat_game(run, record, model).model.endswith(", whose answers here depend on what else is in a batch")
 
 
 @pytest.mark.parametrize("field", ["priors", "root_values", "actions"])
@@ -346,15 +327,6 @@ def test_boards_have_colors_in_a_terminal_and_nowhere_else(
         assert ("\x1b" in part or "\\u001b" in part) == colored
 
 
-def test_dice_are_shown_as_dice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = collect(tmp_path / "run", "dice_nim", games_per_iteration=2)
-    record = next(games(run.path))
-    assert main([str(run.path), str(record.game_id)]) == 0
-    text = capsys.readouterr().out
-    assert text.count(", dice:\n") == np.count_nonzero(record.players == -1) > 0
-    assert "rolled roll 1" in text or "rolled roll 2" in text
-
-
 def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run"
     settings = Settings("tic_tac_toe", **SMALL)
@@ -389,22 +361,6 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out
     assert main([str(run), game, "--check"]) == 2
     assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "ids", [np.array(["a", "b"]), np.zeros((2, 2), np.int64), np.array(5), np.array([0.5, 1.5])], ids=repr
-)
-@pytest.mark.parametrize("labelled", [True, False])
-def test_game_ids_that_are_no_row_of_numbers_are_damage(
-    labelled: bool, ids: Any, collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sealed = Path(shutil.copytree(collected, tmp_path / "run")) / "games/000001.npz"
-    with np.load(sealed) as arrays:
-        kept = {name: arrays[name] for name in arrays.files if labelled or name != "label"}
-    np.savez_compressed(sealed, **(kept | {"game_id": ids}))
-    for command, arguments in ((main, ["0"]), (export, ["--jsonl", str(tmp_path / "x")])):
-        assert command([str(tmp_path / "run"), *arguments]) == 2
-        assert f"{sealed} is damaged (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -47,21 +47,6 @@ def test_azpy_works_where_no_network_library_is_installed() -> None:
     assert visits == "10\n"
 
 
-def test_asking_for_the_onnx_evaluator_without_onnx_runtime_says_what_to_install(tmp_path: Path) -> None:
-    model = tmp_path / "model.onnx"
-    model.write_bytes(b"never looked at")
-    said = python(f"""
-        import sys
-        sys.modules["onnxruntime"] = None
-        import azpy
-        try:
-            azpy.OnnxEvaluator({str(model)!r})
-        except ImportError as error:
-            print(type(error).__name__, error)
-    """)
-    assert said == "MissingPackageError onnxruntime is not installed: pip install onnxruntime\n"
-
-
 @pytest.mark.skipif(not (REPOSITORY / "pyproject.toml").exists(), reason="needs the source tree")
 def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
@@ -70,12 +55,6 @@ def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
     assert {name: tuple(re.sub(r">=[\d.]+,?", "", one) for one in extras[name]) for name in extras} == EXTRAS
     packages = 'pip install "onnxruntime-gpu[cuda,cudnn]" "tensorrt-cu13<11" tensorboard'
     assert pip_install("tensorrt", "tensorboard") == packages
-
-
-def test_no_text_has_pip_look_for_azpy_in_an_index() -> None:
-    asks = re.compile(r"(pip install|install one of) \S*azpy\[")
-    for path in (*PACKAGE.rglob("*.py"), *REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")):
-        assert not asks.search(path.read_text(encoding="utf-8")), path
 
 
 def test_only_the_modules_that_train_load_a_network_library() -> None:

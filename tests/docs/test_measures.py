@@ -1,18 +1,12 @@
 """benches/solved.py: errors in solved positions of Connect Four."""
 
 import importlib.util
-import json
-import math
-import random
 import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
 from oracles import after
@@ -28,35 +22,6 @@ def bench(name: str) -> ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def minimax(state: Any) -> float:
-    """The value for the player to move."""
-    if state.is_terminal:
-        return float(state.outcome() * (1 - 2 * state.turn)) if state.turn >= 0 else math.nan
-    return max(worth(state, action) for action in state.legal_actions())
-
-
-def worth(state: Any, action: int) -> float:
-    """What an action is worth for the player who takes it."""
-    then = after(state, action)
-    return float(then.outcome() * (1 - 2 * state.turn)) if then.is_terminal else -minimax(then)
-
-
-def test_the_solver_s_values_are_those_of_minimax() -> None:
-    pytest.importorskip("bitbully", reason="the solver of benches/solved.py is not installed")
-    solver, draw, checked = bench("solved").Solver(), random.Random(3), 0
-    while checked < 60:
-        state, line = azpy.make_game("connect_four"), list[int]()
-        while not state.is_terminal and len(line) < 33:
-            line.append(draw.choice(state.legal_actions()))
-            state.play(line[-1])
-        if state.is_terminal:
-            continue
-        legal = state.legal_actions()
-        expected = tuple(worth(state, action) if action in legal else None for action in range(7))
-        assert solver.values(line) == expected, line
-        checked += 1
 
 
 class Planted:
@@ -97,47 +62,3 @@ def test_errors_are_the_actions_that_give_the_value_away() -> None:
         counted = solved.count_errors(positions, chosen)
         assert (counted.positions, counted.errors, counted.only, counted.only_errors) == (4, errors, 2, only)
         assert counted.share == errors / 4
-
-
-class Favourite:
-    """Answers that prefer one column."""
-
-    def __init__(self, column: int) -> None:
-        self._logits = np.eye(7, dtype=np.float32)[column]
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return np.tile(self._logits, (len(observations), 1)), np.zeros(len(observations), np.float32)
-
-
-def test_the_table_is_of_the_prior_and_of_searches_in_the_same_positions(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from azpy.matches.arena import SearchPlayer
-    from azpy.matches.players import Entrant
-
-    solved, network = bench("solved"), cast(Any, Favourite(2))
-    monkeypatch.setattr(solved, "Solver", Planted)
-    monkeypatch.setattr(
-        solved,
-        "load_players",
-        lambda specs, *_: [
-            Entrant("planted", spec.simulations, SearchPlayer(network, spec.simulations), network) for spec in specs
-        ],
-    )
-    file = str(tmp_path / "file.json")
-    command = ["solved", "mcts", "--positions", file, "--count", "80", "--simulations", "1", "3"]
-    monkeypatch.setattr(sys, "argv", command)
-    solved.main()
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split()[-5:] == ["prior", "1", "simulations", "3", "simulations"]
-    assert len(lines) == 2 + 11 + 1
-    monkeypatch.setattr(sys, "argv", [*command, "--json"])
-    solved.main()
-    (found,) = json.loads(capsys.readouterr().out)
-    positions = solved.positions_in(tmp_path / "file.json", 80, 0)
-    for column in ("prior", "1 simulations"):  # with one simulation the prior chooses
-        wrong = 0
-        for position in positions:
-            legal = [action for action, value in enumerate(position.values) if value is not None]
-            wrong += (2 if 2 in legal else legal[0]) not in position.keeping
-        assert found["errors"][column]["all"]["errors"] == wrong

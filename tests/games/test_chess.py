@@ -220,26 +220,6 @@ def as_azpy_begins(board: chess.Board) -> str:
     return board.fen(en_passant="fen")
 
 
-def test_material_is_insufficient_where_python_chess_says_so() -> None:
-    rng, found = random.Random(1), Counter[bool]()
-    while min(found[True], found[False]) < 100:
-        board = chess.Board.empty()
-        places = rng.sample(chess.SQUARES, 2 + rng.randrange(4))
-        men = [chess.Piece(chess.KING, chess.WHITE), chess.Piece(chess.KING, chess.BLACK)]
-        for place, man in zip(places, men, strict=False):
-            board.set_piece_at(place, man)
-        for place in places[2:]:
-            kind = rng.choice([chess.KNIGHT, chess.BISHOP, chess.BISHOP, chess.BISHOP])
-            board.set_piece_at(place, chess.Piece(kind, rng.random() < 0.5))
-        board.turn = rng.random() < 0.5
-        if not board.is_valid():
-            continue
-        state = azpy.parse_state("chess", board.fen())
-        expected = board.is_insufficient_material()
-        assert ("insufficient" in str(state)) == expected or board.is_checkmate(), board.fen()
-        found[expected] += 1
-
-
 def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
     rng, compared = random.Random(3), 0
     for _ in range(60):

@@ -37,29 +37,6 @@ def random_game(start: Any, seed: int) -> list[Any]:
     return positions[:: -(len(positions) // 60 + 1)]
 
 
-@pytest.mark.parametrize("game", GAMES)
-def test_a_line_of_play_is_read_by_names_from_any_position(game: str) -> None:
-    start = azpy.make_game(game)
-    rng, position, names, actions = random.Random(2), start.clone(), list[str](), list[int]()
-    for _ in range(12):
-        if position.is_terminal:
-            break
-        action = rng.choice(position.legal_actions() or [outcome for outcome, _ in position.chance_outcomes()])
-        names.append(position.action_name(action))
-        actions.append(action)
-        position.play(action)
-    assert start.parse_actions("\n  ".join(names)) == actions
-    assert azpy.parse_state(game, " ".join(names)).key() == position.key()
-    middle = after(start, *actions[:3])
-    assert azpy.parse_state(middle, " ".join(names[3:])).key() == position.key()
-    assert middle.key() == after(start, *actions[:3]).key()  # what is read is another object
-    assert azpy.parse_state(middle, " ").key() == middle.key()
-    for plies in (0, 2, 99):
-        assert azpy.parse_state(game, " ".join(names), plies=plies).key() == (
-            azpy.parse_state(game, " ".join(names[:plies])).key()
-        )
-
-
 @pytest.mark.parametrize(
     ("game", "text", "expected"),
     [
@@ -148,15 +125,6 @@ def test_a_python_games_mistakes_come_as_they_are() -> None:
         azpy.parse_state(Countdown(4), "1 1 0")
 
 
-def test_two_actions_of_one_name_cannot_be_told_apart() -> None:
-    class Twins(Countdown):
-        def action_name(self, action: int) -> str:
-            return "take"
-
-    with pytest.raises(ValueError, match='"take", which names more than one of the legal ones: take, take'):
-        azpy.parse_state(Twins(7), "take")
-
-
 @pytest.mark.parametrize(
     ("game", "text"),
     [
@@ -199,16 +167,6 @@ def test_what_is_no_game_is_a_type_error(game: Any) -> None:
 
 
 # Parameters.
-
-
-def test_numbers_have_one_spelling_and_true_is_1() -> None:
-    assert azpy.make_game("hex", size="07", swap=True).game == "hex(size=7,swap=1)"
-    assert azpy.make_game("hex( size = 7.0 , swap = 01 )").game == "hex(size=7,swap=1)"
-    assert azpy.make_game("hex", size=11, swap=False).game == "hex"
-    assert azpy.make_game("connect_four", width=" 8 ").game == "connect_four(width=8,height=6,k=4)"
-    assert azpy.make_game("go(komi=7.50)").game == azpy.make_game("go", size=9, superko=True).game == "go"
-    assert azpy.make_game("go", komi=6.0).game == "go(size=9,komi=6,superko=1)"
-    assert azpy.make_game("backgammon", gammons=False).game == "backgammon(gammons=0,max_plies=3000)"
 
 
 @pytest.mark.parametrize("game", azpy.list_games())
@@ -338,14 +296,6 @@ def test_a_game_is_made_again_from_its_name_and_its_parameters(game: str) -> Non
     assert state.params.keys() == azpy.list_games()[state.name].keys()
 
 
-def test_parameters_are_those_of_the_position() -> None:
-    given = {"size": 7, "komi": -0.5, "superko": 0}
-    assert azpy.make_game("go", **given).params == given
-    assert azpy.parse_state("chess(chess960=7)", "").params == {"encoding": "az119", "chess960": 7, "max_plies": 512}
-    assert (azpy.State(Drawn(3)).name, azpy.State(Drawn(3)).params) == ("Drawn", {})
-    assert azpy.State(Drawn(3)).side_names is None
-
-
 def test_a_position_without_its_past_goes_on() -> None:
     repeated = azpy.parse_state("chess", "e4 e5 " + "Nf3 Nf6 Ng1 Ng8 " * 2)
     fresh = repeated.without_past()
@@ -380,23 +330,6 @@ def test_a_picture_is_xml_of_its_own_and_says_how_it_stands(game: str) -> None:
             assert radius <= x <= width - radius
             assert radius <= y <= height - radius
         assert position._repr_svg_() == svg
-
-
-@pytest.mark.parametrize(
-    ("game", "text", "shape", "fills"),
-    [
-        ("connect_four", "4 4 4", "circle", {"#d03b2f": 2, "#2463c4": 1}),
-        ("hex(size=5)", "a1 c3 e5", "circle", {"#d03b2f": 2, "#2463c4": 1}),
-        ("othello", "d3", "circle", {"#111111": 4, "#ffffff": 1}),
-        ("gomoku", "h8 i9 h9", "circle", {"#161616": 2, "#fdfdf8": 1}),
-        ("breakthrough", "a2b3 h7g6", "circle", {"#d03b2f": 16, "#2463c4": 16}),
-        ("dice_nim", "roll 3 take 2 roll 3", "circle", {"#1f2937": 10 + 3, "#f1f5f9": 2}),
-    ],
-)
-def test_pieces_are_drawn_in_their_players_colors(game: str, text: str, shape: str, fills: dict[str, int]) -> None:
-    picture = ET.fromstring(azpy.parse_state(game, text).to_svg())
-    drawn = [element.get("fill") for element in picture.iter(f"{SVG}{shape}")]
-    assert {fill: drawn.count(fill) for fill in fills} == fills
 
 
 def test_a_picture_names_who_is_to_move_and_who_has_won(state: azpy.State) -> None:

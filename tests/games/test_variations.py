@@ -11,7 +11,7 @@ import pytest
 from sgfmill import sgf
 
 import azpy
-from azpy.serving.limits import NO_LIMITS, Limits
+from azpy.serving.limits import Limits
 from served import serving
 from talks import PATIENCE, answer_to, asker_of
 
@@ -128,12 +128,6 @@ def test_sgfmill_reads_what_is_written_and_what_it_writes_is_read(start: azpy.St
         assert found["leftOut"] == []
 
 
-def test_variations_stand_in_each_other_64_deep() -> None:
-    with pytest.raises(ValueError, match="text: line 1: variations stand in each other more than 64 deep"):
-        read({"text": "a3 a6 (" * 65 + "a3" + ")" * 65}, CHESS, NO_LIMITS)
-    assert read({"text": "a3 a6 (" * 64 + "a3" + ")" * 64}, CHESS, NO_LIMITS)["leftOut"]
-
-
 FEW = Limits(nodes=4, depth=1, text_bytes=60)
 TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
 
@@ -191,23 +185,6 @@ def test_what_a_text_says_of_a_game_can_be_written(
     assert (found["players"], found["result"]) == ([name, None] if players else None, result)
     again = read({"text": write(found, start, WIDE)["text"]}, start, WIDE)
     assert (again["players"], again["result"]) == (found["players"], result)
-
-
-def test_marks_of_the_board_before_stones_were_set_up_are_left_out() -> None:
-    found = read({"text": "(;SZ[5]C[zero]TR[aa]N[n0];C[one]AB[bb]TR[cc]N[n1];W[dd]TR[dd])"}, GO, WIDE)
-    assert found["notes"] == {"C": ["zero\n\none"], "TR": ["cc"], "N": ["n1"]}
-    assert found["nodes"][0][4] == {"TR": ["dd"]}
-
-
-@pytest.mark.parametrize(
-    ("start", "text"),
-    [(CHESS, '[WhiteElo "2000"]\n\n1. e4 *'), (GO, "(;SZ[5]BR[2d];B[cc])")],
-)
-def test_a_rank_is_told_once(start: azpy.State, text: str) -> None:
-    found = read({"text": text}, start, WIDE)
-    rank = ["2000", None] if start is CHESS else ["2d", None]
-    assert (found["ranks"], found["tags"]) == (rank, [])
-    assert read({"text": write(found, start, WIDE)["text"]}, start, WIDE)["ranks"] == rank
 
 
 def long_game(moves: int) -> str:
