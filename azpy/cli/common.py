@@ -125,6 +125,11 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
 
 
+def player_options(given: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of `add_player` say, as `open_player` takes it."""
+    return {name: getattr(given, name) for name in ("game", "simulations", "device", "temperature", "seed")}
+
+
 # Seconds: `timeout` sends SIGTERM to a process and to its group, and systemd may add SIGHUP: that is one wish to end.
 _ONE_SIGNAL = 1.0
 _LONGEST = 2_000  # characters of an error
@@ -135,6 +140,14 @@ def not_empty(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("an empty text, expected a name")
     return text
+
+
+def numbers(text: str, expected: str) -> range:
+    """The numbers that an argument such as 17 or 20-29 names; `expected` begins the error."""
+    match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise SettingsError(f"{expected}, got {text[:40]!r}")
+    return range(int(match[1]), int(match[2] or match[1]) + 1)
 
 
 def _player(text: str) -> tuple[str, str]:
