@@ -3,22 +3,17 @@
 import json
 import runpy
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
-from azpy import _core
 from azpy.cli.bench import main
 from azpy.errors import warn_once
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
 from azpy.settings.run import Settings, auto_eval_batch
-from oracles import Countdown
 
 TINY = ["--seconds", "0.01", "--repeats", "2"]
 SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
@@ -149,25 +144,6 @@ def test_without_torch_a_model_is_asked_for(
     assert "or give a model with --model FILE" in err
 
 
-def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
-    """Forking may open a session on a device: seconds that are no part of evaluating."""
-    forked_by: list[str] = []
-
-    class Forks:
-        def fork(self) -> "Forks":
-            forked_by.append(threading.current_thread().name)
-            return self
-
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
-            return np.zeros((len(observations), 9), np.float32), np.zeros(len(observations), np.float32)
-
-    settings = Settings("tic_tac_toe", slots=2, pipelines=2, simulations=4)
-    figures = benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Forks(), settings, seconds=0.01, repeats=2)
-    assert all(run > 0 for figure in figures for run in figure.runs)
-    # Once for each self-play and once for all turns of the ceiling, by the thread that measures.
-    assert forked_by == [threading.current_thread().name] * 3
-
-
 def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = Path(__file__).parents[2] / "benches/gpu.py", tmp_path / "gpu.json"
     tiny = ["--game", "tic_tac_toe", "--network", "1x8", "--slots", "8", "--seconds", "0.01", "--repeats", "1"]
@@ -178,38 +154,6 @@ def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.Cap
     assert all(row["self_play"] > 0 and set(row["us"]) == {"8", "32", "128", "256", "512"} for row in rows.values())
     assert "torch fp16, graphs: left out: torch has no fast fp16 on the CPU" in text
     assert "torch bf16, graphs: " in text
-
-
-class Breaks(Countdown):
-    """Raises in the middle."""
-
-    def play(self, action: int) -> None:
-        raise KeyError("on purpose")
-
-
-class TooLong(Countdown):
-    """Ends later than it says."""
-
-    max_plies = 1
-
-
-def test_random_playouts_play_games_to_their_ends() -> None:
-    assert _core.random_playouts("tic_tac_toe", 0) == 0
-    assert 5 * 100 <= _core.random_playouts("tic_tac_toe", 100, seed=1) <= 9 * 100
-    assert _core.random_playouts("pig", 50, seed=3) == _core.random_playouts("pig", 50, seed=3)
-    assert _core.random_playouts("pig", 50, seed=3) != _core.random_playouts("pig", 50, seed=4)
-    state = azpy.make_game("connect_four")
-    key = state.key()
-    assert 7 * 10 <= _core.random_playouts(state, 10) <= 42 * 10
-    assert state.key() == key
-    assert 3 * 10 <= _core.random_playouts(Countdown(5), 10) <= 5 * 10
-
-
-def test_random_playouts_tell_of_broken_games() -> None:
-    with pytest.raises(KeyError, match="on purpose"):
-        _core.random_playouts(Breaks(5), 10)
-    with pytest.raises(azpy.GameError, match="did not end"):
-        _core.random_playouts(TooLong(5), 10)
 
 
 def test_self_play_is_measured_with_the_options_that_are_given(

@@ -20,7 +20,6 @@ import azpy
 from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
-from azpy.errors import pip_install
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.timing import STAGES
@@ -268,15 +267,6 @@ def test_a_package_that_is_missing_or_damaged_is_one_line_and_nothing_is_made(tm
     assert list(place.iterdir()) == []
 
 
-def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.modules['torch'] = sys.modules['onnxruntime'] = None\n"
-        "from azpy.cli.train import main; main(['tic_tac_toe'])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.stderr == f"az-train: torch is not installed: {pip_install('cpu', 'train')}\n"
-
-
 @pytest.mark.parametrize("typed", ["mygame:MyGame", "--game=games.mine:MyGame"])
 def test_a_command_looks_for_a_typed_game_in_the_current_folder(
     typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -431,17 +421,6 @@ def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_p
     done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"run folder r\\udcff" in done.stdout
-
-
-def test_it_ends_quietly_when_nobody_reads_its_output_any_more(starts: Starts, tmp_path: Path) -> None:
-    one_who_leaves = """
-import os, threading
-reader, writer = os.pipe()
-os.dup2(writer, 1)
-threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
-"""
-    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, before=one_who_leaves)
-    assert (ended.code, ended.errors) == (141, "")
 
 
 def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(

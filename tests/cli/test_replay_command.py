@@ -305,28 +305,6 @@ def test_the_text_shows_boards_thoughts_and_the_action_played(
     assert f"ply {last}, player {record.players[last]} to move:" in text
 
 
-@pytest.mark.parametrize(
-    ("terminal", "flags", "colored"), [(True, [], True), (False, [], False), (True, ["--json"], False)]
-)
-def test_boards_have_colors_in_a_terminal_and_nowhere_else(
-    terminal: bool,
-    flags: list[str],
-    colored: bool,
-    collected: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    record = next(games(collected))
-    assert main([str(collected), str(record.game_id), *flags]) == 0
-    text = capsys.readouterr().out
-    for part in text.split("the end:"):
-        assert ("\x1b[1;31mx\x1b[0m" in part) == colored
-        assert ("\x1b" in part or "\\u001b" in part) == colored
-
-
 def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run"
     settings = Settings("tic_tac_toe", **SMALL)

@@ -40,18 +40,6 @@ def test_a_script_in_the_clone_finds_the_core() -> None:
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_what_installs_az_train_installs_the_board_that_a_run_s_end_names() -> None:
-    installs = {
-        "Makefile": r'pip install "\$\$wheel\[(cpu,[a-z,]*)\]"',
-        "README.md": r'pip install "\.\[([a-z,]*)\]"\n    az-train',
-    }
-    for name, pattern in installs.items():
-        found = re.search(pattern, (README.parent / name).read_text(encoding="utf-8"))
-        assert found is not None, name
-        assert {"cpu", "train", "serve"} <= {*found[1].split(",")}, name
-
-
-@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_links_of_the_pages_lead_somewhere() -> None:
     top = README.parent
     texts = {}

@@ -212,14 +212,6 @@ def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:
             state.play(rng.choice(state.legal_actions()))
 
 
-def as_azpy_begins(board: chess.Board) -> str:
-    """The FEN of a position that may be beyond the ends of azpy's games."""
-    board = board.copy(stack=False)
-    board.halfmove_clock = board.halfmove_clock if board.halfmove_clock <= 100 else 0
-    board.fullmove_number = max(1, board.fullmove_number) if board.ply() <= 512 else 1
-    return board.fen(en_passant="fen")
-
-
 def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
     rng, compared = random.Random(3), 0
     for _ in range(60):
@@ -247,35 +239,6 @@ def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
             state.play(action)
             board.push(move)
     assert compared > 5000
-
-
-def random_text(rng: random.Random) -> str:
-    """A FEN, often broken."""
-    letters = "pnbrqkPNBRQK12345678/ -wbKQkqabcdefgh0123456789"
-    text = list(rng.choice([START, KIWIPETE, *ENDINGS]))
-    for _ in range(rng.randrange(4)):
-        at = rng.randrange(len(text))
-        text[at : at + rng.randrange(2)] = rng.choice([[], [rng.choice(letters)], [rng.choice(letters)]])
-    return "".join(text)
-
-
-def test_no_position_that_python_chess_calls_impossible_is_accepted() -> None:
-    rng, accepted, refused = random.Random(5), 0, 0
-    for _ in range(3000):
-        text = random_text(rng)
-        try:
-            state = azpy.parse_state("chess", text)
-        except ValueError as error:
-            refused += "\n" not in str(error)
-            continue
-        board = chess.Board(text)
-        # python-chess also refuses checks that no last move can have given; the rules can go on from there.
-        assert board.status() & ~(chess.STATUS_IMPOSSIBLE_CHECK | chess.STATUS_INVALID_EP_SQUARE) == 0, text
-        if board.status() & chess.STATUS_INVALID_EP_SQUARE == 0:
-            assert state.fen() == as_azpy_begins(board), text
-        accepted += 1
-    assert min(accepted, refused) > 300
-    assert accepted + refused == 3000
 
 
 @pytest.mark.skipif(not (DOCS / "python.md").exists(), reason="needs the source tree")

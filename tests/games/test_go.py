@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.export import main
-from azpy.runs import exports
+from azpy.games.notations import tags_of
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training.collector import Collector
@@ -186,26 +186,10 @@ def last_score(board: Any) -> float:
     return float(board.area_score()) - 7.5
 
 
-def test_results_without_a_score_are_written_too(collected: Path, tmp_path: Path) -> None:
-    class Record:
-        """A game that was given up, or cut short, as far as `to_sgf` looks."""
-
-        def __init__(self, record: azpy.GameRecord, **changed: Any) -> None:
-            self._record, self._changed = record, changed
-
-        def __getattr__(self, name: str) -> Any:
-            return self._changed[name] if name in self._changed else getattr(self._record, name)
-
-    run = StoredRun(collected)
-    iteration, record = next(run.games([1]))
-    few = {"actions": record.actions[:3], "players": record.players[:3], "networks": record.networks[:3]}
-    for number, (changed, result) in enumerate([
-        ({"resigned": True, "outcome": 1.0}, "B+R"),
-        ({"resigned": True, "outcome": -1.0}, "W+R"),
-        ({"capped": True, "outcome": 0.0}, "Void"),
-    ]):  # fmt: skip
-        shown: Any = Record(record, game_id=number, flags=record.flags[:3], **few, **changed)
-        assert exports.to_sgf(tmp_path, run.start, [(iteration, shown)], "an event") == 1
-        text = (tmp_path / f"{number:06}.sgf").read_text()
-        assert f"RE[{result}]" in text
-        assert text.count("RE[") == 1
+@pytest.mark.parametrize(
+    ("outcome", "end", "result"), [(1.0, "resigned", "B+R"), (-1.0, "resigned", "W+R"), (0.0, "capped", "Void")]
+)
+def test_a_result_without_a_score_is_written_too(outcome: float, end: str, result: str) -> None:
+    notation = azpy._core.notation_of("go")
+    assert notation is not None
+    assert tags_of(notation, "an event", "1", outcome, end) == {"EV": "an event", "RO": "1", "RE": result}

@@ -61,18 +61,6 @@ def test_what_cannot_be_read_is_said_in_one_line(game: str, text: str, expected:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("game", ["chess", "go", "hex(size=13)", "backgammon"])
-@pytest.mark.parametrize("piece", ["a1 ", "é", "\x1b[31m"])
-def test_errors_repeat_little_of_a_long_text(game: str, piece: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        azpy.parse_state(game, piece * 200_000)
-    assert len(str(caught.value)) < 2500
-    assert "\x1b" not in str(caught.value)
-    with pytest.raises(ValueError) as caught:
-        azpy.make_game(piece * 200_000)
-    assert len(str(caught.value)) < 1000
-
-
 # Games written in Python.
 
 
@@ -189,30 +177,18 @@ def test_defaults_are_what_is_listed_and_give_the_plain_name(game: str) -> None:
     ("name", "params", "expected"),
     [
         ("hex", {"size": "seven"}, 'size must be a whole number >= 0, got "seven"'),
-        ("hex", {"size": -1}, "size must be a whole number >= 0, got -1"),
         ("hex", {"size": 7.5}, "size must be a whole number >= 0, got 7.5"),
-        ("hex", {"size": float("nan")}, 'got "nan"'),
         ("hex", {"size": 10**400}, "and 341 more characters"),
-        ("hex", {"size": None}, 'got "None"'),
         ("hex", {"swap": "yes"}, 'swap must be 0 or 1, got "yes"'),
-        ("hex", {"swap": 2}, "swap must be 0 or 1, got 2"),
         ("hex", {"swap": "\x1b[2J"}, 'got "\\u{1b}[2J"'),
         ("hex(size=5)", {"size": 7}, 'parameter "size" is given twice'),
-        ("hex(size=5,size=5)", {}, 'parameter "size" is given twice'),
         ("hex", {"depth": 7}, 'hex has no parameter "depth"; it has: size, swap'),
         ("tic_tac_toe", {"size": 3}, 'tic_tac_toe has no parameter "size"; it has none'),
         ("hex(size)", {}, 'expected parameter=value in game "hex(size)", got "size"'),
         ("hex(size=5", {}, 'game "hex(size=5" lacks its closing parenthesis'),
-        ("chess", {"chess960": 960}, "chess960 must be off or a start's number, 0 to 959, got 960"),
         ("chess", {"chess960": "on"}, 'chess960 must be off or the number of a start, 0 to 959, got "on"'),
-        ("go", {"size": 20}, "the size must be from 5 to 19, got 20"),
         ("go", {"komi": 7.25}, "komi must be a half or whole number from -1000 to 1000, got 7.25"),
-        ("go", {"komi": float("nan")}, 'komi must be a number, got "nan"'),
-        ("backgammon", {"gammons": 2}, "gammons must be 0 or 1, got 2"),
-        ("trictrac", {"holes": 13}, "holes must be from 1 to 12, got 13"),
-        ("wall_game", {"width": 21}, "columns and rows must be from 2 to 20, got 21 x 8"),
         ("wall_game", {"seed": 3}, "only freestyle has random starts"),
-        ("wall_game", {"classic_policy": 1}, "needs the classic variant"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(name: str, params: dict[str, Any], expected: str) -> None:
@@ -330,14 +306,6 @@ def test_a_picture_is_xml_of_its_own_and_says_how_it_stands(game: str) -> None:
             assert radius <= x <= width - radius
             assert radius <= y <= height - radius
         assert position._repr_svg_() == svg
-
-
-def test_a_picture_names_who_is_to_move_and_who_has_won(state: azpy.State) -> None:
-    assert "x to move" in state.to_svg()
-    assert "x has won" in azpy.parse_state("tic_tac_toe", "xxx/oo./... o").to_svg()
-    assert "a draw" in azpy.parse_state("tic_tac_toe", "xox/oox/xxo o").to_svg()
-    assert "o (white) has won" in azpy.parse_state("othello(size=4)", "oooo/oooo/oooo/oooo x").to_svg()
-    assert "player 1 rolls, 4 on the table" in azpy.parse_state("pig", "6/0 table 4 player 1 ply 6 rolling").to_svg()
 
 
 RESULTS = [

@@ -76,10 +76,6 @@ def longest(snake: Any) -> int:
     return max(found)
 
 
-def test_the_page_says_what_a_key_may_be() -> None:
-    assert "a whole number from 0 to 2**128 - 1." in PAGE.read_text(encoding="utf-8")
-
-
 def test_the_page_says_what_the_check_says(folder: Path) -> None:
     assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in PAGE.read_text()
     said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
@@ -140,12 +136,3 @@ def test_the_second_player_wins_hexapawn_as_gardner_says() -> None:
     assert Solver().value(Start()) == -1
     result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Start())
     assert result.value == -1
-
-
-def test_hexapawn_looks_the_same_to_both_players() -> None:
-    state = Start()
-    first = state.encode()
-    state.play(state.legal_actions()[0])
-    assert str(state).splitlines()[1] == "2 x . ."
-    np.testing.assert_array_equal(state.encode()[1], [[1, 1, 0], [0, 0, 1], [0, 0, 0]])
-    np.testing.assert_array_equal(Start(player=1).encode(), first)

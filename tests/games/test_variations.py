@@ -6,14 +6,12 @@ from typing import Any
 
 import chess
 import chess.pgn
-import httpx
 import pytest
 from sgfmill import sgf
 
 import azpy
 from azpy.serving.limits import Limits
-from served import serving
-from talks import PATIENCE, answer_to, asker_of
+from talks import answer_to, asker_of
 
 CHESS, GO = azpy.make_game("chess"), azpy.make_game("go(size=5)")
 STARTS = [
@@ -185,22 +183,3 @@ def test_what_a_text_says_of_a_game_can_be_written(
     assert (found["players"], found["result"]) == ([name, None] if players else None, result)
     again = read({"text": write(found, start, WIDE)["text"]}, start, WIDE)
     assert (again["players"], again["result"]) == (found["players"], result)
-
-
-def long_game(moves: int) -> str:
-    """PGN of a game with a comment at each of so many variations."""
-    words = (f"({name} {{{'x' * 90}}})" for name in ("d4", "c4", "Nf3", "a3") * (moves // 4))
-    return f"1. e4 {' '.join(words)} *"
-
-
-def test_a_text_longer_than_a_message_is_read_by_a_post() -> None:
-    with serving("chess") as address:
-
-        def ask(text: str) -> httpx.Response:
-            query = {"id": "1", "action": "read", "text": text}
-            return httpx.post(f"http://{address}/query", json=query, timeout=PATIENCE)
-
-        answer = ask(long_game(1_000))
-        assert (answer.status_code, len(answer.json()["nodes"])) == (200, 5)
-        answer = ask(long_game(6_000))
-        assert (answer.status_code, answer.json()["error"]) == (400, "text: expected at most 524288 bytes, got 589507")

@@ -75,20 +75,6 @@ def test_the_chance_turn_of_freestyle_is_a_draw_of_seeds() -> None:
         azpy.Search(azpy.UniformEvaluator(), simulations=10).run(start)
 
 
-def test_self_play_of_freestyle_draws_a_start_for_every_game() -> None:
-    with azpy.SelfPlay(
-        "wall_game(variant=freestyle)", azpy.UniformEvaluator(), slots=4, simulations=2, games=6, max_plies=30
-    ) as games:
-        records = list(games)
-    starts = {int(record.actions[0]) for record in records}
-    assert len(starts) == 6
-    assert all(record.players[0] == -1 for record in records)
-    buffer = azpy.ReplayBuffer("wall_game(variant=freestyle)")
-    for record in records:
-        buffer.add(record)
-    assert buffer.sample(8, seed=1)[0].shape == (8, 9, 12, 10)
-
-
 # Worked examples that count
 
 
