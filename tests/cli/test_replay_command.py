@@ -15,7 +15,6 @@ import azpy
 from azpy.cli.export import main as export
 from azpy.cli.match import main as match
 from azpy.cli.replay import main
-from azpy.cli.train import main as train
 from azpy.errors import ModelError
 from azpy.playing.replay_check import repeat_game
 from azpy.playing.selfplay import repeat
@@ -339,25 +338,6 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out
     assert main([str(run), game, "--check"]) == 2
     assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "name", ["config.toml", "games/000001.npz", "games/journal.bin", "checkpoints/000003/manifest.json"]
-)
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
-    name: str, run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (run / name).unlink(missing_ok=True)
-    os.mkfifo(run / name)
-    commands: list[tuple[Any, list[str]]] = [(main, [str(run), "0"]), (train, ["--out", str(run), "--iterations=4"])]
-    if name.startswith("checkpoints"):
-        commands[0] = (export, [str(run), "--onnx", str(run / "x.onnx")])
-    for command, arguments in commands:
-        assert command(arguments) == 2
-        said = capsys.readouterr().err
-        assert str(run) in said
-        assert "not a regular file" in said or "it has no config.toml" in said
-        assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
