@@ -247,7 +247,7 @@ def test_handlers_stay_and_an_ignored_signal_stays_ignored(number: int) -> None:
     assert inside[1] is signal.SIG_IGN
 
 
-def test_a_package_that_is_missing_or_damaged_is_one_line_and_nothing_is_made(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_package_is_one_line(tmp_path: Path) -> None:
     """What is said of each damage: test_providers.py. All in one test, as torch takes seconds to load for it."""
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged/onnxruntime.py").write_text("raise ImportError('libnothing.so: cannot open')")
@@ -283,7 +283,7 @@ def test_a_command_looks_for_a_typed_game_in_the_current_folder(
 COMMANDS = ("bench", "check_game", "compare", "doctor", "export", "match", "replay", "train")
 
 
-def test_every_command_says_its_version_and_loads_no_network_library() -> None:
+def test_every_command_says_its_version_without_torch() -> None:
     script = (
         "import importlib, sys\n"
         "for command in sys.argv[1:]:\n"
@@ -350,7 +350,7 @@ def test_sigterm_while_a_command_is_imported_ends_it() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
 
 
-def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() -> None:
+def test_a_command_runs_atexit_functions_and_ends_at_once() -> None:
     promises = (
         "import atexit\n"
         "class Torn:\n"
@@ -386,7 +386,7 @@ def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
+def test_text_of_a_stranger_s_file_is_shown_in_one_plain_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -416,7 +416,7 @@ def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str],
     assert name in one_line(importlib.import_module(f"azpy.cli.{command}").main, given, f"az-{command}: ")
 
 
-def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
+def test_names_that_are_no_utf_8_are_printed_escaped(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy", "train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
     done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -115,7 +115,7 @@ def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Pat
 
 
 @pytest.mark.parametrize("game", ["backgammon", "wall_game", "hexapawn:Hexapawn"])
-def test_the_board_and_the_terminal_have_one_record_of_every_game(game: str, typed: Typed, tmp_path: Path) -> None:
+def test_the_board_and_the_terminal_write_one_record(game: str, typed: Typed, tmp_path: Path) -> None:
     file, state = tmp_path / "game.json", azpy.make_game(game)
     moves = [state.action_name(action) for action in state.legal_actions()[:1]]  # backgammon has a roll there
     said = typed(game, *moves, f"save {file}", f"load {file}", f"save {tmp_path}/game.pgn")
@@ -212,7 +212,7 @@ def test_the_newest_model_of_a_run_is_taken_when_a_game_begins(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "websockets"])
-def test_without_the_packages_of_the_board_it_says_what_to_install(package: str) -> None:
+def test_without_the_board_s_packages_it_says_what_to_install(package: str) -> None:
     script = f"import sys; sys.modules['{package}'] = None; from azpy.cli.play import main; sys.exit(main())"
     command = [sys.executable, "-c", script, "uniform:9", "--game", "pig"]
     done = subprocess.run([*command, "--no-browser"], capture_output=True, text=True, timeout=PATIENCE, check=False)

@@ -226,7 +226,7 @@ def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) ->
     assert (repeat_game(run, changed).difference or "").split()[2] == field
 
 
-def test_a_model_that_is_gone_is_said_in_one_line_and_can_be_given(
+def test_a_model_that_is_gone_is_named_and_can_be_given(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored = StoredRun(run)
@@ -246,7 +246,7 @@ def test_a_model_that_is_gone_is_said_in_one_line_and_can_be_given(
     assert stored.checkpoints() == [2, 3]
 
 
-def test_several_games_are_checked_and_those_that_cannot_be_are_named(
+def test_several_games_are_checked_one_after_another(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, two, three = (record.game_id for record in list(games(run))[:3])

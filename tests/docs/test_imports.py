@@ -196,7 +196,7 @@ def test_importing_and_using_azpy_leaves_the_process_as_it_was(tmp_path: Path) -
 @pytest.mark.skipif(importlib.util.find_spec("maturin") is None, reason="needs maturin")
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 @pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
-def test_the_source_package_holds_what_the_readme_points_to_and_nothing_built(tmp_path: Path) -> None:
+def test_the_source_package_has_the_pages_and_nothing_built(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "maturin", "sdist", "--out", str(tmp_path)]
     subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
     (archive,) = tmp_path.glob("azpy-*.tar.gz")
@@ -216,7 +216,7 @@ def test_the_source_package_holds_what_the_readme_points_to_and_nothing_built(tm
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 @pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
 @pytest.mark.parametrize("crate", ["azpy-core", "azpy-games", "azpy-net", "azpy-serve"])
-def test_the_crates_below_the_door_know_no_python_and_no_unsafe_code(crate: str) -> None:
+def test_lower_crates_have_no_python_and_no_unsafe_code(crate: str) -> None:
     tree = subprocess.run(
         ["cargo", "tree", "-p", crate, "--edges", "normal", "--prefix", "none"],
         cwd=REPOSITORY,

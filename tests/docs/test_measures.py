@@ -32,7 +32,7 @@ class Planted:
         return tuple((1 if action == len(actions) % 7 else 0) if action in legal else None for action in range(7))
 
 
-def test_positions_are_those_of_the_seed_and_each_can_be_got_wrong(
+def test_positions_are_those_of_the_seed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     solved = bench("solved")

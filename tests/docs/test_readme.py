@@ -138,7 +138,7 @@ def test_pyright_accepts_the_programs_of_the_pages(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_the_image_runs_on_the_debian_that_it_is_built_on_and_takes_in_nothing_built() -> None:
+def test_the_image_has_one_debian_and_nothing_built() -> None:
     top = README.parent
     text = (top / "Dockerfile").read_text(encoding="utf-8")
     ((rust, debian),) = re.findall(r"^FROM rust:([\d.]+)-slim-(\w+) AS build$", text, re.MULTILINE)
@@ -159,7 +159,7 @@ def test_the_image_runs_on_the_debian_that_it_is_built_on_and_takes_in_nothing_b
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_the_job_of_slurm_queues_itself_again_after_sigterm_alone(tmp_path: Path) -> None:
+def test_the_slurm_job_requeues_itself_after_sigterm_alone(tmp_path: Path) -> None:
     (job,) = re.findall(
         r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/training.md").read_text(), re.M | re.S
     )

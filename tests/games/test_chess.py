@@ -242,7 +242,7 @@ def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
 
 
 @pytest.mark.skipif(not (DOCS / "python.md").exists(), reason="needs the source tree")
-def test_the_docs_evaluator_with_syzygy_s_tables_proves_an_endgame(tmp_path: Path) -> None:
+def test_the_evaluator_of_the_docs_proves_an_endgame(tmp_path: Path) -> None:
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     program = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "chess.syzygy" in block)
     names: dict[str, Any] = {"np": np, "azpy": azpy}

@@ -210,7 +210,7 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
         ("1-0", "1-0", REPEATED, "contradiction"),
     ],
 )
-def test_a_result_that_the_end_or_the_position_contradicts_is_not_learned(
+def test_a_result_that_is_contradicted_is_not_learned(
     tmp_path: Path, tag: str | None, behind: str, moves: str, reason: str | None
 ) -> None:
     head = "" if tag is None else f'[Result "{tag}"]\n\n'

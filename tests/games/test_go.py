@@ -90,7 +90,7 @@ def assert_same_stones(board: Any, state: azpy.State) -> None:
 
 
 @pytest.mark.parametrize(("size", "games"), [(5, 60), (7, 20), (9, 10), (13, 3), (19, 2)])
-def test_scores_are_those_of_sgfmill_and_it_reads_what_is_written(size: int, games: int) -> None:
+def test_scores_and_written_games_are_those_of_sgfmill(size: int, games: int) -> None:
     scores = set[float]()
     for seed, komi in zip(range(games), itertools.cycle([7.5, 0, -0.5, 6]), strict=False):
         start = azpy.make_game("go", size=size, komi=komi)

@@ -71,7 +71,7 @@ class Named(Countdown):
         return ("take", "take  two")[action]
 
 
-def test_a_python_game_is_read_by_its_names_and_where_it_has_none_by_numbers() -> None:
+def test_a_python_game_is_read_by_names_else_by_numbers() -> None:
     start = Named(10, passes=1)
     read = azpy.parse_state(start, "take two take 2 take")
     game = read.game_object
@@ -351,7 +351,7 @@ def test_a_result_says_how_it_came_about(game: str, text: str, said: str) -> Non
     assert state.result_text() == said
 
 
-def test_a_result_is_said_at_the_end_alone_and_by_a_game_in_python_too(state: azpy.State) -> None:
+def test_only_a_game_that_is_over_says_its_result(state: azpy.State) -> None:
     with pytest.raises(ValueError, match="not over yet"):
         state.result_text()
     over = after(Countdown(1), 0)

@@ -102,7 +102,7 @@ def test_the_example_is_trained_and_played(starts: Starts, folder: Path) -> None
     assert "ply 0, player 0 to move" in run(folder, "replay", path, "3", *game)
 
 
-def test_a_run_is_opened_with_the_name_of_its_game_or_with_the_class(tmp_path: Path) -> None:
+def test_a_run_is_opened_with_its_game_s_name_or_class(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('game = "many_players:Trio"\n')
     for game in ("many_players:Trio", Trio):
         assert azpy.load_run(tmp_path, game=game).start.num_players == 3

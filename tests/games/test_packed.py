@@ -90,7 +90,7 @@ def test_archives_in_a_folder_are_counted_as_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_sealed_games_that_no_bound_holds_are_refused_before_they_are_unpacked(method: int, tmp_path: Path) -> None:
+def test_sealed_games_packed_by_other_methods_are_refused(method: int, tmp_path: Path) -> None:
     """Python unpacks all of such a member at once, however little is asked for."""
     sealed = tmp_path / "a.npz"
     why = "is damaged, or packed by a method whose size cannot be bounded: put a copy packed by deflate in its place"
@@ -201,7 +201,7 @@ def test_without_zstandard_the_error_says_what_to_install(tmp_path: Path, monkey
         import_games([str(tmp_path / "a.sgf.zst")], GO, 0, Filters())
 
 
-def test_a_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+def test_a_file_that_would_unpack_to_too_much_is_refused(tmp_path: Path) -> None:
     path, games = tmp_path / "games.npz", selfplay()
     with RunFolder(tmp_path / "run", {"game": "go(size=5)"}) as run:
         run.sealed.write(1, games)

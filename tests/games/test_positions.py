@@ -122,7 +122,7 @@ def test_a_python_game_has_all_that_a_state_has() -> None:
     assert sum(chance for _, chance in dice.chance_outcomes()) == pytest.approx(1)
 
 
-def test_an_error_of_a_python_game_is_the_callers_and_is_over_once_it_was_raised() -> None:
+def test_an_error_of_a_python_game_is_raised_once() -> None:
     class Moody(Countdown):
         angry = True
 

@@ -41,7 +41,7 @@ def touches(kind: type[Touched], given: Any) -> list[Any]:
     return azpy.State(Case(6)).touches(1)
 
 
-def test_a_game_in_python_gives_cells_of_its_board_or_places_of_its_picture() -> None:
+def test_a_python_game_gives_cells_or_places_to_touch() -> None:
     assert azpy.State(Countdown(6)).touches(1) == []
     assert touches(Touched, []) == touches(Framed, []) == []
     assert touches(Touched, (0, np.int64(0))) == [("a1", (28, 28, 40, 40))] * 2
@@ -49,7 +49,7 @@ def test_a_game_in_python_gives_cells_of_its_board_or_places_of_its_picture() ->
 
 
 @pytest.mark.parametrize("reply", [None, 0, "a1", [1], [-1], [0.0], [("heap", (1, 2, 3, 4))]])
-def test_touches_that_are_no_cells_are_an_error_that_names_the_method(reply: Any) -> None:
+def test_touches_that_are_no_cells_name_the_method(reply: Any) -> None:
     got = re.escape(f"Case.touches(1) gave {reply!r}, expected a list of cells, row * W + column, from 0 to 0")
     with pytest.raises(azpy.GameError, match=f"^{got}"):
         touches(Touched, reply)
@@ -68,7 +68,7 @@ def test_touches_that_are_no_cells_are_an_error_that_names_the_method(reply: Any
         [("heap", (1, float("nan"), 3, 4))],
     ],
 )
-def test_touches_that_are_no_places_are_an_error_that_names_the_method(reply: Any) -> None:
+def test_touches_that_are_no_places_name_the_method(reply: Any) -> None:
     got = re.escape(f"Case.touches(1) gave {reply!r}, expected a list of (place, (x, y, width, height))")
     with pytest.raises(azpy.GameError, match=f"^{got}"):
         touches(Framed, reply)

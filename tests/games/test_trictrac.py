@@ -194,7 +194,7 @@ def values(state: azpy.State, simulations: int) -> dict[str, float]:
     return {state.action_name(action): q for action, visits, q in visited if visits}
 
 
-def test_whoever_leaves_or_takes_the_last_checker_off_rolls_again() -> None:
+def test_leaving_or_the_last_checker_off_rolls_again() -> None:
     choice = rolled(both_at_ten(), (4, 3))
     assert values(choice, 8)["leave"] == pytest.approx(0.5)
     assert after(choice, LEAVE, 20).turn == 0

@@ -73,7 +73,7 @@ def chess_node(node: chess.pgn.GameNode, tree: list[Any], rng: random.Random) ->
 
 
 @pytest.mark.parametrize("start", STARTS[:3], ids=["chess", "chess960", "a FEN"])
-def test_python_chess_reads_what_is_written_and_what_it_writes_is_read(start: azpy.State) -> None:
+def test_variations_of_pgn_are_those_of_python_chess(start: azpy.State) -> None:
     usual = azpy.make_game(start.game)
     for seed in range(20):
         rng = random.Random(seed)
@@ -112,7 +112,7 @@ def go_node(node: sgf.Tree_node, tree: list[Any], colour: str) -> None:
 
 
 @pytest.mark.parametrize("start", STARTS[3:], ids=["go", "stones"])
-def test_sgfmill_reads_what_is_written_and_what_it_writes_is_read(start: azpy.State) -> None:
+def test_variations_of_sgf_are_those_of_sgfmill(start: azpy.State) -> None:
     for seed in range(20):
         nodes = random_tree(start, 60, random.Random(seed))
         tree = names(nested(nodes))
