@@ -246,9 +246,7 @@ def test_a_model_that_is_gone_is_named_and_can_be_given(
     assert stored.checkpoints() == [2, 3]
 
 
-def test_several_games_are_checked_one_after_another(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_games_are_checked_one_after_another(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one, two, three = (record.game_id for record in list(games(run))[:3])
     assert (two, three) == (one + 1, one + 2)
     assert main([str(run), f"{one}-{two}", str(three), "--check", "--json"]) == 0

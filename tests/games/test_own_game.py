@@ -113,25 +113,6 @@ def test_a_run_is_opened_with_its_game_s_name_or_class(tmp_path: Path) -> None:
         azpy.load_run(tmp_path, game=wrong)
 
 
-def test_a_run_of_the_puzzle_finds_the_longest_snake(
-    starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch")
-    (tmp_path / "puzzle.py").write_text("import numpy as np\n\nimport azpy\n\n\n" + blocks("python")[2])
-    monkeypatch.syspath_prepend(tmp_path)
-    chosen = ["--network", "1x16", "--slots", "32", "--simulations", "8", "--games-per-iteration", "64"]
-    chosen += ["--iterations", "2", "--batch-size", "64", "--final-match-games", "2"]
-    starts.finish("puzzle:Snake", *chosen, "--ranked-reward", "0.75", "--deterministic", folder=tmp_path)
-    trained = azpy.load_run(tmp_path / "runs/puzzle-Snake", "puzzle:Snake")
-    state = trained.start.clone()
-    search = azpy.Search(trained.evaluator, simulations=8, eval_batch=1, score_to_beat=trained.score_to_beat())
-    while not state.is_terminal:
-        action = search.run(state).action
-        assert action is not None
-        state.play(action)
-    assert state.outcome() == pytest.approx(2 * 17 / 25 - 1)  # untrained, this network comes to 13 cells
-
-
 def test_the_second_player_wins_hexapawn_as_gardner_says() -> None:
     assert Solver().value(Start()) == -1
     result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Start())
