@@ -202,6 +202,7 @@ def test_torch_is_asked_whether_it_has_a_gpu(
     torch.cuda = types.SimpleNamespace(is_available=lambda: available)
     torch.backends = types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: False))
     monkeypatch.setitem(sys.modules, "torch", torch)
+    assert doctor._torch_gpu(None) == "torch is not installed"
     found = doctor._torch_gpu("2.15.0")
     assert found is None if text is None else text in (found or "")
 

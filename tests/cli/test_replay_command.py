@@ -98,7 +98,7 @@ REPEATED = ["tic_tac_toe", "connect_four(width=5,height=4)", "hex(size=4,swap=1)
 
 @pytest.mark.parametrize("game", [*REPEATED, "heap_game:Heap"])
 def test_games_of_every_kind_repeat_to_the_same_bytes(
-    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "heap_game.py").write_text(HEAP)
     monkeypatch.syspath_prepend(tmp_path)
@@ -108,6 +108,8 @@ def test_games_of_every_kind_repeat_to_the_same_bytes(
         assert repeat_game(run, record).difference is None
         again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record)
         assert again.to_bytes() == record.to_bytes()
+        assert main([str(run.path), str(record.game_id), "--game", game]) == 0
+        assert capsys.readouterr().out.count(", dice:\n") == np.count_nonzero(record.players == -1)
 
 
 @pytest.fixture

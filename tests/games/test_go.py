@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.export import main
-from azpy.games.notations import tags_of
+from azpy.games.notations import tags_of, tags_of_today
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training.collector import Collector
@@ -193,3 +193,4 @@ def test_a_result_without_a_score_is_written_too(outcome: float, end: str, resul
     notation = azpy._core.notation_of("go")
     assert notation is not None
     assert tags_of(notation, "an event", "1", outcome, end) == {"EV": "an event", "RO": "1", "RE": result}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", tags_of_today(notation)["DT"])

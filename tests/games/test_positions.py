@@ -38,6 +38,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("conect_four", "; did you mean connect_four?"),
         ("connect_four(width)", 'expected parameter=value in game "connect_four(width)", got "width"'),
         ("", "unknown game"),
+        (":", "expected module:Class, such as mygame:MyGame"),
         ("heap_game:Nobody", "has no attribute 'Nobody'"),
         ("heap_game:Broken", "no board today"),
         ("heap_game:Flat", "Flat.obs_shape must be (C, H, W), all above 0, got (9,)"),
