@@ -1,4 +1,7 @@
-"""Go is the game that OpenSpiel and sgfmill play; a search sees all that the rules ask."""
+"""Scores of Go are those of sgfmill, and a search sees all that the rules ask.
+
+rust/games/tests/all/go.rs compares whole games with a plain reading of the rules.
+"""
 
 import itertools
 import re
@@ -17,50 +20,6 @@ from azpy.settings import Settings
 from azpy.training.collector import Collector
 from go_games import cells_of, ko_opening, random_game
 from oracles import Batch, Hashed, after
-
-
-def names(state: azpy.State) -> set[str]:
-    return {state.action_name(action) for action in state.legal_actions()[:-1]}
-
-
-def compare_with_openspiel(size: int, seeds: range, kos: bool = False) -> tuple[int, int]:
-    """Compares actions, boards and outcomes ply by ply, up to where a board comes back, which ends the game there;
-    returns how many positions, and how many games ended that way."""
-    pyspiel = pytest.importorskip("pyspiel")
-    start, game = azpy.make_game("go", size=size, superko=0), pyspiel.load_game(f"go(board_size={size},komi=7.5)")
-    count = repeated = 0
-    for seed in seeds:
-        theirs, boards = game.new_initial_state(), set[str]()
-        for state, action in random_game(start, seed, kos):
-            count += 1
-            board = str(state)
-            if theirs.is_terminal() and not state.is_terminal:
-                assert board in boards
-                repeated += 1
-                break
-            boards.add(board)
-            assert theirs.is_terminal() == state.is_terminal
-            if state.is_terminal:
-                came_back = theirs.returns()[0] == 0
-                assert came_back or theirs.returns()[0] == state.outcome()
-                break
-            player = state.turn
-            legal = {theirs.action_to_string(player, a).split()[1].upper(): a for a in theirs.legal_actions()}
-            assert theirs.current_player() == player
-            assert legal.keys() == names(state) | {"PASS"}
-            planes = np.array(theirs.observation_tensor(0), np.float32).reshape(4, size, size)[:, ::-1]
-            own, other = state.observation()[:2]
-            np.testing.assert_array_equal(planes[:2], (own, other) if player == 0 else (other, own))
-            theirs.apply_action(legal[state.action_name(action).upper()])
-    return count, repeated
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(15, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("size", [5, 9, 13, 19])
-def test_actions_boards_and_outcomes_are_openspiels(size: int, times: int) -> None:
-    positions, _ = compare_with_openspiel(size, range(times * (20 if size == 5 else 2)))
-    assert positions > 150
-    assert size != 9 or compare_with_openspiel(9, range(6 * times), kos=True)[1] > 0
 
 
 def score_of(text: str) -> float:

@@ -1,4 +1,7 @@
-"""The built-in games of one and of three players against plain twins of their rules; 2048 also against OpenSpiel's."""
+"""2048 and Connect Four for three against plain twins of their rules.
+
+rust/games/tests/all/exact.rs counts the positions and the solutions of peg solitaire.
+"""
 
 import itertools
 import math
@@ -126,50 +129,6 @@ class Tiles:
         return tuple(map(tuple, self.rows)), self.score, self.to_come
 
 
-class Pegs:
-    """Peg solitaire."""
-
-    def __init__(self, board: str) -> None:
-        side, self.steps = {
-            "english": (7, [(1, 0), (-1, 0), (0, 1), (0, -1)]),
-            "triangle": (5, [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)]),
-        }[board]
-        cells = itertools.product(range(side), repeat=2)
-        if board == "english":
-            self.holes = {(row, column) for row, column in cells if 1 < row < 5 or 1 < column < 5}
-        else:
-            self.holes = {(row, column) for row, column in cells if column <= row}
-        self.side, self.pegs = side, self.holes - {(3, 3) if board == "english" else (0, 0)}
-
-    def jumps(self) -> dict[str, list[tuple[int, int]]]:
-        """By name: where a peg jumps from, over what and to where."""
-        found = {}
-        for (row, column), (down, right) in itertools.product(self.pegs, self.steps):
-            way = [(row + step * down, column + step * right) for step in range(3)]
-            if way[1] in self.pegs and way[2] in self.holes - self.pegs:
-                found["".join(f"{LETTERS[right]}{self.side - down}" for down, right in (way[0], way[2]))] = way
-        return found
-
-    def turn(self) -> int:
-        return 0 if self.jumps() else azpy.TERMINAL
-
-    def moves(self) -> dict[str, float]:
-        return dict.fromkeys(self.jumps(), 1)
-
-    def play(self, name: str) -> None:
-        start, over, end = self.jumps()[name]
-        self.pegs = self.pegs - {start, over} | {end}
-
-    def outcomes(self) -> list[float]:
-        return [2 / len(self.pegs) - 1]
-
-    def planes(self) -> NDArray[np.float32]:
-        planes = np.zeros((2, self.side, self.side), np.float32)
-        for hole in self.holes:
-            planes[(0 if hole in self.pegs else 1, *hole)] = 1
-        return planes
-
-
 def offered(state: azpy.State) -> dict[int, float]:
     return dict(state.chance_outcomes()) if state.turn == azpy.CHANCE else dict.fromkeys(state.legal_actions(), 1.0)
 
@@ -179,8 +138,6 @@ GAMES: list[tuple[str, Callable[[], Any], int]] = [
     ("connect_four_for_three(width=5,height=3,k=3)", lambda: Columns(5, 3, 3), 40),
     ("game2048", lambda: Tiles(4, 2048), 2),
     ("game2048(size=3,target=32)", lambda: Tiles(3, 32), 20),
-    ("peg_solitaire", lambda: Pegs("english"), 20),
-    ("peg_solitaire(board=triangle)", lambda: Pegs("triangle"), 50),
 ]
 
 
