@@ -1,7 +1,7 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
 import errno
-import importlib
+import importlib.util
 import io
 import os
 import re
@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 import azpy
+import azpy_cli
 from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
@@ -367,8 +368,12 @@ def test_a_command_runs_atexit_functions_and_ends_at_once() -> None:
 @pytest.mark.skipif(not PYPROJECT.exists(), reason="needs the source tree")
 def test_the_installed_commands_are_these() -> None:
     scripts = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
-    expected = {f"az-{command.replace('_', '-')}": f"azpy_cli:az_{command}" for command in COMMANDS}
-    assert {name: scripts[name] for name in expected} == expected
+    assert scripts == {f"az-{name}": f"azpy_cli:az_{name.replace('-', '_')}" for name in azpy_cli.COMMANDS}
+    for entry in scripts.values():
+        module = getattr(azpy_cli, entry.partition(":")[2]).args[0]
+        assert importlib.util.find_spec(f"azpy.cli.{module}") is not None
+    with pytest.raises(AttributeError):
+        _ = azpy_cli.az_nothing
 
 
 @pytest.mark.parametrize("arguments", [["tic_tac_toe"], ["--version"]])
