@@ -24,7 +24,7 @@ HEAVY = ("torch", "onnxruntime", "onnx", "safetensors", "rich", "jax", "matplotl
 
 def python(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
