@@ -184,24 +184,21 @@ def run_command(
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any bytes
     _import_games_from_here(given)
-    try:
-        with _ending_as_ctrl_c() as came:
-            try:
-                code = _run(prog, command, given, stopped, came)
-                sys.stdout.flush()
-            except OSError as error:
-                if error.errno != errno.EIO or not came:
-                    raise
-                drop_output()  # the terminal is gone, which SIGHUP said
-                code = 130
-        return 128 + came[0] if came and code == 130 else code
-    except BrokenPipeError:  # such as `| head`
+    with _ending_as_ctrl_c() as came:
+        try:
+            code = _run(prog, command, given, stopped, came)
+            sys.stdout.flush()
+            return 128 + came[0] if came and code == 130 else code
+        except BrokenPipeError:  # such as `| head`
+            drop_output()
+            return 141
+        except OSError as error:
+            is_gone = bool(came) and error.errno == errno.EIO  # the terminal, which SIGHUP said
+            if not is_gone and error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run raise `RunError`
+                raise
         drop_output()
-        return 141
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run raise `RunError`
-            raise
-        drop_output()
+        if is_gone:
+            return 128 + came[0]
         with contextlib.suppress(OSError):
             print(f"{prog}: no space left for what it prints: free some and run again", file=sys.stderr, flush=True)
         return 2
@@ -266,27 +263,22 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
             warnings.filterwarnings("ignore", module="onnxruntime")
             warnings.showwarning = partial(_show_warning, prog, warnings.showwarning)
             return command(given)
+    except SystemExit as error:  # argparse has printed its help or the version
+        return int(error.code or 0)
     except (AzpyError, GameError, EvaluatorError) as error:
-        if came:  # a package that was interrupted while it was loaded says that it is damaged
-            return _stopped(prog, given, stopped)
-        _complain(prog, error)
-        return 2
+        if not came:  # a package that was interrupted while it was loaded says that it is damaged
+            _complain(prog, error)
+            return 2
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
         _complain(prog, f"{error.filename} cannot be used: {error.strerror}")
         return 2
-    except SystemExit as error:  # argparse has printed its help or the version
-        return int(error.code or 0)
     except BaseException as error:
         if not was_interrupted(error):
             raise
-        return _stopped(prog, given, stopped)
-
-
-def _stopped(prog: str, given: Sequence[str], text: str) -> int:
-    if text:
-        print(text.replace("{command}", shlex.join([prog, *given])), flush=True)
+    if stopped:
+        print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
     return 130
 
 

@@ -1,6 +1,5 @@
 """OpenSpiel's games are played, searched and trained as OpenSpiel has them; what azpy cannot play is refused."""
 
-import dataclasses
 import os
 import random
 import sys
@@ -16,7 +15,7 @@ from azpy.cli import match, train
 from azpy.errors import MissingPackageError, SettingsError
 from azpy.games.lines import replayed
 from azpy.games.names import make_game
-from azpy.games.openspiel import OpenSpielGame, open_spiel
+from azpy.games.openspiel import open_spiel
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -236,16 +235,6 @@ def test_a_game_that_openspiel_does_not_end_in_time_is_a_draw() -> None:
         assert game.turn() in (0, 1)
         game.play(game.legal_actions()[0])
     assert (game.turn(), game.outcome()) == (azpy.TERMINAL, 0.0)
-
-
-def test_layouts_with_channels_last_are_turned() -> None:
-    game = open_spiel("tic_tac_toe").game_object
-    game.play(2)
-    rules = game._rules
-    turned = OpenSpielGame(dataclasses.replace(rules, channels_last=True), game.state)
-    plain = np.array(game.state.observation_tensor(1), np.float32).reshape(3, 3, 3)
-    np.testing.assert_array_equal(turned.encode()[:-1], plain.transpose(2, 0, 1))
-    assert dataclasses.replace(rules, shape=(4, 5, 6), channels_last=True).obs_shape == (7, 4, 5)
 
 
 def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
