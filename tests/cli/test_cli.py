@@ -325,30 +325,25 @@ def entered(command: str, *arguments: str, before: str = "", **options: Any) -> 
 
 # All commands are imported by one function.
 @pytest.mark.parametrize(
-    ("command", "module"),
-    [("doctor", "azpy._core"), ("train", "numpy"), ("train", "azpy.cli.common")],
+    ("command", "module", "happens", "ends"),
+    [
+        ("doctor", "azpy._core", "raise KeyboardInterrupt", (130, "stopped\n", "")),
+        ("train", "numpy", "raise KeyboardInterrupt", (130, "stopped\n", "")),
+        ("train", "azpy.cli.common", "os.kill(os.getpid(), 15)", (143, "", "")),
+    ],
 )
-def test_ctrl_c_while_a_command_is_imported_is_one_line(command: str, module: str) -> None:
+def test_a_signal_ends_a_command_while_it_is_imported(
+    command: str, module: str, happens: str, ends: tuple[int, str, str]
+) -> None:
     hook = (
+        "import os\n"
         "class Interrupts:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        f"        if name == {module!r}: {happens}\n"
         "sys.meta_path.insert(0, Interrupts())"
     )
     done = entered(command, before=hook, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "stopped\n", "")
-
-
-def test_sigterm_while_a_command_is_imported_ends_it() -> None:
-    hook = (
-        "import os\n"
-        "class Ends:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'azpy.cli.common': os.kill(os.getpid(), 15)\n"
-        "sys.meta_path.insert(0, Ends())"
-    )
-    done = entered("train", before=hook, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == ends
 
 
 def test_a_command_runs_atexit_functions_and_ends_at_once() -> None:
