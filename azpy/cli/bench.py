@@ -72,7 +72,8 @@ def _measured(given: argparse.Namespace) -> str:
     start = make_game(settings.game)
     if "selfplay" in given.what and (why := unfit(start, vars(settings))):
         raise SettingsError(why)
-    evaluator = bare = None
+    evaluator: Any = None
+    bare: Any = None
     if has_network:
         evaluator, bare = _evaluators(start, given.model, settings.network)
         chosen["network"] = given.model or f"{settings.network}, random"
