@@ -40,7 +40,7 @@ def few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fault_of(name: str, **options: Any) -> Broken:
-    failure = check_game(f"planted_games:{name}", **({"seconds": 20} | options)).failure
+    failure = check_game(f"planted_games:{name}", **({"seconds": 100} | options)).failure
     assert failure is not None
     return failure
 
@@ -56,14 +56,14 @@ def test_every_planted_mistake_is_found_and_named(name: str) -> None:
 
 @pytest.mark.parametrize("name", planted_games.WARNED)
 def test_what_may_be_a_mistake_is_a_warning(name: str, few_lines: None) -> None:
-    report = check_game(f"planted_games:{name}", games=60, seconds=20)
+    report = check_game(f"planted_games:{name}", games=60, seconds=100)
     assert report.failure is None, report.failure
     assert [warning.rule for warning in report.warnings] == [planted_games.WARNED[name]]
 
 
 @pytest.mark.parametrize("name", [game.__name__ for game in planted_games.SOUND])
 def test_sound_games_in_python_pass(name: str) -> None:
-    report = check_game(f"planted_games:{name}", games=60, seconds=20)
+    report = check_game(f"planted_games:{name}", games=60, seconds=100)
     assert (report.failure, report.warnings, report.complete, report.games) == (None, [], True, 60)
     assert report.elsewhere >= 10
 
@@ -77,7 +77,7 @@ def test_sound_games_in_python_pass(name: str) -> None:
     ],
 )
 def test_games_that_are_right_have_no_warning(name: str, few_lines: None) -> None:
-    report = check_game(SMALL.get(name, name), games=10, seconds=5)
+    report = check_game(SMALL.get(name, name), games=10, seconds=30)
     assert (report.failure, report.warnings) == (None, [])
     assert report.games > 0
     assert report.lines > 10
