@@ -102,19 +102,14 @@ class _Rules:
                 "act in turn, with perfect information, listed chance outcomes and an observation tensor"
                 f"{instead if secret else ''}"
             )
-        try:
-            sizes = tuple(game.observation_tensor_shape())
-            max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
-            num_actions, most, least = game.num_distinct_actions(), game.max_utility(), game.min_utility()
-        except Exception as error:  # as above
-            raise SettingsError(f"OpenSpiel's {name} does not say what azpy needs: {one_line(error, 300)}") from error
+        sizes = tuple(game.observation_tensor_shape())
+        max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
         zero_sum = players == 2 and kind.utility == pays.ZERO_SUM
         # Of two players with a zero sum the most that can be got is the scale, so that a draw is 0.
-        scale = most if zero_sum else max(abs(most), abs(least))
-        if not 0 < scale < math.inf:
-            raise SettingsError(f"OpenSpiel's {name} has a largest utility of {scale}, expected a number above 0")
+        most = game.max_utility()
+        scale = most if zero_sum else max(abs(most), abs(game.min_utility()))
         shape = sizes if len(sizes) == 3 else (math.prod(sizes), 1, 1)
-        return cls(game, name, players, zero_sum, num_actions, max_plies, scale, shape)
+        return cls(game, name, players, zero_sum, game.num_distinct_actions(), max_plies, scale, shape)
 
     @property
     def obs_shape(self) -> tuple[int, int, int]:
