@@ -10,7 +10,14 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from functools import partial
+
+# az-NAME is the command in the module NAME of azpy/cli.
+COMMANDS = (
+    *("bench", "check-game", "compare", "doctor", "engine", "export"),
+    *("match", "play", "replay", "serve", "train", "worker"),
+)
 
 _codes: list[int] = []  # the exit code, once a command has returned
 
@@ -43,16 +50,9 @@ def _run(module: str) -> int:
     return code
 
 
-# See the modules of azpy/cli.
-az_bench = partial(_run, "bench")
-az_check_game = partial(_run, "check_game")
-az_compare = partial(_run, "compare")
-az_doctor = partial(_run, "doctor")
-az_engine = partial(_run, "engine")
-az_export = partial(_run, "export")
-az_match = partial(_run, "match")
-az_play = partial(_run, "play")
-az_replay = partial(_run, "replay")
-az_serve = partial(_run, "serve")
-az_train = partial(_run, "train")
-az_worker = partial(_run, "worker")
+def __getattr__(name: str) -> Callable[[], int]:
+    """The entry point `az_NAME` of a command."""
+    module = name.removeprefix("az_")
+    if module.replace("_", "-") not in COMMANDS:
+        raise AttributeError(f"module 'azpy_cli' has no attribute {name!r}")
+    return partial(_run, module)

@@ -64,7 +64,8 @@ def _measured(given: argparse.Namespace) -> str:
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
     chosen |= {name: getattr(settings, name) for name in _core.OPTIONS if getattr(settings, name) != default_of(name)}
     idle = [] if "selfplay" in given.what else [name for name in _OF_SELF_PLAY if name in typed]
-    if not {"evaluator", "selfplay"} & set(given.what):
+    has_network = not {"evaluator", "selfplay"}.isdisjoint(given.what)
+    if not has_network:
         idle += [name for name in ("model", "network") if vars(given).get(name) is not None]
     for name in idle:
         warn_once(f"--{name.replace('_', '-')} has no effect on {' and '.join(given.what)}")
@@ -73,7 +74,7 @@ def _measured(given: argparse.Namespace) -> str:
         raise SettingsError(why)
     evaluator: Any = None
     bare: Any = None
-    if {"evaluator", "selfplay"} & set(given.what):
+    if has_network:
         evaluator, bare = _evaluators(start, given.model, settings.network)
         chosen["network"] = given.model or f"{settings.network}, random"
     else:

@@ -37,23 +37,18 @@ def calibrate(given: argparse.Namespace) -> int:
 
 def _measure(given: argparse.Namespace, run: Path, simulations: int) -> int:
     calibration, served, pairs = _begin(given, run, simulations)
-    steps, seconds = calibration.steps, 60 * (MINUTES if given.minutes is None else given.minutes)
-    until, stopped, before = time.monotonic() + seconds, False, calibration.played
+    steps, minutes = calibration.steps, MINUTES if given.minutes is None else given.minutes
+    until, wanted, stopped = time.monotonic() + 60 * minutes, pairs * (len(steps) - 1), False
     with Screen(given.json) as display:
-        display.line(
-            f"{run}: {len(steps)} steps, {2 * pairs} games each against the step below, {seconds / 60:g} minutes"
-        )
-        if before:
-            display.line(f"{2 * before} games were played before")
+        display.line(f"{run}: {len(steps)} steps, {2 * pairs} games each against the step below, {minutes:g} minutes")
+        if calibration.played:
+            display.line(f"{2 * calibration.played} games were played before")
         try:
             for step in calibration.play(pairs, lambda: until - time.monotonic()):
-                left = max(0.0, until - time.monotonic())
-                figures = [
-                    f"{2 * calibration.played}/{2 * pairs * (len(steps) - 1)} games",
-                    f"{left / 60:.1f} minutes left",
-                ]
-                share = calibration.played / max(1, pairs * (len(steps) - 1))
-                display.progress(f"{_way(step)} against the step below", figures, min(1.0, share))
+                left = max(0.0, until - time.monotonic()) / 60
+                figures = [f"{2 * calibration.played}/{2 * wanted} games", f"{left:.1f} minutes left"]
+                share = min(1.0, calibration.played / max(1, wanted))
+                display.progress(f"{_way(step)} against the step below", figures, share)
         except KeyboardInterrupt:
             stopped = True
     ladder = ladder_of(run, simulations, has_model=True)

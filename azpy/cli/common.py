@@ -125,6 +125,11 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
 
 
+def player_options(given: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of `add_player` say, as `open_player` takes it."""
+    return {name: getattr(given, name) for name in ("game", "simulations", "device", "temperature", "seed")}
+
+
 # Seconds: `timeout` sends SIGTERM to a process and to its group, and systemd may add SIGHUP: that is one wish to end.
 _ONE_SIGNAL = 1.0
 _LONGEST = 2_000  # characters of an error
@@ -135,6 +140,14 @@ def not_empty(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("an empty text, expected a name")
     return text
+
+
+def numbers(text: str, expected: str) -> range:
+    """The numbers that an argument such as 17 or 20-29 names; `expected` begins the error."""
+    match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text)
+    if match is None or int(match[2] or match[1]) < int(match[1]):
+        raise SettingsError(f"{expected}, got {text[:40]!r}")
+    return range(int(match[1]), int(match[2] or match[1]) + 1)
 
 
 def _player(text: str) -> tuple[str, str]:
@@ -171,24 +184,21 @@ def run_command(
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any bytes
     _import_games_from_here(given)
-    try:
-        with _ending_as_ctrl_c() as came:
-            try:
-                code = _run(prog, command, given, stopped, came)
-                sys.stdout.flush()
-            except OSError as error:
-                if error.errno != errno.EIO or not came:
-                    raise
-                drop_output()  # the terminal is gone, which SIGHUP said
-                code = 130
-        return 128 + came[0] if came and code == 130 else code
-    except BrokenPipeError:  # such as `| head`
+    with _ending_as_ctrl_c() as came:
+        try:
+            code = _run(prog, command, given, stopped, came)
+            sys.stdout.flush()
+            return 128 + came[0] if came and code == 130 else code
+        except BrokenPipeError:  # such as `| head`
+            drop_output()
+            return 141
+        except OSError as error:
+            is_gone = bool(came) and error.errno == errno.EIO  # the terminal, which SIGHUP said
+            if not is_gone and error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run raise `RunError`
+                raise
         drop_output()
-        return 141
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):  # files of a run raise `RunError`
-            raise
-        drop_output()
+        if is_gone:
+            return 128 + came[0]
         with contextlib.suppress(OSError):
             print(f"{prog}: no space left for what it prints: free some and run again", file=sys.stderr, flush=True)
         return 2
@@ -253,27 +263,22 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
             warnings.filterwarnings("ignore", module="onnxruntime")
             warnings.showwarning = partial(_show_warning, prog, warnings.showwarning)
             return command(given)
+    except SystemExit as error:  # argparse has printed its help or the version
+        return int(error.code or 0)
     except (AzpyError, GameError, EvaluatorError) as error:
-        if came:  # a package that was interrupted while it was loaded says that it is damaged
-            return _stopped(prog, given, stopped)
-        _complain(prog, error)
-        return 2
+        if not came:  # a package that was interrupted while it was loaded says that it is damaged
+            _complain(prog, error)
+            return 2
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
         _complain(prog, f"{error.filename} cannot be used: {error.strerror}")
         return 2
-    except SystemExit as error:  # argparse has printed its help or the version
-        return int(error.code or 0)
     except BaseException as error:
         if not was_interrupted(error):
             raise
-        return _stopped(prog, given, stopped)
-
-
-def _stopped(prog: str, given: Sequence[str], text: str) -> int:
-    if text:
-        print(text.replace("{command}", shlex.join([prog, *given])), flush=True)
+    if stopped:
+        print(stopped.replace("{command}", shlex.join([prog, *given])), flush=True)
     return 130
 
 

@@ -74,7 +74,8 @@ def _compare(arguments: Sequence[str]) -> int:
         for seed in range(given.seeds):
             rows.append(comparison.run(a, b, seed, display.show))
             display.line(f"seed {seed}: A scores {rows[-1]['score']:.3f}")
-    what, least, most = ("score", 0.0, 1.0) if _players(rows) > 1 else ("difference", -2.0, 2.0)
+    is_alone = rows[0].get("players") == 1  # the rows of two players do not say it
+    what, least, most = ("difference", -2.0, 2.0) if is_alone else ("score", 0.0, 1.0)
     found = [row[what] for row in rows]
     low, high = mean_interval(found, least, most) or (None, None)
     summary = {"n": len(found), what: sum(found) / len(found), "low": low, "high": high}
@@ -90,13 +91,8 @@ def _settings(text: str) -> dict[str, Any]:
         raise SettingsError(f"settings {text!r}: {error}") from None
 
 
-def _players(rows: Sequence[Mapping[str, Any]]) -> int:
-    """Of the game."""
-    return int(rows[0].get("players", 2))
-
-
 def _table(rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> list[str]:
-    players = _players(rows)
+    players = int(rows[0].get("players", 2))
     what, ends, form = ("score of A", ("score", "low", "high"), ".3f")
     if players == 1:
         what, ends, form = ("A minus B", ("difference", "difference_low", "difference_high"), "+.3f")

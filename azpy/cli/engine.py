@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from azpy.cli.common import Parser, add_player, command, not_empty, when_told_to_end
+from azpy.cli.common import Parser, add_player, command, not_empty, player_options, when_told_to_end
 from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Player, open_player
@@ -38,7 +38,7 @@ def _models(given: argparse.Namespace) -> dict[str, Player]:
     named = [("", given.player), *given.model]
     for name, player in named:
         others = [other for _, other in named]
-        served = open_player(player, given.game, given.simulations, given.device, given.temperature, others, given.seed)
+        served = open_player(player, others=others, **player_options(given))
         if (name or served.name) in models:
             raise SettingsError(f"--model: two players are named {name}")
         if only and served.start.name not in only:

@@ -18,17 +18,16 @@ old one. A device or a pipe is written directly, and standard output (/dev/stdou
 """
 
 import os
-import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from azpy._core import SEARCHED, ReplayBuffer, notation_of
 from azpy.cli.card import write_card
-from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
+from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty, numbers
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.net import shape_of
 from azpy.games.notations import NAMES
@@ -38,9 +37,21 @@ from azpy.serving.models import open_player
 from azpy.settings.run import is_own
 from azpy.web.page import check_page, write_page
 
-_TARGETS = ("npz", "jsonl", "pgn", "sgf", "onnx", "onnx_int8", "card", "web")
+# What is written: the kind of target, and its help.
+_GAMES = {
+    "npz": ("FILE", "training arrays"),
+    "jsonl": ("FILE", "games as JSON, one a line"),
+    "pgn": ("FILE", "games of chess as PGN"),
+    "sgf": ("FOLDER", "games of Go as SGF, a file each"),
+}
+_MODELS = {
+    "onnx": ("FILE", "the model"),
+    "onnx_int8": ("FILE", "the int8 model, for CPUs with int8 instructions"),
+    "card": ("FOLDER", "a player to publish; a new folder"),
+    "web": ("FOLDER", "a page to play the model on, for any host; a new folder"),
+}
+_GOES_WITH = {"iterations": _GAMES, "checkpoint": _MODELS, "license": ("card",), "crate": ("web",)}
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
-_OF_MODELS = {"onnx", "onnx_int8", "card", "web"}
 _SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
 
@@ -49,37 +60,33 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("run", type=not_empty, metavar="RUN", help="the run folder")
     add("--game", metavar="module:Class", help=GAME_OF_RUN)
-    add("--npz", type=not_empty, metavar="FILE", help="training arrays")
-    add("--jsonl", type=not_empty, metavar="FILE", help="games as JSON, one a line")
-    add("--pgn", type=not_empty, metavar="FILE", help="games of chess as PGN")
-    add("--sgf", type=not_empty, metavar="FOLDER", help="games of Go as SGF, a file each")
-    add("--onnx", type=not_empty, metavar="FILE", help="the model")
-    add("--onnx-int8", type=not_empty, metavar="FILE", help="the int8 model, for CPUs with int8 instructions")
-    add("--card", type=not_empty, metavar="FOLDER", help="a player to publish; a new folder")
+    for name, (kind, text) in (_GAMES | _MODELS).items():
+        add(_flag(name), type=not_empty, metavar=kind, help=text)
     text = "of --card: the license of the weights, as Hugging Face calls it, such as apache-2.0 (default unknown)"
     add("--license", type=not_empty, metavar="NAME", help=text)
-    add("--web", type=not_empty, metavar="FOLDER", help="a page to play the model on, for any host; a new folder")
     add("--crate", type=not_empty, metavar="PATH", help="of --web: the folder of the crate that has your game in Rust")
     add("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
     add("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
     return parser
 
 
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _listed(names: Iterable[str], word: str) -> str:
+    *first, last = map(_flag, names)
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
 def _export(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
-    targets = {name: target for name in _TARGETS if (target := getattr(options, name)) is not None}
-    wants_model, wants_games = bool(targets.keys() & _OF_MODELS), bool(targets.keys() - _OF_MODELS)
+    targets = {name: target for name in _GAMES | _MODELS if (target := getattr(options, name)) is not None}
     if not targets:
-        flags = "--npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"
-        raise SettingsError(f"nothing to write: give {flags}")
-    if options.iterations is not None and not wants_games:
-        raise SettingsError("--iterations goes with --npz, --jsonl, --pgn and --sgf")
-    if options.checkpoint is not None and not wants_model:
-        raise SettingsError("--checkpoint goes with --onnx, --onnx-int8, --card and --web")
-    if options.license is not None and options.card is None:
-        raise SettingsError("--license goes with --card")
-    if options.crate is not None and options.web is None:
-        raise SettingsError("--crate goes with --web")
+        raise SettingsError(f"nothing to write: give {_listed(_GAMES | _MODELS, 'or')}")
+    for name, needed in _GOES_WITH.items():
+        if getattr(options, name) is not None and not {*needed} & targets.keys():
+            raise SettingsError(f"--{name} goes with {_listed(needed, 'and')}")
     _check_apart(options.run, targets)
     # What is written to standard output must stay as it is.
     said = partial(print, file=sys.stderr if any(map(storage.is_stdout, targets.values())) else sys.stdout, flush=True)
@@ -92,7 +99,7 @@ def _export(arguments: Sequence[str]) -> int:
     crate = None if options.crate is None else Path(options.crate)
     if "web" in targets:  # before what takes time
         _check_page(run, crate)
-    if wants_games:
+    if targets.keys() & _GAMES:
         games, event = _games(run, options.iterations), str(run.path)
         # Imported games alone have tags, and they are those of iteration 0.
         imported = {iteration for iteration, _ in games if iteration == 0}
@@ -106,7 +113,7 @@ def _export(arguments: Sequence[str]) -> int:
         for name in [name for name in writers if name in targets]:
             count = f"{writers[name](targets[name], run.start, games):,}"
             said(f"{count} {_positions_of(games) if name == 'npz' else 'games'} in {targets[name]}")
-    if wants_model:
+    if targets.keys() & _MODELS:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
         if "web" in targets:
             size = _page(run, iteration, Path(targets["web"]), options.game, crate)
@@ -137,7 +144,7 @@ def _check_apart(run: str, targets: Mapping[str, str]) -> None:
     flags: dict[Path, str] = {}
     own = [Path(os.path.realpath(run), name) for name in ("games", "checkpoints", "config.toml", "metrics.jsonl")]
     for name, target in targets.items():
-        flag, place = "--" + name.replace("_", "-"), Path(os.path.realpath(target))
+        flag, place = _flag(name), Path(os.path.realpath(target))
         if not {place, *place.parents}.isdisjoint(own):
             raise SettingsError(f"{flag} {target} is among the own files of {run}: give another place")
         if (other := flags.setdefault(place, flag)) != flag:
@@ -190,10 +197,7 @@ def _games(run: StoredRun, chosen: str | None) -> exports.Games:
     if not iterations:
         raise RunError(f"{run.path} has no sealed games yet")
     if chosen is not None:
-        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", chosen)
-        if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise SettingsError(f"--iterations takes a number or a range such as 3-10, got {chosen[:40]!r}")
-        iterations = range(int(match[1]), int(match[2] or match[1]) + 1)
+        iterations = numbers(chosen, "--iterations takes a number or a range such as 3-10")
     games = list(run.games(iterations))
     check_rules(run.start, (record for _, record in games))
     return games

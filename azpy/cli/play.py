@@ -16,7 +16,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 
-from azpy.cli.common import Parser, add_number, add_player, command, when_told_to_end
+from azpy.cli.common import Parser, add_number, add_player, command, player_options, when_told_to_end
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install, warn_once
@@ -47,8 +47,7 @@ def _play(arguments: Sequence[str]) -> int:
     add_number(add, "--port", text, low=0, high=65_535)
     add("--no-browser", action="store_true", help="print the board's address, and open nothing")
     given = parser.parse_args(arguments)
-    options = (given.player, given.game, given.simulations, given.device, given.temperature)
-    model = open_model(*options, seed=given.seed, total_memory_mb=2048)
+    model = open_model(given.player, total_memory_mb=2048, **player_options(given))
     with contextlib.ExitStack() as stack:
         stack.callback(model.close)
         in_terminal = given.terminal or not (given.no_browser or _has_display())

@@ -16,13 +16,12 @@ Several games come in the order given; with --json each is one line. Exit code 1
 """
 
 import json
-import re
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
 from azpy._core import CHANCE, GameRecord
-from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty
+from azpy.cli.common import GAME_OF_RUN, Parser, command, not_empty, numbers
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.games.lines import replayed
 from azpy.playing.replay_check import ReplayCheck, repeat_game
@@ -45,7 +44,8 @@ def _replay(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.model and not options.check:
         raise SettingsError("--model goes with --check")
-    ranges = [*map(_numbers, options.games)]
+    wanted = "expected the number of a game, or a range such as 20-29"
+    ranges = [numbers(text, wanted) for text in options.games]
     run, differs, unchecked, count = StoredRun(options.run, options.game), False, 0, sum(map(len, ranges))
     for game_id in chain.from_iterable(ranges):
         iteration, record = run.find_game(game_id)
@@ -74,14 +74,6 @@ def _replay(arguments: Sequence[str]) -> int:
     if unchecked:
         raise RunError(f"{unchecked} of {count} games could not be checked")
     return int(differs)
-
-
-def _numbers(text: str) -> range:
-    """Return the numbers of games that an argument names, such as 17 or 20-29."""
-    match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", text)
-    if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise SettingsError(f"expected the number of a game, or a range such as 20-29, got {text[:40]!r}")
-    return range(int(match[1]), int(match[2] or match[1]) + 1)
 
 
 def _game(

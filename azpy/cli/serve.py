@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from azpy.cli.common import Parser, add_number, add_player, command, not_empty, when_told_to_end
+from azpy.cli.common import Parser, add_number, add_player, command, not_empty, player_options, when_told_to_end
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import PlayerEngine, open_model
@@ -128,14 +128,10 @@ def _serve(arguments: Sequence[str]) -> int:
         for name, player in given.models.items():
             models[name] = open_model(
                 player,
-                given.game,
-                given.simulations,
-                given.device,
-                given.temperature,
-                given.models.values(),
-                given.seed,
+                others=given.models.values(),
                 max_requests=given.max_requests,
                 total_memory_mb=given.memory_mb,
+                **player_options(given),
             )
             stack.callback(models[name].close)
         limits = replace(

@@ -78,8 +78,7 @@ class _Rules:
     num_actions: int
     max_plies: int
     scale: float  # the utility that is an outcome of 1
-    shape: tuple[int, int, int]  # of OpenSpiel's tensor, in its own layout
-    channels_last: bool
+    shape: tuple[int, int, int]  # [C, H, W] of OpenSpiel's tensor; none of its games has the channels last
 
     @classmethod
     def of(cls, game: Any) -> Self:
@@ -103,26 +102,20 @@ class _Rules:
                 "act in turn, with perfect information, listed chance outcomes and an observation tensor"
                 f"{instead if secret else ''}"
             )
-        try:
-            sizes = tuple(game.observation_tensor_shape())
-            channels_last = len(sizes) == 3 and game.observation_tensor_layout() == pyspiel.TensorLayout.HWC
-            max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
-            num_actions, most, least = game.num_distinct_actions(), game.max_utility(), game.min_utility()
-        except Exception as error:  # as above
-            raise SettingsError(f"OpenSpiel's {name} does not say what azpy needs: {one_line(error, 300)}") from error
+        sizes = tuple(game.observation_tensor_shape())
+        max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
         zero_sum = players == 2 and kind.utility == pays.ZERO_SUM
         # Of two players with a zero sum the most that can be got is the scale, so that a draw is 0.
-        scale = most if zero_sum else max(abs(most), abs(least))
-        if not 0 < scale < math.inf:
-            raise SettingsError(f"OpenSpiel's {name} has a largest utility of {scale}, expected a number above 0")
+        most = game.max_utility()
+        scale = most if zero_sum else max(abs(most), abs(game.min_utility()))
         shape = sizes if len(sizes) == 3 else (math.prod(sizes), 1, 1)
-        return cls(game, name, players, zero_sum, num_actions, max_plies, scale, shape, channels_last)
+        return cls(game, name, players, zero_sum, game.num_distinct_actions(), max_plies, scale, shape)
 
     @property
     def obs_shape(self) -> tuple[int, int, int]:
         """[C, H, W] with the planes of who is to move: one of two players, else one a player."""
-        (a, b, c), turns = self.shape, 1 if self.num_players <= 2 else self.num_players
-        return (c + turns, a, b) if self.channels_last else (a + turns, b, c)
+        channels, height, width = self.shape
+        return channels + (1 if self.num_players <= 2 else self.num_players), height, width
 
 
 class OpenSpielGame(Game):
@@ -181,7 +174,6 @@ class OpenSpielGame(Game):
         """OpenSpiel's observation for the player to move, and who that is; float32 of `obs_shape`."""
         player, rules = self.state.current_player(), self._rules
         seen = np.array(self.state.observation_tensor(player), np.float32).reshape(rules.shape)
-        seen = seen.transpose(2, 0, 1) if rules.channels_last else seen
         planes = np.zeros(self.obs_shape, np.float32)
         planes[: len(seen)] = seen
         if rules.num_players == 2:

@@ -1,27 +1,19 @@
 """az-bench as a user meets it: figures that can be true, one clear line for what is wrong."""
 
-import importlib.metadata
 import json
-import os
 import runpy
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
-from azpy import _core
 from azpy.cli.bench import main
 from azpy.errors import warn_once
-from azpy.evaluators import protocol
 from azpy.playing import benchmarks
 from azpy.playing.benchmarks import Figure
 from azpy.settings.run import Settings, auto_eval_batch
-from oracles import Countdown
 
 TINY = ["--seconds", "0.01", "--repeats", "2"]
 SMALL_PLAY = ["--slots", "8", "--simulations", "8", "--network", "1x8"]
@@ -52,27 +44,6 @@ def test_json_on_stdout_is_json_alone(capsys: pytest.CaptureFixture[str]) -> Non
     assert units == ["simulations/s", "leaves/s", "bytes/simulation"]
     names = {figure["name"].partition(",")[0] for figure in figures(out, "games")}
     assert names == set(azpy.list_games())
-
-
-def test_a_game_that_begins_with_a_roll_is_searched(capsys: pytest.CaptureFixture[str]) -> None:
-    start = azpy.make_game("dice_nim")
-    assert start.turn == azpy.CHANCE
-    code, out, err = az_bench(capsys, "search", "--game", "dice_nim", "--json", "-")
-    assert (code, err) == (0, "")
-    assert all(figure["median"] > 0 for figure in figures(out, "search"))
-    benchmarks.measure_search(start, seconds=0.01, repeats=1)
-    assert start.turn == azpy.CHANCE
-
-
-def test_figures_go_into_a_pipe_that_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    code, _, err = az_bench(capsys, "games", "--game", "tic_tac_toe", "--json", str(pipe))
-    assert (code, err) == (0, "")
-    assert pipe.is_fifo()
-    assert figures(os.read(reader, 1 << 16).decode(), "games")
-    os.close(reader)
 
 
 def test_a_table_and_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -173,46 +144,6 @@ def test_without_torch_a_model_is_asked_for(
     assert "or give a model with --model FILE" in err
 
 
-def test_an_evaluator_that_fails_under_measurement_is_heard() -> None:
-    class Broken:
-        def evaluate_batch(self, observations: object) -> Any:
-            raise RuntimeError("on purpose")
-
-    settings = Settings("tic_tac_toe", slots=2, simulations=4)
-    with pytest.raises(RuntimeError, match="on purpose"):
-        benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Broken(), settings, seconds=0.01, repeats=1)
-
-
-def test_the_onnx_runtime_for_a_gpu_is_one_of_the_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(name: str) -> str:
-        if name == "onnxruntime":
-            raise importlib.metadata.PackageNotFoundError(name)
-        return f"version of {name}"
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    found = benchmarks.machine()
-    assert (found["onnxruntime"], found["onnxruntime-gpu"]) == (None, "version of onnxruntime-gpu")
-
-
-def test_the_ceiling_is_that_of_forks_which_are_there_already() -> None:
-    """Forking may open a session on a device: seconds that are no part of evaluating."""
-    forked_by: list[str] = []
-
-    class Forks:
-        def fork(self) -> "Forks":
-            forked_by.append(threading.current_thread().name)
-            return self
-
-        def evaluate_batch(self, observations: NDArray[np.float32]) -> Any:
-            return np.zeros((len(observations), 9), np.float32), np.zeros(len(observations), np.float32)
-
-    settings = Settings("tic_tac_toe", slots=2, pipelines=2, simulations=4)
-    figures = benchmarks.measure_self_play(azpy.make_game("tic_tac_toe"), Forks(), settings, seconds=0.01, repeats=2)
-    assert all(run > 0 for figure in figures for run in figure.runs)
-    # Once for each self-play and once for all turns of the ceiling, by the thread that measures.
-    assert forked_by == [threading.current_thread().name] * 3
-
-
 def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = Path(__file__).parents[2] / "benches/gpu.py", tmp_path / "gpu.json"
     tiny = ["--game", "tic_tac_toe", "--network", "1x8", "--slots", "8", "--seconds", "0.01", "--repeats", "1"]
@@ -223,38 +154,6 @@ def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.Cap
     assert all(row["self_play"] > 0 and set(row["us"]) == {"8", "32", "128", "256", "512"} for row in rows.values())
     assert "torch fp16, graphs: left out: torch has no fast fp16 on the CPU" in text
     assert "torch bf16, graphs: " in text
-
-
-class Breaks(Countdown):
-    """Raises in the middle."""
-
-    def play(self, action: int) -> None:
-        raise KeyError("on purpose")
-
-
-class TooLong(Countdown):
-    """Ends later than it says."""
-
-    max_plies = 1
-
-
-def test_random_playouts_play_games_to_their_ends() -> None:
-    assert _core.random_playouts("tic_tac_toe", 0) == 0
-    assert 5 * 100 <= _core.random_playouts("tic_tac_toe", 100, seed=1) <= 9 * 100
-    assert _core.random_playouts("pig", 50, seed=3) == _core.random_playouts("pig", 50, seed=3)
-    assert _core.random_playouts("pig", 50, seed=3) != _core.random_playouts("pig", 50, seed=4)
-    state = azpy.make_game("connect_four")
-    key = state.key()
-    assert 7 * 10 <= _core.random_playouts(state, 10) <= 42 * 10
-    assert state.key() == key
-    assert 3 * 10 <= _core.random_playouts(Countdown(5), 10) <= 5 * 10
-
-
-def test_random_playouts_tell_of_broken_games() -> None:
-    with pytest.raises(KeyError, match="on purpose"):
-        _core.random_playouts(Breaks(5), 10)
-    with pytest.raises(azpy.GameError, match="did not end"):
-        _core.random_playouts(TooLong(5), 10)
 
 
 def test_self_play_is_measured_with_the_options_that_are_given(
@@ -297,14 +196,3 @@ def test_self_play_is_measured_as_the_run_plays(monkeypatch: pytest.MonkeyPatch)
     benchmarks.measure_self_play(start, benchmarks.Zeros(start, 2**10), run, seconds=0.001, repeats=1)
     assert len(asked) == 2
     assert all(run.search_options().items() <= options.items() for options in asked)
-
-
-def test_threads_that_only_evaluate_are_counted_together_after_a_first_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    shapes = list[tuple[int, ...]]()
-
-    def answer(observations: NDArray[np.float32]) -> Any:
-        shapes.append(observations.shape)
-
-    monkeypatch.setattr(protocol, "repeated", lambda step, _: step())
-    assert protocol.rate([answer] * 3, 8, (2, 3, 3)) == 3 * 8
-    assert shapes == [(8, 2, 3, 3)] * 6

@@ -1,7 +1,7 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
 import errno
-import importlib
+import importlib.util
 import io
 import os
 import re
@@ -17,12 +17,12 @@ import pytest
 from rich.console import Console
 
 import azpy
+import azpy_cli
 from azpy.cli.common import run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
-from azpy.errors import pip_install
 from azpy.settings.run import Settings, combine
-from azpy.training.events import Finished, Matched, Noticed, Played, Saved
+from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.timing import STAGES
 from oracles import pairs_of
 from starts import Starts
@@ -82,11 +82,6 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
     assert lines[0].endswith(", time: trees 25%, matches 50%")
 
 
-def test_a_notice_stands_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    Display().show(Noticed("Ray on this machine: 2 workers on 1 node, one for each CPU"))
-    assert capsys.readouterr().out == "  Ray on this machine: 2 workers on 1 node, one for each CPU\n"
-
-
 @pytest.mark.parametrize(
     ("width", "figures"),
     [
@@ -123,29 +118,14 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
     assert line.startswith("[1/9] runs/first@200 against runs/second@200:… ━")
 
 
-def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None:
-    from sound_games import HEAP
-
-    (tmp_path / "heap_game.py").write_text(HEAP)
-    command = [sys.executable, "-m", "azpy", "train", "heap_game:Heap", "--collect-only", *TINY]
-    done = subprocess.run([*command, "--iterations", "1"], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "runs/heap_game-Heap/games/000001.npz").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["chequers"], 'unknown game "chequers"'),
-        (["connect_four(width=99)"], "width"),
         (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
-        (["tic_tac_toe", "--network", "big"], "network 'big' is not of the form"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
-        (["tic_tac_toe", "--learning-rte=1"], "--learning-rte: no such flag; did you mean --learning-rate?"),
         (["tic_tac_toe", "--lr", "1"], "--lr: no such flag; did you mean --learning-rate?"),
         (["tic_tac_toe", "--epochs=3"], "--epochs: no such flag; did you mean --passes or --iterations?"),
-        (["tic_tac_toe", "--sims", "3"], "--sims: no such flag; did you mean --simulations?"),
-        (["tic_tac_toe", "--xlr", "3"], "--xlr: no such flag (see az-train --help)"),
         (["no_game", "--no-match"], "--no-match: no such flag; did you mean --no-match-solver?"),
         (["--config", "nowhere.toml"], "nowhere.toml cannot be read: No such file"),
         ([], "no game"),
@@ -154,7 +134,6 @@ def test_a_python_game_is_played_from_the_current_folder(tmp_path: Path) -> None
             "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
         ),
         (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
-        (["tic_tac_toe", "--training-precision", "bf16", "--deterministic"], "deterministic runs train in fp32"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
@@ -269,7 +248,7 @@ def test_handlers_stay_and_an_ignored_signal_stays_ignored(number: int) -> None:
     assert inside[1] is signal.SIG_IGN
 
 
-def test_a_package_that_is_missing_or_damaged_is_one_line_and_nothing_is_made(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_package_is_one_line(tmp_path: Path) -> None:
     """What is said of each damage: test_providers.py. All in one test, as torch takes seconds to load for it."""
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged/onnxruntime.py").write_text("raise ImportError('libnothing.so: cannot open')")
@@ -289,26 +268,6 @@ def test_a_package_that_is_missing_or_damaged_is_one_line_and_nothing_is_made(tm
     assert list(place.iterdir()) == []
 
 
-def test_without_anything_to_train_or_play_with_one_line_brings_both(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.modules['torch'] = sys.modules['onnxruntime'] = None\n"
-        "from azpy.cli.train import main; main(['tic_tac_toe'])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.stderr == f"az-train: torch is not installed: {pip_install('cpu', 'train')}\n"
-
-
-def test_modules_that_need_torch_say_what_to_install() -> None:
-    script = (
-        "import importlib, sys; sys.modules['torch'] = None\n"
-        "for name in ('learning.learner', 'learning.export', 'training.trainer'):\n"
-        "    try: importlib.import_module(f'azpy.{name}')\n"
-        "    except ImportError as error: print(type(error).__name__, error)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == 3 * f"MissingPackageError torch is not installed: {pip_install('train')}\n"
-
-
 @pytest.mark.parametrize("typed", ["mygame:MyGame", "--game=games.mine:MyGame"])
 def test_a_command_looks_for_a_typed_game_in_the_current_folder(
     typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -325,7 +284,7 @@ def test_a_command_looks_for_a_typed_game_in_the_current_folder(
 COMMANDS = ("bench", "check_game", "compare", "doctor", "export", "match", "replay", "train")
 
 
-def test_every_command_says_its_version_and_loads_no_network_library() -> None:
+def test_every_command_says_its_version_without_torch() -> None:
     script = (
         "import importlib, sys\n"
         "for command in sys.argv[1:]:\n"
@@ -343,16 +302,11 @@ def test_every_command_says_its_version_and_loads_no_network_library() -> None:
         ("train", ["tic_tac_toe", "extra"], "unrecognized arguments: extra"),
         ("train", [""], "GAME: an empty text, expected a name"),
         ("train", ["tic_tac_toe", "--iterations"], "--iterations: expected one argument"),
-        ("train", ["tic_tac_toe", "--collect-only", "--model", ""], "--model: an empty text, expected a name"),
-        ("train", [":", "--out", "x"], "game ':': expected module:Class, such as mygame:MyGame"),
         ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
         ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
         ("match", [], "missing: PLAYER, two players, or a run folder"),
-        ("replay", ["", "1"], "RUN: an empty text, expected a name"),
-        ("export", ["", "--npz", "x"], "RUN: an empty text, expected a name"),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
         ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
-        ("check_game", ["tic_tac_toe", "--seed", "-1"], "seed must be at least 0, got -1"),
         ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),
         ("doctor", ["--json=3"], "--json: ignored explicit argument '3'"),
     ],
@@ -371,33 +325,28 @@ def entered(command: str, *arguments: str, before: str = "", **options: Any) -> 
 
 # All commands are imported by one function.
 @pytest.mark.parametrize(
-    ("command", "module"),
-    [("doctor", "azpy._core"), ("train", "numpy"), ("train", "azpy.cli.common")],
+    ("command", "module", "happens", "ends"),
+    [
+        ("doctor", "azpy._core", "raise KeyboardInterrupt", (130, "stopped\n", "")),
+        ("train", "numpy", "raise KeyboardInterrupt", (130, "stopped\n", "")),
+        ("train", "azpy.cli.common", "os.kill(os.getpid(), 15)", (143, "", "")),
+    ],
 )
-def test_ctrl_c_while_a_command_is_imported_is_one_line(command: str, module: str) -> None:
+def test_a_signal_ends_a_command_while_it_is_imported(
+    command: str, module: str, happens: str, ends: tuple[int, str, str]
+) -> None:
     hook = (
+        "import os\n"
         "class Interrupts:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {module!r}: raise KeyboardInterrupt\n"
+        f"        if name == {module!r}: {happens}\n"
         "sys.meta_path.insert(0, Interrupts())"
     )
     done = entered(command, before=hook, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "stopped\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == ends
 
 
-def test_sigterm_while_a_command_is_imported_ends_it() -> None:
-    hook = (
-        "import os\n"
-        "class Ends:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'azpy.cli.common': os.kill(os.getpid(), 15)\n"
-        "sys.meta_path.insert(0, Ends())"
-    )
-    done = entered("train", before=hook, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
-
-
-def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() -> None:
+def test_a_command_runs_atexit_functions_and_ends_at_once() -> None:
     promises = (
         "import atexit\n"
         "class Torn:\n"
@@ -414,8 +363,12 @@ def test_an_installed_command_calls_atexit_functions_and_tears_nothing_down() ->
 @pytest.mark.skipif(not PYPROJECT.exists(), reason="needs the source tree")
 def test_the_installed_commands_are_these() -> None:
     scripts = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
-    expected = {f"az-{command.replace('_', '-')}": f"azpy_cli:az_{command}" for command in COMMANDS}
-    assert {name: scripts[name] for name in expected} == expected
+    assert scripts == {f"az-{name}": f"azpy_cli:az_{name.replace('-', '_')}" for name in azpy_cli.COMMANDS}
+    for entry in scripts.values():
+        module = getattr(azpy_cli, entry.partition(":")[2]).args[0]
+        assert importlib.util.find_spec(f"azpy.cli.{module}") is not None
+    with pytest.raises(AttributeError):
+        _ = azpy_cli.az_nothing
 
 
 @pytest.mark.parametrize("arguments", [["tic_tac_toe"], ["--version"]])
@@ -433,7 +386,7 @@ def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
+def test_text_of_a_stranger_s_file_is_shown_in_one_plain_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -454,8 +407,6 @@ def test_what_a_file_of_a_stranger_says_is_one_line_without_escape_sequences(
     [
         ("train", ["tic_tac_toe", "--collect-only", "--out"]),
         ("train", ["--config"]),
-        ("replay", ["0"]),
-        ("export", ["--npz", "x"]),
         ("match", ["random"]),
     ],
 )
@@ -465,22 +416,11 @@ def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str],
     assert name in one_line(importlib.import_module(f"azpy.cli.{command}").main, given, f"az-{command}: ")
 
 
-def test_names_that_the_output_has_no_letters_for_are_printed_all_the_same(tmp_path: Path) -> None:
+def test_names_that_are_no_utf_8_are_printed_escaped(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy", "train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
     done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"run folder r\\udcff" in done.stdout
-
-
-def test_it_ends_quietly_when_nobody_reads_its_output_any_more(starts: Starts, tmp_path: Path) -> None:
-    one_who_leaves = """
-import os, threading
-reader, writer = os.pipe()
-os.dup2(writer, 1)
-threading.Thread(target=lambda: (os.read(reader, 1), os.close(reader))).start()
-"""
-    ended = starts.run("tic_tac_toe", *TINY, folder=tmp_path, before=one_who_leaves)
-    assert (ended.code, ended.errors) == (141, "")
 
 
 def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
@@ -542,47 +482,53 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
     assert (tmp_path / model).read_bytes() == (tmp_path / folder / "checkpoints/000004/model.onnx").read_bytes()
 
 
-def test_only_a_run_that_is_the_same_once_more_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("game", "settings", "done", "texts"),
+    [
+        (
+            "hex",
+            {},
+            Finished("runs/t", 3, 1.0),
+            ["to play: az-play runs/t", "to play a match: az-match runs/t mcts:1000"],
+        ),
+        ("hex", {}, Finished("my runs/t", 0, 1.0, has_model=True), ["to play: az-play 'my runs/t'"]),
+        ("heap:Heap", {}, Finished("t", 3, 1.0), ["to play: az-play t --game heap:Heap"]),
+        ("hex", {}, Finished("runs/t", 0, 1.0), ["to train longer: az-train hex --out runs/t"]),
+        ("hex", {}, Finished("runs/t", 3, 1.0, collected=9), ["to collect more: az-train hex --out runs/t"]),
+        ("hex", {"minutes": 5.0}, Finished("t", 9, 301.4), ["to train longer: az-train hex --out t --minutes=10"]),
+        ("hex", {"iterations": 1}, Finished("t", 3, 1.0), ["to train longer: az-train hex --out t --iterations=6"]),
+        (
+            "hex",
+            {},
+            Finished("t", 3, 1.0, repeatable=True),
+            ["the same run once more: az-train --config t/config.toml"],
+        ),
+    ],
+    ids=range(8),
+)
+def test_the_end_of_a_run_names_the_next_steps(
+    game: str, settings: dict[str, Any], done: Finished, texts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    collect = ["tic_tac_toe", *TINY, "--collect-only"]
-    for flags, is_same in (
-        (["--out", "a", "--iterations", "1"], False),
-        (["--out", "b", "--iterations", "1", "--deterministic"], True),
-        (["--out", "b", "--iterations", "1", "--deterministic", "--slots", "4"], True),
-        (["--out", "b", "--iterations", "2", "--deterministic", "--simulations", "4"], False),
-    ):
-        assert main([*collect, *flags]) == 0
-        assert ("the same run once more: " in capsys.readouterr().out) == is_same, flags
+    _say_next(Settings(game, **settings), done, ())
+    said = capsys.readouterr().out
+    for text in texts:
+        assert text in said
+    has_model = done.collected is None and (done.iteration > 0 or done.has_model)
+    assert ("to play: " in said, "to play a match: " in said) == (has_model, has_model)
 
 
-def test_to_go_on_longer_is_longer_than_what_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("has_model", "said"),
+    [
+        (False, "no model yet, as no iteration is done: give the run more time"),
+        (True, "model in runs/t/checkpoints/000000/model.onnx"),
+    ],
+)
+def test_a_run_without_an_iteration_says_its_model(
+    has_model: bool, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for iterations in ("3", "1"):
-        assert main(["tic_tac_toe", *TINY, "--collect-only", "--out", "a", "--iterations", iterations]) == 0
-        assert "--iterations=6\n" in capsys.readouterr().out
-
-
-def test_a_run_of_five_minutes_is_twice_as_long_with_ten(capsys: pytest.CaptureFixture[str]) -> None:
-    _say_next(Settings("tic_tac_toe", minutes=5.0), Finished("runs/t", 9, 301.4), ())
-    assert "--minutes=10\n" in capsys.readouterr().out
-
-
-def test_a_run_says_first_how_to_play_if_it_has_a_model(capsys: pytest.CaptureFixture[str]) -> None:
-    for game, done, line in (
-        ("hex", Finished("runs/t", 3, 1.0), "to play: az-play runs/t"),
-        ("hex", Finished("my runs/t", 0, 1.0, has_model=True), "to play: az-play 'my runs/t'"),
-        ("heap:Heap", Finished("t", 3, 1.0), "to play: az-play t --game heap:Heap"),
-        ("hex", Finished("runs/t", 0, 1.0), "to train longer: az-train hex --out runs/t"),
-        ("hex", Finished("runs/t", 3, 1.0, collected=9), "to collect more: az-train hex --out runs/t"),
-    ):
-        _say_next(Settings(game), done, ())
-        said = capsys.readouterr().out.splitlines()
-        assert said[0] == line
-        assert any(one.startswith("to play a match: ") for one in said) == line.startswith("to play: ")
+    Display().show(Finished("runs/t", 0, 1.0, has_model=has_model))
+    assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
 
 
 def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixture[str]) -> None:
@@ -592,17 +538,6 @@ def test_list_games_shows_every_game_and_its_preset(capsys: pytest.CaptureFixtur
         assert re.search(rf"^{game}\b", shown, re.MULTILINE)
     preset = "network 3x128, games_per_iteration 500, match_opening_plies 2"
     assert f"pig(target=20)\n    preset: {preset}\n" in shown
-
-
-def test_a_run_without_a_finished_iteration_names_no_model(capsys: pytest.CaptureFixture[str]) -> None:
-    Display().show(Finished("runs/t", 0, 1.0))
-    said = "no model yet, as no iteration is done: give the run more time"
-    assert capsys.readouterr().out == f"done: 0 iterations in 0:01, {said}\n"
-
-
-def test_a_run_may_have_a_model_before_its_first_iteration(capsys: pytest.CaptureFixture[str]) -> None:
-    Display().show(Finished("runs/t", 0, 1.0, has_model=True))
-    assert capsys.readouterr().out == "done: 0 iterations in 0:01, model in runs/t/checkpoints/000000/model.onnx\n"
 
 
 def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:

@@ -37,6 +37,7 @@ GOOD: dict[str, Any] = {
     "environment": {},
     "speed": {"simulations_per_second": 1e6, "evaluations_per_second": 2e4},
 }
+NO_RUNTIME = {"packages": {"onnxruntime": None}, "providers": {"cpu": "onnxruntime is not installed"}}
 GPU = {"name": "Some GPU", "memory": "24 GiB", "driver": "580", "compute_capability": "8.9"}
 
 
@@ -131,37 +132,62 @@ sys.exit(main(["--no-speed"]))
     assert "onnxruntime is installed and does not load" in done.stdout
 
 
-def test_a_wrong_argument_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--frobnicate"]) == 2
-    assert capsys.readouterr().err == "az-doctor: --frobnicate: no such flag (see az-doctor --help)\n"
-
-
 # What to do next
 
-
-def test_nothing_is_wrong_with_a_good_machine() -> None:
-    assert usable(GOOD)
-    assert advice(GOOD) == ["everything needed to train is here: az-train connect_four --minutes 5"]
+READY = "everything needed to train is here: az-train connect_four --minutes 5"
 
 
-def test_a_gpu_that_works_is_used() -> None:
-    assert advice(report(gpus=[GPU], providers={"cuda": None}, torch_gpu=None)) == [
-        "everything needed to train is here: az-train connect_four --minutes 5 --device cuda"
-    ]
-
-
-def test_torch_is_enough_for_a_gpu() -> None:
-    assert advice(report(gpus=[GPU], torch_gpu=None)) == [
-        "everything needed to train is here: az-train connect_four --minutes 5 --device cuda"
-    ]
-
-
-def test_a_gpu_that_only_plays_is_not_promised_to_training() -> None:
-    assert doctor._torch_gpu(None) == "torch is not installed"
-    assert advice(report(gpus=[GPU], providers={"cuda": None})) == [
-        "training stays on the CPU: torch finds no GPU; --device auto may play on the GPU all the same",
-        "everything needed to train is here: az-train connect_four --minutes 5 --device auto",
-    ]
+@pytest.mark.parametrize(
+    ("changes", "works", "first", "is_ready"),
+    [
+        ({}, True, READY, True),
+        ({"gpus": [GPU], "providers": {"cuda": None}, "torch_gpu": None}, True, f"{READY} --device cuda", True),
+        ({"gpus": [GPU], "torch_gpu": None}, True, f"{READY} --device cuda", True),  # torch is enough
+        (
+            {"gpus": [GPU], "providers": {"cuda": None}},
+            True,
+            "training stays on the CPU: torch finds no GPU; --device auto may play on the GPU all the same",
+            True,
+        ),
+        (
+            {"gpus": [GPU]},
+            True,
+            "there is a GPU (Some GPU) that nothing uses: torch finds no GPU; CUDA cannot be used: no driver",
+            True,
+        ),
+        ({"conflict": "both are installed", "packages": {"onnxruntime-gpu": "1"}}, False, "both are installed", False),
+        (NO_RUNTIME, True, "to play with a network faster: pip install onnxruntime;", False),
+        (
+            NO_RUNTIME | {"gpus": [GPU]},
+            True,
+            'to play with a network faster: pip install "onnxruntime-gpu[cuda,cudnn]";',
+            False,
+        ),
+        (
+            {"providers": {"cpu": "illegal instruction"}},
+            False,
+            "ONNX Runtime is installed and does not work: illegal instruction",
+            False,
+        ),
+        (
+            {"broken": {"torch": "undefined symbol"}},
+            False,
+            "torch is installed and does not load (undefined symbol)",
+            False,
+        ),
+        ({"cpu": {"usable": 2}}, True, "azpy may use 2 of 8 cores here", True),
+        ({"environment": {"OMP_NUM_THREADS": "1"}}, True, "OMP_NUM_THREADS is 1", True),
+        ({"packages": {"matplotlib": None}}, True, "to train, matplotlib is missing", False),
+        ({"packages": {"torch": None, "onnx": None}}, True, f"to train, torch, onnx are missing: {TO_TRAIN}", False),
+    ],
+    ids=range(14),
+)
+def test_advice_fits_what_was_found(changes: dict[str, Any], works: bool, first: str, is_ready: bool) -> None:
+    found = report(**changes)
+    lines = advice(found)
+    assert usable(found) == works
+    assert lines[0].startswith(first)
+    assert any(line.startswith(READY) for line in lines) == is_ready
 
 
 @pytest.mark.parametrize(
@@ -176,51 +202,9 @@ def test_torch_is_asked_whether_it_has_a_gpu(
     torch.cuda = types.SimpleNamespace(is_available=lambda: available)
     torch.backends = types.SimpleNamespace(mps=types.SimpleNamespace(is_available=lambda: False))
     monkeypatch.setitem(sys.modules, "torch", torch)
+    assert doctor._torch_gpu(None) == "torch is not installed"
     found = doctor._torch_gpu("2.15.0")
     assert found is None if text is None else text in (found or "")
-
-
-def test_a_gpu_that_is_not_used_is_pointed_out() -> None:
-    lines = advice(report(gpus=[GPU]))
-    assert lines[0] == "there is a GPU (Some GPU) that nothing uses: torch finds no GPU; CUDA cannot be used: no driver"
-    assert usable(report(gpus=[GPU]))
-
-
-def test_both_runtimes_come_first_and_are_not_usable() -> None:
-    both = report(conflict="both are installed", packages={"onnxruntime-gpu": "1.31.1"}, gpus=[GPU])
-    assert advice(both)[0] == "both are installed"
-    assert not usable(both)
-    assert not any("everything needed" in line for line in advice(both))
-
-
-def test_without_a_runtime_it_says_which_one_to_install() -> None:
-    none = report(packages={"onnxruntime": None}, providers={"cpu": "onnxruntime is not installed"})
-    assert usable(none)
-    assert "pip install onnxruntime;" in advice(none)[0]
-    assert 'pip install "onnxruntime-gpu[cuda,cudnn]";' in advice(none | {"gpus": [GPU]})[0]
-    assert not any("everything needed" in line for line in advice(none))
-
-
-def test_a_runtime_that_cannot_run_a_model_is_not_usable() -> None:
-    broken = report(providers={"cpu": "illegal instruction"})
-    assert not usable(broken)
-    assert advice(broken)[0] == "ONNX Runtime is installed and does not work: illegal instruction"
-    assert not usable(report(broken={"torch": "undefined symbol"}))
-    assert (
-        "torch is installed and does not load (undefined symbol)"
-        in advice(report(broken={"torch": "undefined symbol"}))[0]
-    )
-
-
-def test_cores_kept_from_the_process_are_told() -> None:
-    assert "azpy may use 2 of 8 cores here" in advice(report(cpu={"usable": 2}))[0]
-    assert "OMP_NUM_THREADS is 1" in advice(report(environment={"OMP_NUM_THREADS": "1"}))[0]
-
-
-def test_missing_training_packages_are_told() -> None:
-    assert "to train, matplotlib is missing" in advice(report(packages={"matplotlib": None}))[0]
-    lines = advice(report(packages={"torch": None, "onnx": None}))
-    assert lines == [f"to train, torch, onnx are missing: {TO_TRAIN}"]
 
 
 # Where it looks

@@ -4,7 +4,6 @@ import io
 import json
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -24,13 +23,11 @@ from azpy.cli import play
 from azpy.cli.play import main
 from azpy.cli.terminal_view import captured
 from azpy.errors import SettingsWarning, pip_install, warn_once
-from azpy.runs.reader import BOX
 from azpy.serving.models import open_model
 from azpy.web.server import listening
 from models import make_model
 from served import site_of
 from talks import PATIENCE, answer_to
-from training_runs import collect
 
 COMMAND = [sys.executable, "-c", "from azpy.cli.play import main; raise SystemExit(main())"]
 
@@ -118,7 +115,7 @@ def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Pat
 
 
 @pytest.mark.parametrize("game", ["backgammon", "wall_game", "hexapawn:Hexapawn"])
-def test_the_board_and_the_terminal_have_one_record_of_every_game(game: str, typed: Typed, tmp_path: Path) -> None:
+def test_the_board_and_the_terminal_write_one_record(game: str, typed: Typed, tmp_path: Path) -> None:
     file, state = tmp_path / "game.json", azpy.make_game(game)
     moves = [state.action_name(action) for action in state.legal_actions()[:1]]  # backgammon has a roll there
     said = typed(game, *moves, f"save {file}", f"load {file}", f"save {tmp_path}/game.pgn")
@@ -180,16 +177,6 @@ def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPat
     assert [play._play([*start, *more]) for more in ([], ["--port", "0"], ["--port", "9"])] == [None, 0, 9]
 
 
-def test_a_folder_does_not_replace_a_player_while_it_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    model = open_model("tic_tac_toe?simulations=3", None, 9)
-    before = model.player.name
-    shutil.copytree(BOX / "hex", tmp_path / "tic_tac_toe")
-    assert not model.renew()
-    assert model.player.name == before
-    model.close()
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -204,18 +191,6 @@ def test_a_flag_without_effect_is_warned_of(flags: list[str], said: str, monkeyp
     monkeypatch.setattr("azpy.cli.play.Terminal.run", lambda _: 0)
     with pytest.warns(SettingsWarning, match=said):
         assert play._play(["uniform:2", "--game", "pig", *flags]) == 0
-
-
-def test_the_games_of_a_run_can_be_looked_at(tmp_path: Path) -> None:
-    run = collect(tmp_path / "run", "tic_tac_toe", iterations=2)
-    with site_of({"main": open_model("uniform:9", "tic_tac_toe", 9)}, run=run) as address:
-        found = httpx.get(f"http://{address}/games").json()
-        assert (found["iterations"], found["iteration"]) == ([1, 2], 2)
-        one = found["games"][0]
-        game = httpx.get(f"http://{address}/games/{one['game_id']}").json()
-        assert (len(game["plies"]), game["outcome"]) == (one["length"], one["outcome"])
-        searched = [ply for ply in game["plies"] if ply["searched"]]
-        assert all({"name", "visits", "prior"} <= set(move) for ply in searched for move in ply["search"])
 
 
 def test_the_newest_model_of_a_run_is_taken_when_a_game_begins(tmp_path: Path) -> None:
@@ -237,7 +212,7 @@ def test_the_newest_model_of_a_run_is_taken_when_a_game_begins(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "websockets"])
-def test_without_the_packages_of_the_board_it_says_what_to_install(package: str) -> None:
+def test_without_the_board_s_packages_it_says_what_to_install(package: str) -> None:
     script = f"import sys; sys.modules['{package}'] = None; from azpy.cli.play import main; sys.exit(main())"
     command = [sys.executable, "-c", script, "uniform:9", "--game", "pig"]
     done = subprocess.run([*command, "--no-browser"], capture_output=True, text=True, timeout=PATIENCE, check=False)

@@ -24,7 +24,7 @@ HEAVY = ("torch", "onnxruntime", "onnx", "safetensors", "rich", "jax", "matplotl
 
 def python(program: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -47,21 +47,6 @@ def test_azpy_works_where_no_network_library_is_installed() -> None:
     assert visits == "10\n"
 
 
-def test_asking_for_the_onnx_evaluator_without_onnx_runtime_says_what_to_install(tmp_path: Path) -> None:
-    model = tmp_path / "model.onnx"
-    model.write_bytes(b"never looked at")
-    said = python(f"""
-        import sys
-        sys.modules["onnxruntime"] = None
-        import azpy
-        try:
-            azpy.OnnxEvaluator({str(model)!r})
-        except ImportError as error:
-            print(type(error).__name__, error)
-    """)
-    assert said == "MissingPackageError onnxruntime is not installed: pip install onnxruntime\n"
-
-
 @pytest.mark.skipif(not (REPOSITORY / "pyproject.toml").exists(), reason="needs the source tree")
 def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
     text = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
@@ -70,12 +55,6 @@ def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
     assert {name: tuple(re.sub(r">=[\d.]+,?", "", one) for one in extras[name]) for name in extras} == EXTRAS
     packages = 'pip install "onnxruntime-gpu[cuda,cudnn]" "tensorrt-cu13<11" tensorboard'
     assert pip_install("tensorrt", "tensorboard") == packages
-
-
-def test_no_text_has_pip_look_for_azpy_in_an_index() -> None:
-    asks = re.compile(r"(pip install|install one of) \S*azpy\[")
-    for path in (*PACKAGE.rglob("*.py"), *REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")):
-        assert not asks.search(path.read_text(encoding="utf-8")), path
 
 
 def test_only_the_modules_that_train_load_a_network_library() -> None:
@@ -217,7 +196,7 @@ def test_importing_and_using_azpy_leaves_the_process_as_it_was(tmp_path: Path) -
 @pytest.mark.skipif(importlib.util.find_spec("maturin") is None, reason="needs maturin")
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 @pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
-def test_the_source_package_holds_what_the_readme_points_to_and_nothing_built(tmp_path: Path) -> None:
+def test_the_source_package_has_the_pages_and_nothing_built(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "maturin", "sdist", "--out", str(tmp_path)]
     subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
     (archive,) = tmp_path.glob("azpy-*.tar.gz")
@@ -237,7 +216,7 @@ def test_the_source_package_holds_what_the_readme_points_to_and_nothing_built(tm
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 @pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
 @pytest.mark.parametrize("crate", ["azpy-core", "azpy-games", "azpy-net", "azpy-serve"])
-def test_the_crates_below_the_door_know_no_python_and_no_unsafe_code(crate: str) -> None:
+def test_lower_crates_have_no_python_and_no_unsafe_code(crate: str) -> None:
     tree = subprocess.run(
         ["cargo", "tree", "-p", crate, "--edges", "normal", "--prefix", "none"],
         cwd=REPOSITORY,

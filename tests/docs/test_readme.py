@@ -26,7 +26,6 @@ from azpy.errors import EXTRAS
 from azpy.matches.ratings import round_interval
 from azpy.runs.folder import RunFolder
 from models import make_model
-from served import serving
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -38,18 +37,6 @@ def test_a_script_in_the_clone_finds_the_core() -> None:
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=README.parent, env=clean, capture_output=True, text=True)
     assert done.stdout.split() == [str(README.parent / "azpy/__init__.py"), "7"], done.stderr
-
-
-@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_what_installs_az_train_installs_the_board_that_a_run_s_end_names() -> None:
-    installs = {
-        "Makefile": r'pip install "\$\$wheel\[(cpu,[a-z,]*)\]"',
-        "README.md": r'pip install "\.\[([a-z,]*)\]"\n    az-train',
-    }
-    for name, pattern in installs.items():
-        found = re.search(pattern, (README.parent / name).read_text(encoding="utf-8"))
-        assert found is not None, name
-        assert {"cpu", "train", "serve"} <= {*found[1].split(",")}, name
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
@@ -151,7 +138,7 @@ def test_pyright_accepts_the_programs_of_the_pages(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_the_image_runs_on_the_debian_that_it_is_built_on_and_takes_in_nothing_built() -> None:
+def test_the_image_has_one_debian_and_nothing_built() -> None:
     top = README.parent
     text = (top / "Dockerfile").read_text(encoding="utf-8")
     ((rust, debian),) = re.findall(r"^FROM rust:([\d.]+)-slim-(\w+) AS build$", text, re.MULTILINE)
@@ -172,7 +159,7 @@ def test_the_image_runs_on_the_debian_that_it_is_built_on_and_takes_in_nothing_b
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_the_job_of_slurm_queues_itself_again_after_sigterm_alone(tmp_path: Path) -> None:
+def test_the_slurm_job_requeues_itself_after_sigterm_alone(tmp_path: Path) -> None:
     (job,) = re.findall(
         r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/training.md").read_text(), re.M | re.S
     )
@@ -268,7 +255,7 @@ def test_the_pages_show_what_comes_out(
     elif page == "how_long":
         assert lines == ["(7, 22)"]
     else:
-        assert lines[:4] + lines[-2:] == ["1", "1", "pile:2, take:1;", "[1, 0, 1]", "50", "1"]
+        assert lines[:4] + lines[-1:] == ["1", "1", "pile:2, take:1;", "[1, 0, 1]", "50"]
     sys.modules.pop("countdown", None)
 
 
@@ -294,15 +281,10 @@ def test_the_cookbook_solves_its_problems(
         azpy, "match", lambda a, b, games, **more: played(a, b, games=2, simulations=2, **more), raising=False
     )
     text, names = (README.parent / "docs/cookbook.md").read_text("utf-8"), dict[str, Any]()
-    assert text.count("\n## ") == 12
-    for kind, block in re.findall(r"^```(python|sh|js)\n(.*?)^```", text, re.M | re.S):
+    assert text.count("\n## ") == 9
+    for kind, block in re.findall(r"^```(python|sh)\n(.*?)^```", text, re.M | re.S):
         if kind == "python":
             exec(compile(block, "cookbook", "exec"), names)
-        elif kind == "js" and (node := shutil.which("node")) is not None:
-            with serving("connect_four") as address:
-                block = block.replace("127.0.0.1:8000", address)
-                done = subprocess.run([node, "--input-type=module", "-e", block], capture_output=True, text=True)
-            assert done.stdout.strip() in set("1234567"), done.stderr
         for name, line in re.findall(r"\baz-(train|export) ([^&\n]*)", block if kind == "sh" else ""):
             arguments = shlex.split(line)
             assert settings_from([*arguments, "--out", "runs/new"]) if name == "train" else az_export(arguments) == 0

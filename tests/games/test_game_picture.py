@@ -25,7 +25,7 @@ def data_of(game: Replay) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("game", ["chess", "backgammon", "go(size=5)", "wall_game", "pig"])
-def test_each_position_has_its_own_picture_with_the_move_that_led_there(game: str) -> None:
+def test_each_picture_shows_the_move_that_led_there(game: str) -> None:
     start, actions = azpy.make_game(game), list[int]()
     state = start.clone()
     while not state.is_terminal and len(actions) < 20:

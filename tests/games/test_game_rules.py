@@ -12,99 +12,12 @@ import azpy
 
 pyspiel = pytest.importorskip("pyspiel")
 
-BREAKTHROUGH = [(8, 8), (4, 3), (2, 9)]
-
 
 def both(ours: str, theirs: str) -> tuple[azpy.State, Any]:
     try:
         return azpy.make_game(ours), pyspiel.load_game(theirs)
     except pyspiel.SpielError:
         pytest.skip(f"this OpenSpiel has no {theirs}")
-
-
-def gomoku(size: int, k: int) -> tuple[azpy.State, Any]:
-    return both(f"gomoku(size={size},k={k})", f"gomoku(size={size},connect={k})")
-
-
-def breakthrough(width: int, height: int) -> tuple[azpy.State, Any]:
-    return both(f"breakthrough(width={width},height={height})", f"breakthrough(rows={height},columns={width})")
-
-
-def play_both(start: azpy.State, theirs: Any, seed: int, opening: Sequence[int] = ()) -> float:
-    """Plays a game in both programs, at random after the actions of the opening; returns the outcome for player 0."""
-    rng, position, state = random.Random(seed), start.clone(), theirs.new_initial_state()
-    coming = list(opening)
-    while not state.is_terminal():
-        assert position.turn == state.current_player(), str(position)
-        named = {our_name(position, state.action_to_string(action)): action for action in state.legal_actions()}
-        legal = position.legal_actions()
-        assert {position.action_name(action) for action in legal} == named.keys(), str(position)
-        if not position.game.startswith("breakthrough"):
-            assert legal == state.legal_actions(), str(position)
-        planes = their_planes(position, state)
-        np.testing.assert_array_equal(position.observation()[: len(planes)], planes, err_msg=str(position))
-        action = coming.pop(0) if coming else rng.choice(legal)
-        state.apply_action(named[position.action_name(action)])
-        position.play(action)
-    assert position.is_terminal, str(position)
-    assert position.outcome() == state.returns()[0], str(position)
-    return float(position.outcome())
-
-
-def our_name(position: azpy.State, theirs: str) -> str:
-    size = position.obs_shape[1]
-    if position.game.startswith("gomoku"):  # row,column
-        row, column = map(int, theirs.split(","))
-        return f"{'abcdefghijklmnopqrs'[column]}{size - row}"
-    if position.game.startswith("breakthrough"):  # upside down: a7b6* is a2b3 on a board of eight rows
-        return "".join(str(size + 1 - int(part)) if part.isdigit() else part for part in theirs.rstrip("*"))
-    return theirs
-
-
-def their_planes(position: azpy.State, state: Any) -> NDArray[np.float32]:
-    """The first planes of the position, made of theirs."""
-    player, (_, height, width) = position.turn, position.obs_shape
-    kind = position.game.split("(")[0]
-    seen_by = 0 if kind in ("gomoku", "breakthrough") else player
-    theirs = np.array(state.observation_tensor(seen_by), np.float32).reshape(-1, height, width)
-    if kind == "hex":  # connected to both sides, left, right, neither; empty; x in the other order
-        _, left, right, o, _, x, bottom, top, _ = theirs
-        return np.array([x + bottom + top, top, bottom, o + left + right, left, right, np.full_like(x, player)])
-    if kind == "othello":  # the first of their planes shows empty cells
-        return theirs[1:]
-    stones = theirs[:2] if player == 0 else theirs[1::-1]
-    return stones if kind == "gomoku" else np.array([*stones[:, ::-1], np.full((height, width), player)])
-
-
-# rust/games/tests/all compares hex, Othello, gomoku and breakthrough with plain readings of their rules in many games.
-@pytest.mark.parametrize("size", [3, 11])
-def test_hex_is_openspiels(size: int) -> None:
-    start, theirs = both(f"hex(size={size})", f"hex(board_size={size})")
-    assert {play_both(start, theirs, seed) for seed in range(12)} == {-1, 1}
-
-
-@pytest.mark.parametrize("size", [4, 8])
-def test_hex_with_swap_is_openspiels(size: int) -> None:
-    start, theirs = both(f"hex(size={size},swap=1)", f"hex(board_size={size},swap=True)")
-    swap, rng = size * size, random.Random(size)
-    swapped = {play_both(start, theirs, seed, (rng.randrange(swap), swap)) for seed in range(12)}
-    assert swapped | {play_both(start, theirs, seed) for seed in range(3)} == {-1, 1}
-
-
-def test_othello_is_openspiels() -> None:
-    start, theirs = both("othello", "othello")
-    assert {play_both(start, theirs, seed) for seed in range(20)} == {-1, 0, 1}
-
-
-@pytest.mark.parametrize(("size", "k", "games"), [(4, 4, 100), (9, 5, 10), (15, 5, 3)])
-def test_gomoku_is_openspiels(size: int, k: int, games: int) -> None:
-    outcomes = {play_both(*gomoku(size, k), seed) for seed in range(games)}
-    assert outcomes == {-1, 0, 1} if size == 4 else len(outcomes) > 0
-
-
-@pytest.mark.parametrize(("width", "height"), BREAKTHROUGH)
-def test_breakthrough_is_openspiels(width: int, height: int) -> None:
-    assert {play_both(*breakthrough(width, height), seed) for seed in range(12)} == {-1, 1}
 
 
 def seats_of_maedn(players: int, opposite: bool) -> list[int]:

@@ -1,6 +1,5 @@
 """OpenSpiel's games are played, searched and trained as OpenSpiel has them; what azpy cannot play is refused."""
 
-import dataclasses
 import os
 import random
 import sys
@@ -16,7 +15,7 @@ from azpy.cli import match, train
 from azpy.errors import MissingPackageError, SettingsError
 from azpy.games.lines import replayed
 from azpy.games.names import make_game
-from azpy.games.openspiel import OpenSpielGame, open_spiel
+from azpy.games.openspiel import open_spiel
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -131,11 +130,7 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
         ("goofspiel", "has players who act at the same time; azpy plays"),
         ("kuhn_poker", "OpenSpiel itself has algorithms for such games: CFR, information-set MCTS"),
         ("pig(players=7)", "has 7 players; azpy plays games of one to 6 players"),
-        ("blackjack", "hidden information"),
-        ("bargaining", "hidden information"),
-        ("hearts", "hidden information"),
-        ("phantom_ttt", "hidden information"),
-        ("tiny_hanabi", "hidden information"),
+        ("go(board_size=1000)", "OpenSpiel does not begin the game "),
         ("nfg_game", "OpenSpiel does not make the game 'nfg_game': "),
         ("quoridr", "OpenSpiel has no game 'quoridr'; did you mean quoridor?"),
         ("quoridor(board=5)", "OpenSpiel does not make the game 'quoridor(board=5)': "),
@@ -151,16 +146,6 @@ def test_what_azpy_cannot_play_is_refused_with_every_reason(name: str, reasons: 
         make_game(f"open_spiel:{name}")
     assert str(again.value) == f"game 'open_spiel:{name}': {caught.value}"
     assert "\n" not in str(again.value)
-
-
-@pytest.mark.parametrize("game", ["go(board_size=1000)", "breakthrough(rows=-1)"])
-def test_parameters_that_openspiel_refuses_at_the_start_are_said_in_one_line(
-    game: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert train.main([f"open_spiel:{game}", "--collect-only", "--out", "x"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"az-train: game 'open_spiel:{game}': OpenSpiel does not begin the game ")
-    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -180,32 +165,6 @@ def test_a_game_that_names_a_file_is_made_only_where_it_is_typed(
     with pytest.raises(SettingsError, match="reading the run would open the files that it names"):
         _ = azpy.load_run("run").start
     assert train.settings_from([spec, "--out", "run"])[0].game == spec
-
-
-def test_sampled_chance_and_missing_tensors_are_refused() -> None:
-    class Fake:
-        """A game whose facts can be set, as none of OpenSpiel's own has these alone."""
-
-        def __init__(self, **facts: Any) -> None:
-            self.facts = facts
-
-        def __getattr__(self, name: str) -> Any:
-            return self.facts.get(name, getattr(pyspiel.load_game("tic_tac_toe").get_type(), name, None))
-
-        def get_type(self) -> Any:
-            return self
-
-        def num_players(self) -> int:
-            return 2
-
-        def __str__(self) -> str:
-            return "fake()"
-
-    sampled = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
-    with pytest.raises(SettingsError, match=r"OpenSpiel's fake\(\) has chance without listed outcomes; azpy"):
-        open_spiel(Fake(chance_mode=sampled))
-    with pytest.raises(SettingsError, match="has chance without listed outcomes, no observation tensor; azpy"):
-        open_spiel(Fake(chance_mode=sampled, provides_observation_tensor=False))
 
 
 def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,26 +228,6 @@ def test_searches_count_and_stored_games_can_be_learned_from(name: str) -> None:
         other.add(records[0])
 
 
-@pytest.mark.parametrize("name", ["dots_and_boxes", "oware", "pig(winscore=20)", "chess"])
-def test_what_is_not_legal_is_refused_and_changes_nothing(name: str) -> None:
-    game, rng = open_spiel(name), random.Random(9)
-    for _ in range(30):
-        if game.turn == azpy.TERMINAL:
-            break
-        legal, before = moves(game), game.key()
-        for action in (-1, 10**9, *rng.sample(range(game.num_actions), min(game.num_actions, 9))):
-            if action not in legal:
-                refusal = rf"illegal action {action}; legal actions are |{action} is no outcome of this"
-                with pytest.raises(ValueError, match=refusal):
-                    game.play(action)
-        assert game.key() == before
-        game.play(rng.choice(legal))
-    while game.turn != azpy.TERMINAL:
-        game.play(rng.choice(moves(game)))
-    with pytest.raises(ValueError, match="after the end of the game"):
-        game.play(0)
-
-
 def test_a_game_that_openspiel_does_not_end_in_time_is_a_draw() -> None:
     game = open_spiel("breakthrough(rows=5,columns=4)").game_object
     game.max_plies = 4
@@ -296,16 +235,6 @@ def test_a_game_that_openspiel_does_not_end_in_time_is_a_draw() -> None:
         assert game.turn() in (0, 1)
         game.play(game.legal_actions()[0])
     assert (game.turn(), game.outcome()) == (azpy.TERMINAL, 0.0)
-
-
-def test_layouts_with_channels_last_are_turned() -> None:
-    game = open_spiel("tic_tac_toe").game_object
-    game.play(2)
-    rules = game._rules
-    turned = OpenSpielGame(dataclasses.replace(rules, channels_last=True), game.state)
-    plain = np.array(game.state.observation_tensor(1), np.float32).reshape(3, 3, 3)
-    np.testing.assert_array_equal(turned.encode()[:-1], plain.transpose(2, 0, 1))
-    assert dataclasses.replace(rules, shape=(4, 5, 6), channels_last=True).obs_shape == (7, 4, 5)
 
 
 def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ class Named(azpy.Game):
         return self.state.key()
 
 
-def test_a_game_in_python_is_not_mixed_with_one_in_rust_of_its_name() -> None:
+def test_a_namesake_in_rust_is_another_game() -> None:
     rust, python, uniform = azpy.make_game("tic_tac_toe"), azpy.State(Named()), azpy.UniformEvaluator()
     with pytest.raises(TypeError, match="all be of one game"):
         azpy.VectorSearch([rust, python], uniform)
@@ -72,7 +72,7 @@ def test_a_game_in_python_is_not_mixed_with_one_in_rust_of_its_name() -> None:
     assert [int(search.run(state).visits.sum()) for state in (rust, python, rust)] == [5] * 3
 
 
-def test_an_error_of_a_game_comes_before_what_is_wrong_with_the_actions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_game_comes_before_wrong_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     start, roll = azpy.State(Named()), azpy.make_game("pig")
     roll.play(roll.legal_actions()[0])
     assert roll.turn == azpy.CHANCE

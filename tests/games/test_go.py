@@ -1,9 +1,10 @@
-"""Go is the game that OpenSpiel and sgfmill play; a search sees all that the rules ask."""
+"""Scores of Go are those of sgfmill, and a search sees all that the rules ask.
+
+rust/games/tests/all/go.rs compares whole games with a plain reading of the rules.
+"""
 
 import itertools
-import random
 import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -13,56 +14,12 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.export import main
-from azpy.runs import exports
+from azpy.games.notations import tags_of, tags_of_today
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from go_games import cells_of, ko_opening, random_game
 from oracles import Batch, Hashed, after
-
-
-def names(state: azpy.State) -> set[str]:
-    return {state.action_name(action) for action in state.legal_actions()[:-1]}
-
-
-def compare_with_openspiel(size: int, seeds: range, kos: bool = False) -> tuple[int, int]:
-    """Compares actions, boards and outcomes ply by ply, up to where a board comes back, which ends the game there;
-    returns how many positions, and how many games ended that way."""
-    pyspiel = pytest.importorskip("pyspiel")
-    start, game = azpy.make_game("go", size=size, superko=0), pyspiel.load_game(f"go(board_size={size},komi=7.5)")
-    count = repeated = 0
-    for seed in seeds:
-        theirs, boards = game.new_initial_state(), set[str]()
-        for state, action in random_game(start, seed, kos):
-            count += 1
-            board = str(state)
-            if theirs.is_terminal() and not state.is_terminal:
-                assert board in boards
-                repeated += 1
-                break
-            boards.add(board)
-            assert theirs.is_terminal() == state.is_terminal
-            if state.is_terminal:
-                came_back = theirs.returns()[0] == 0
-                assert came_back or theirs.returns()[0] == state.outcome()
-                break
-            player = state.turn
-            legal = {theirs.action_to_string(player, a).split()[1].upper(): a for a in theirs.legal_actions()}
-            assert theirs.current_player() == player
-            assert legal.keys() == names(state) | {"PASS"}
-            planes = np.array(theirs.observation_tensor(0), np.float32).reshape(4, size, size)[:, ::-1]
-            own, other = state.observation()[:2]
-            np.testing.assert_array_equal(planes[:2], (own, other) if player == 0 else (other, own))
-            theirs.apply_action(legal[state.action_name(action).upper()])
-    return count, repeated
-
-
-@pytest.mark.parametrize("times", [1, pytest.param(15, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("size", [5, 9, 13, 19])
-def test_actions_boards_and_outcomes_are_openspiels(size: int, times: int) -> None:
-    positions, _ = compare_with_openspiel(size, range(times * (20 if size == 5 else 2)))
-    assert positions > 150
-    assert size != 9 or compare_with_openspiel(9, range(6 * times), kos=True)[1] > 0
 
 
 def score_of(text: str) -> float:
@@ -92,7 +49,7 @@ def assert_same_stones(board: Any, state: azpy.State) -> None:
 
 
 @pytest.mark.parametrize(("size", "games"), [(5, 60), (7, 20), (9, 10), (13, 3), (19, 2)])
-def test_scores_are_those_of_sgfmill_and_it_reads_what_is_written(size: int, games: int) -> None:
+def test_scores_and_written_games_are_those_of_sgfmill(size: int, games: int) -> None:
     scores = set[float]()
     for seed, komi in zip(range(games), itertools.cycle([7.5, 0, -0.5, 6]), strict=False):
         start = azpy.make_game("go", size=size, komi=komi)
@@ -109,32 +66,6 @@ def test_scores_are_those_of_sgfmill_and_it_reads_what_is_written(size: int, gam
         assert len(moves) <= start.max_plies
         scores.add(score)
     assert len(scores) > 1
-
-
-def test_what_sgfmill_writes_is_read() -> None:
-    pytest.importorskip("sgfmill")
-    from sgfmill import sgf
-
-    start = azpy.make_game("go", size=9, komi=6.5)
-    for seed in range(20):
-        rng, game = random.Random(seed), sgf.Sgf_game(9)
-        game.get_root().set("KM", 6.5)
-        if seed % 2:
-            stones = [divmod(cell, 9) for cell in rng.sample(range(0, 81, 2), 5)]
-            game.get_root().set_setup_stones(stones, [])
-        state = azpy.parse_state(start, game.serialise().decode())
-        assert state.turn == seed % 2  # White follows a handicap
-        for ply in range(12):
-            action = 81 if ply % 5 == 4 else rng.choice(state.legal_actions()[:-1])
-            move = None if action == 81 else (8 - action // 9, action % 9)
-            game.get_last_node().new_child().set_move("bw"[state.turn], move)
-            game.get_last_node().set("C", "some ] text \\ and (;more)")
-            game.get_main_sequence()[-2].new_child().set_move("bw"[state.turn], None)  # a variation
-            state.play(action)
-        text = game.serialise().decode()
-        read = azpy.parse_state(start, text)
-        assert (read.key(), str(read)) == (state.key(), str(state))
-        assert_same_stones(sgfmill_of(text)[1], read)
 
 
 def fighting_position() -> azpy.State:
@@ -177,17 +108,6 @@ def test_leaves_show_the_true_history() -> None:
     assert len({row.tobytes() for row in evaluator.seen}) == len(evaluator.seen)
 
 
-def test_a_picture_shows_the_board_with_coordinates() -> None:
-    state = azpy.parse_state("go", "C3 G7 E5 pass J1")
-    svg = ET.fromstring(state.to_svg())
-    circles = [circle for circle in svg.iter("{http://www.w3.org/2000/svg}circle") if circle.get("r") == "14"]
-    assert len(circles) == 4
-    texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
-    assert sorted(set(texts), key=str) == sorted([*"ABCDEFGHJ", *"123456789"])
-    colored = state.render(color=True)
-    assert (colored.count("\x1b[1;31m"), colored.count("\x1b[1;34m")) == (3, 1)
-
-
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two iterations of four games of Go."""
@@ -225,44 +145,11 @@ def last_score(board: Any) -> float:
     return float(board.area_score()) - 7.5
 
 
-def test_results_without_a_score_are_written_too(collected: Path, tmp_path: Path) -> None:
-    class Record:
-        """A game that was given up, or cut short, as far as `to_sgf` looks."""
-
-        def __init__(self, record: azpy.GameRecord, **changed: Any) -> None:
-            self._record, self._changed = record, changed
-
-        def __getattr__(self, name: str) -> Any:
-            return self._changed[name] if name in self._changed else getattr(self._record, name)
-
-    run = StoredRun(collected)
-    iteration, record = next(run.games([1]))
-    few = {"actions": record.actions[:3], "players": record.players[:3], "networks": record.networks[:3]}
-    for number, (changed, result) in enumerate([
-        ({"resigned": True, "outcome": 1.0}, "B+R"),
-        ({"resigned": True, "outcome": -1.0}, "W+R"),
-        ({"capped": True, "outcome": 0.0}, "Void"),
-    ]):  # fmt: skip
-        shown: Any = Record(record, game_id=number, flags=record.flags[:3], **few, **changed)
-        assert exports.to_sgf(tmp_path, run.start, [(iteration, shown)], "an event") == 1
-        text = (tmp_path / f"{number:06}.sgf").read_text()
-        assert f"RE[{result}]" in text
-        assert text.count("RE[") == 1
-
-
-@pytest.mark.parametrize("size", [5, 11, 19])
-def test_a_name_is_the_action_that_has_it(size: int) -> None:
-    state, _ = next(itertools.islice(random_game(azpy.make_game("go", size=size), 3), 20, None))
-    legal = {state.action_name(action): action for action in state.legal_actions()}
-    odd = ["a1", "A01", "A+1", "A0", "A", "I5", "T20", "Z9", "pas", "\u0661", "\u00c51"]
-    names = [state.action_name(action) for action in range(state.num_actions)]
-    assert 0 < len(legal) < len(names)
-    for name in [*names, *odd]:
-        if name in legal:
-            assert state.parse_actions(f" {name} ") == [legal[name]]
-        else:
-            with pytest.raises(ValueError, match="is not among the legal ones"):
-                state.parse_actions(name)
-    over = azpy.parse_state(azpy.make_game("go", size=size), "pass pass")
-    with pytest.raises(ValueError, match="the game is over before it"):
-        over.parse_actions("pass")
+@pytest.mark.parametrize(
+    ("outcome", "end", "result"), [(1.0, "resigned", "B+R"), (-1.0, "resigned", "W+R"), (0.0, "capped", "Void")]
+)
+def test_a_result_without_a_score_is_written_too(outcome: float, end: str, result: str) -> None:
+    notation = azpy._core.notation_of("go")
+    assert notation is not None
+    assert tags_of(notation, "an event", "1", outcome, end) == {"EV": "an event", "RO": "1", "RE": result}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", tags_of_today(notation)["DT"])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy import _core, make_game, parse_state
+from azpy import make_game, parse_state
 from oracles import Countdown, DiceCountdown, after
 from talks import answer_to
 
@@ -35,29 +35,6 @@ def random_game(start: Any, seed: int) -> list[Any]:
         position.play(rng.choice(position.legal_actions() or outcomes))
         positions.append(position.clone())
     return positions[:: -(len(positions) // 60 + 1)]
-
-
-@pytest.mark.parametrize("game", GAMES)
-def test_a_line_of_play_is_read_by_names_from_any_position(game: str) -> None:
-    start = azpy.make_game(game)
-    rng, position, names, actions = random.Random(2), start.clone(), list[str](), list[int]()
-    for _ in range(12):
-        if position.is_terminal:
-            break
-        action = rng.choice(position.legal_actions() or [outcome for outcome, _ in position.chance_outcomes()])
-        names.append(position.action_name(action))
-        actions.append(action)
-        position.play(action)
-    assert start.parse_actions("\n  ".join(names)) == actions
-    assert azpy.parse_state(game, " ".join(names)).key() == position.key()
-    middle = after(start, *actions[:3])
-    assert azpy.parse_state(middle, " ".join(names[3:])).key() == position.key()
-    assert middle.key() == after(start, *actions[:3]).key()  # what is read is another object
-    assert azpy.parse_state(middle, " ").key() == middle.key()
-    for plies in (0, 2, 99):
-        assert azpy.parse_state(game, " ".join(names), plies=plies).key() == (
-            azpy.parse_state(game, " ".join(names[:plies])).key()
-        )
 
 
 @pytest.mark.parametrize(
@@ -84,18 +61,6 @@ def test_what_cannot_be_read_is_said_in_one_line(game: str, text: str, expected:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("game", ["chess", "go", "hex(size=13)", "backgammon"])
-@pytest.mark.parametrize("piece", ["a1 ", "é", "\x1b[31m"])
-def test_errors_repeat_little_of_a_long_text(game: str, piece: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        azpy.parse_state(game, piece * 200_000)
-    assert len(str(caught.value)) < 2500
-    assert "\x1b" not in str(caught.value)
-    with pytest.raises(ValueError) as caught:
-        azpy.make_game(piece * 200_000)
-    assert len(str(caught.value)) < 1000
-
-
 # Games written in Python.
 
 
@@ -106,7 +71,7 @@ class Named(Countdown):
         return ("take", "take  two")[action]
 
 
-def test_a_python_game_is_read_by_its_names_and_where_it_has_none_by_numbers() -> None:
+def test_a_python_game_is_read_by_names_else_by_numbers() -> None:
     start = Named(10, passes=1)
     read = azpy.parse_state(start, "take two take 2 take")
     game = read.game_object
@@ -148,25 +113,13 @@ def test_a_python_games_mistakes_come_as_they_are() -> None:
         azpy.parse_state(Countdown(4), "1 1 0")
 
 
-def test_two_actions_of_one_name_cannot_be_told_apart() -> None:
-    class Twins(Countdown):
-        def action_name(self, action: int) -> str:
-            return "take"
-
-    with pytest.raises(ValueError, match='"take", which names more than one of the legal ones: take, take'):
-        azpy.parse_state(Twins(7), "take")
-
-
 @pytest.mark.parametrize(
     ("game", "text"),
     [
         ("chess", "8/8/8/8/8/5k2/8/5K1R w - - 0 1"),
         ("chess", "1. e4 e5"),
         ("go(size=9)", "(;GM[1]SZ[9];B[cc])"),
-        ("backgammon", "4HPwATDgc/ABMA:MIHlAAAAAAAE"),
         ("othello", "d3 c3"),
-        ("hex(size=5)", "a1 c3"),
-        ("wall_game", "Ca7 Cb7"),
     ],
 )
 def test_a_byte_order_mark_is_no_part_of_a_text(game: str, text: str) -> None:
@@ -175,16 +128,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text(game: str, text: str) -> None:
     assert parse_state(game, "\ufeff" + text, plies=99).key() == expected
     start.read_variations("\ufeff" + text)
     asked = json.dumps({"id": "1", "action": "show", "position": "\ufeff" + text}, ensure_ascii=False)
-    for message in ("\ufeff" + asked, f"\ufeff{asked}\n".encode()):
-        shown = answer_to(start, message)
-        assert parse_state(game, shown["text"]).turn == parse_state(game, text).turn
-    if game.split("(")[0] in ("hex", "othello"):
-        assert start.parse_actions("\ufeff" + text) == start.parse_actions(text)
-    if (notation := _core.notation_of(game)) is not None and text[0] in "(1":
-        text += " *\n" if notation.name == "pgn" else "\n"
-        read = list(_core.GameReader(start, f"\ufeff{text} \ufeff\n \ufeff\ufeff{text}"))
-        assert [(game.unfit, game.line) for game in read] == [(None, 1), (None, 3)]
-        assert "\ufeff" not in read[1].text
+    assert parse_state(game, answer_to(start, "\ufeff" + asked)["text"]).turn == parse_state(game, text).turn
 
 
 @pytest.mark.parametrize(
@@ -199,16 +143,6 @@ def test_what_is_no_game_is_a_type_error(game: Any) -> None:
 
 
 # Parameters.
-
-
-def test_numbers_have_one_spelling_and_true_is_1() -> None:
-    assert azpy.make_game("hex", size="07", swap=True).game == "hex(size=7,swap=1)"
-    assert azpy.make_game("hex( size = 7.0 , swap = 01 )").game == "hex(size=7,swap=1)"
-    assert azpy.make_game("hex", size=11, swap=False).game == "hex"
-    assert azpy.make_game("connect_four", width=" 8 ").game == "connect_four(width=8,height=6,k=4)"
-    assert azpy.make_game("go(komi=7.50)").game == azpy.make_game("go", size=9, superko=True).game == "go"
-    assert azpy.make_game("go", komi=6.0).game == "go(size=9,komi=6,superko=1)"
-    assert azpy.make_game("backgammon", gammons=False).game == "backgammon(gammons=0,max_plies=3000)"
 
 
 @pytest.mark.parametrize("game", azpy.list_games())
@@ -231,30 +165,18 @@ def test_defaults_are_what_is_listed_and_give_the_plain_name(game: str) -> None:
     ("name", "params", "expected"),
     [
         ("hex", {"size": "seven"}, 'size must be a whole number >= 0, got "seven"'),
-        ("hex", {"size": -1}, "size must be a whole number >= 0, got -1"),
         ("hex", {"size": 7.5}, "size must be a whole number >= 0, got 7.5"),
-        ("hex", {"size": float("nan")}, 'got "nan"'),
         ("hex", {"size": 10**400}, "and 341 more characters"),
-        ("hex", {"size": None}, 'got "None"'),
         ("hex", {"swap": "yes"}, 'swap must be 0 or 1, got "yes"'),
-        ("hex", {"swap": 2}, "swap must be 0 or 1, got 2"),
         ("hex", {"swap": "\x1b[2J"}, 'got "\\u{1b}[2J"'),
         ("hex(size=5)", {"size": 7}, 'parameter "size" is given twice'),
-        ("hex(size=5,size=5)", {}, 'parameter "size" is given twice'),
         ("hex", {"depth": 7}, 'hex has no parameter "depth"; it has: size, swap'),
         ("tic_tac_toe", {"size": 3}, 'tic_tac_toe has no parameter "size"; it has none'),
         ("hex(size)", {}, 'expected parameter=value in game "hex(size)", got "size"'),
         ("hex(size=5", {}, 'game "hex(size=5" lacks its closing parenthesis'),
-        ("chess", {"chess960": 960}, "chess960 must be off or a start's number, 0 to 959, got 960"),
         ("chess", {"chess960": "on"}, 'chess960 must be off or the number of a start, 0 to 959, got "on"'),
-        ("go", {"size": 20}, "the size must be from 5 to 19, got 20"),
         ("go", {"komi": 7.25}, "komi must be a half or whole number from -1000 to 1000, got 7.25"),
-        ("go", {"komi": float("nan")}, 'komi must be a number, got "nan"'),
-        ("backgammon", {"gammons": 2}, "gammons must be 0 or 1, got 2"),
-        ("trictrac", {"holes": 13}, "holes must be from 1 to 12, got 13"),
-        ("wall_game", {"width": 21}, "columns and rows must be from 2 to 20, got 21 x 8"),
         ("wall_game", {"seed": 3}, "only freestyle has random starts"),
-        ("wall_game", {"classic_policy": 1}, "needs the classic variant"),
     ],
 )
 def test_a_parameter_that_cannot_be_is_named(name: str, params: dict[str, Any], expected: str) -> None:
@@ -338,21 +260,6 @@ def test_a_game_is_made_again_from_its_name_and_its_parameters(game: str) -> Non
     assert state.params.keys() == azpy.list_games()[state.name].keys()
 
 
-def test_parameters_are_those_of_the_position() -> None:
-    given = {"size": 7, "komi": -0.5, "superko": 0}
-    assert azpy.make_game("go", **given).params == given
-    assert azpy.parse_state("chess(chess960=7)", "").params == {"encoding": "az119", "chess960": 7, "max_plies": 512}
-    assert (azpy.State(Drawn(3)).name, azpy.State(Drawn(3)).params) == ("Drawn", {})
-    assert azpy.State(Drawn(3)).side_names is None
-
-
-@pytest.mark.parametrize("game", ["chess", "breakthrough", "gomoku", "hex(size=5)", "othello", "tic_tac_toe"])
-def test_what_lies_on_the_board_is_what_its_text_says(game: str) -> None:
-    for position in random_game(azpy.make_game(game), seed=5):
-        rows = (position.fen() if game == "chess" else position.to_text()).split()[0]
-        assert sorted(position.board().values()) == sorted(filter(str.isalpha, rows))
-
-
 def test_a_position_without_its_past_goes_on() -> None:
     repeated = azpy.parse_state("chess", "e4 e5 " + "Nf3 Nf6 Ng1 Ng8 " * 2)
     fresh = repeated.without_past()
@@ -367,13 +274,6 @@ def test_a_position_without_its_past_goes_on() -> None:
         mate.clone().without_past(1)
     with pytest.raises(ValueError, match="only chess"):
         ko.fen()
-
-
-def test_letters_beside_a_board_are_nobodys_pieces() -> None:
-    colored = azpy.parse_state("connect_four", "4").render(color=True)
-    assert colored.count("\x1b[1;3") == 1
-    assert "\x1b" not in azpy.make_game("pig").render(color=True)
-    assert "\x1b" not in azpy.make_game("dice_nim").render(color=True)
 
 
 # Pictures.
@@ -394,54 +294,6 @@ def test_a_picture_is_xml_of_its_own_and_says_how_it_stands(game: str) -> None:
             assert radius <= x <= width - radius
             assert radius <= y <= height - radius
         assert position._repr_svg_() == svg
-
-
-@pytest.mark.parametrize(
-    ("game", "text", "shape", "fills"),
-    [
-        ("connect_four", "4 4 4", "circle", {"#d03b2f": 2, "#2463c4": 1}),
-        ("hex(size=5)", "a1 c3 e5", "circle", {"#d03b2f": 2, "#2463c4": 1}),
-        ("othello", "d3", "circle", {"#111111": 4, "#ffffff": 1}),
-        ("gomoku", "h8 i9 h9", "circle", {"#161616": 2, "#fdfdf8": 1}),
-        ("breakthrough", "a2b3 h7g6", "circle", {"#d03b2f": 16, "#2463c4": 16}),
-        ("dice_nim", "roll 3 take 2 roll 3", "circle", {"#1f2937": 10 + 3, "#f1f5f9": 2}),
-    ],
-)
-def test_pieces_are_drawn_in_their_players_colors(game: str, text: str, shape: str, fills: dict[str, int]) -> None:
-    picture = ET.fromstring(azpy.parse_state(game, text).to_svg())
-    drawn = [element.get("fill") for element in picture.iter(f"{SVG}{shape}")]
-    assert {fill: drawn.count(fill) for fill in fills} == fills
-
-
-def test_a_piece_is_drawn_where_it_is() -> None:
-    picture = ET.fromstring(azpy.parse_state("connect_four", "1").to_svg())
-    discs = list(picture.iter(f"{SVG}circle"))
-    (stone,) = (disc for disc in discs if disc.get("fill") == "#d03b2f")
-    assert float(stone.attrib["cx"]) == min(float(disc.attrib["cx"]) for disc in discs)
-    assert float(stone.attrib["cy"]) == max(float(disc.attrib["cy"]) for disc in discs)
-
-
-def test_a_hexagon_touches_the_cells_that_its_cell_touches() -> None:
-    size = 4
-    cells = [
-        {tuple(round(float(number)) for number in point.split(",")) for point in polygon.attrib["points"].split()}
-        for polygon in ET.fromstring(azpy.make_game("hex", size=size).to_svg()).iter(f"{SVG}polygon")
-    ]
-    assert len(cells) == size * size
-    for one in range(size * size):
-        for other in range(one):
-            down, right = one // size - other // size, one % size - other % size
-            near = {(x + i, y + j) for x, y in cells[other] for i in (-1, 0, 1) for j in (-1, 0, 1)}
-            shared = len(cells[one] & near)
-            assert shared == (2 if (down, right) in ((0, 1), (1, 0), (1, -1)) else 0), (one, other)
-
-
-def test_a_picture_names_who_is_to_move_and_who_has_won(state: azpy.State) -> None:
-    assert "x to move" in state.to_svg()
-    assert "x has won" in azpy.parse_state("tic_tac_toe", "xxx/oo./... o").to_svg()
-    assert "a draw" in azpy.parse_state("tic_tac_toe", "xox/oox/xxo o").to_svg()
-    assert "o (white) has won" in azpy.parse_state("othello(size=4)", "oooo/oooo/oooo/oooo x").to_svg()
-    assert "player 1 rolls, 4 on the table" in azpy.parse_state("pig", "6/0 table 4 player 1 ply 6 rolling").to_svg()
 
 
 RESULTS = [
@@ -487,7 +339,7 @@ def test_a_result_says_how_it_came_about(game: str, text: str, said: str) -> Non
     assert state.result_text() == said
 
 
-def test_a_result_is_said_at_the_end_alone_and_by_a_game_in_python_too(state: azpy.State) -> None:
+def test_only_a_game_that_is_over_says_its_result(state: azpy.State) -> None:
     with pytest.raises(ValueError, match="not over yet"):
         state.result_text()
     over = after(Countdown(1), 0)

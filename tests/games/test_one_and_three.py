@@ -1,6 +1,8 @@
-"""The built-in games of one and of three players against plain twins of their rules; 2048 also against OpenSpiel's."""
+"""2048 and Connect Four for three against plain twins of their rules.
 
-import copy
+rust/games/tests/all/exact.rs counts the positions and the solutions of peg solitaire.
+"""
+
 import itertools
 import math
 import random
@@ -12,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import after
 
 LETTERS = "abcdefgh"
 
@@ -128,50 +129,6 @@ class Tiles:
         return tuple(map(tuple, self.rows)), self.score, self.to_come
 
 
-class Pegs:
-    """Peg solitaire."""
-
-    def __init__(self, board: str) -> None:
-        side, self.steps = {
-            "english": (7, [(1, 0), (-1, 0), (0, 1), (0, -1)]),
-            "triangle": (5, [(1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, -1)]),
-        }[board]
-        cells = itertools.product(range(side), repeat=2)
-        if board == "english":
-            self.holes = {(row, column) for row, column in cells if 1 < row < 5 or 1 < column < 5}
-        else:
-            self.holes = {(row, column) for row, column in cells if column <= row}
-        self.side, self.pegs = side, self.holes - {(3, 3) if board == "english" else (0, 0)}
-
-    def jumps(self) -> dict[str, list[tuple[int, int]]]:
-        """By name: where a peg jumps from, over what and to where."""
-        found = {}
-        for (row, column), (down, right) in itertools.product(self.pegs, self.steps):
-            way = [(row + step * down, column + step * right) for step in range(3)]
-            if way[1] in self.pegs and way[2] in self.holes - self.pegs:
-                found["".join(f"{LETTERS[right]}{self.side - down}" for down, right in (way[0], way[2]))] = way
-        return found
-
-    def turn(self) -> int:
-        return 0 if self.jumps() else azpy.TERMINAL
-
-    def moves(self) -> dict[str, float]:
-        return dict.fromkeys(self.jumps(), 1)
-
-    def play(self, name: str) -> None:
-        start, over, end = self.jumps()[name]
-        self.pegs = self.pegs - {start, over} | {end}
-
-    def outcomes(self) -> list[float]:
-        return [2 / len(self.pegs) - 1]
-
-    def planes(self) -> NDArray[np.float32]:
-        planes = np.zeros((2, self.side, self.side), np.float32)
-        for hole in self.holes:
-            planes[(0 if hole in self.pegs else 1, *hole)] = 1
-        return planes
-
-
 def offered(state: azpy.State) -> dict[int, float]:
     return dict(state.chance_outcomes()) if state.turn == azpy.CHANCE else dict.fromkeys(state.legal_actions(), 1.0)
 
@@ -181,8 +138,6 @@ GAMES: list[tuple[str, Callable[[], Any], int]] = [
     ("connect_four_for_three(width=5,height=3,k=3)", lambda: Columns(5, 3, 3), 40),
     ("game2048", lambda: Tiles(4, 2048), 2),
     ("game2048(size=3,target=32)", lambda: Tiles(3, 32), 20),
-    ("peg_solitaire", lambda: Pegs("english"), 20),
-    ("peg_solitaire(board=triangle)", lambda: Pegs("triangle"), 50),
 ]
 
 
@@ -206,104 +161,3 @@ def test_random_games_are_those_of_a_plain_twin(game: str, make: Callable[[], An
         assert list(state.outcomes()) == pytest.approx(twin.outcomes(), rel=1e-6), str(state)
         ends.add(state.outcomes())
     assert len(ends) > 1
-
-
-Solved = tuple[float, ...]
-
-
-def best(position: Any, known: dict[Any, Solved], turn: Callable[[Any], int], follow: Any) -> Solved:
-    """What all get if each player takes the first of the actions that are best for itself, and chance is averaged."""
-    mover = turn(position)
-    if mover == azpy.TERMINAL:
-        return tuple(position.outcomes())
-    if (key := position.key()) not in known:
-        after_each = [(chance, best(next_, known, turn, follow)) for chance, next_ in follow(position)]
-        if mover == azpy.CHANCE:
-            each = np.average([values for _, values in after_each], 0, [chance for chance, _ in after_each])
-            known[key] = tuple(each.tolist())
-        else:
-            known[key] = max((values for _, values in after_each), key=lambda values: values[mover])
-    return known[key]
-
-
-def twins_after(twin: Any) -> list[tuple[float, Any]]:
-    found = []
-    for name, chance in twin.moves().items():
-        next_ = copy.deepcopy(twin)
-        next_.play(name)
-        found.append((chance, next_))
-    return found
-
-
-@pytest.mark.parametrize(
-    ("game", "twin"),
-    [
-        ("connect_four_for_three(width=3,height=3,k=2)", Columns(3, 3, 2)),
-        ("connect_four_for_three(width=3,height=3,k=3)", Columns(3, 3, 3)),
-        ("game2048(size=2,target=16)", Tiles(2, 16)),
-    ],
-    ids=lambda given: given if isinstance(given, str) else None,
-)
-def test_best_play_on_a_tiny_board_is_that_of_a_plain_twin(game: str, twin: Any) -> None:
-    def follow(state: azpy.State) -> list[tuple[float, azpy.State]]:
-        return [(chance, after(state, action)) for action, chance in offered(state).items()]
-
-    found = best(azpy.make_game(game), {}, lambda state: state.turn, follow)
-    assert found == pytest.approx(best(twin, {}, lambda twin: twin.turn(), twins_after), abs=1e-6)
-
-
-@pytest.mark.parametrize("target", [64, 2048])
-def test_2048_is_openspiels_but_for_slides_that_it_leaves_out(target: int) -> None:
-    """OpenSpiel 2.0.2 does not list some slides that only merge, such as 0 0 4 4 to the right; the twin lists them."""
-    pyspiel = pytest.importorskip("pyspiel")
-    game, left_out, reached = pyspiel.load_game(f"2048(max_tile={target})"), 0, 0
-    for seed in range(6):
-        state, theirs, rng = azpy.make_game("game2048", target=target), game.new_initial_state(), random.Random(seed)
-        while not theirs.is_terminal():
-            assert numbers(state) == ([int(tile) for tile in str(theirs).split()], theirs.returns()[0])
-            if theirs.is_chance_node():
-                found = dict(theirs.chance_outcomes())
-                assert offered(state) == pytest.approx(
-                    {action + 4: chance for action, chance in found.items()}, rel=1e-6
-                )
-            else:
-                found = dict.fromkeys(theirs.legal_actions(), 1.0)
-                assert found.keys() <= offered(state).keys(), str(state)
-                left_out += found.keys() != offered(state).keys()
-            action = rng.choices(list(found), list(found.values()))[0]
-            state.play(action + 4 * theirs.is_chance_node())  # their outcomes are numbered from 0
-            theirs.apply_action(action)
-        assert state.is_terminal
-        assert numbers(state)[1] == theirs.returns()[0]
-        reached += state.outcome() == 1
-    assert (reached > 0) == (target == 64)
-    assert left_out > 0  # or the words above are out of date
-
-
-def numbers(state: azpy.State) -> tuple[list[int], int]:
-    """The tiles of a board of 2048, 0 for none, and the score."""
-    *rows, score = str(state).splitlines()
-    return [int(tile) for tile in " ".join(rows).replace(".", "0").split()], int(score.split()[1])
-
-
-@pytest.mark.parametrize(
-    "game",
-    ["connect_four_for_three(width=4,height=3,k=3)", "game2048(size=2,target=32)", "peg_solitaire(board=triangle)"],
-)
-def test_games_are_played_stored_and_learned_from(game: str) -> None:
-    start, buffer = azpy.make_game(game), azpy.ReplayBuffer(game)
-    options: dict[str, Any] = {"slots": 4, "pipelines": 1, "simulations": 12, "games": 12, "seed": 3}
-    with azpy.SelfPlay(game, azpy.UniformEvaluator(), **options) as play:
-        records = list(play)
-    buffer.extend(records)
-    for record in records:
-        assert azpy.GameRecord.from_bytes(record.to_bytes()).to_bytes() == record.to_bytes()
-        assert record.outcomes == after(start, *record.actions.tolist()).outcomes()
-    by_id = {record.game_id: record for record in records}
-    observations, _, _, values, details = buffer.sample(32, seed=1, symmetries=False, details=True)
-    for row, (game_id, ply) in enumerate(zip(details["game_ids"].tolist(), details["plies"].tolist(), strict=True)):
-        record = by_id[game_id]
-        position = after(start, *record.actions[:ply].tolist())
-        np.testing.assert_array_equal(observations[row], position.observation())
-        expected = np.roll(record.outcomes, -position.turn)
-        np.testing.assert_allclose(np.atleast_1d(values[row]), expected, rtol=1e-6)

@@ -80,10 +80,6 @@ def said(site: Path, program: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_package_is_for_every_python_from_3_11_on(site: Path) -> None:
-    assert (site / "azpy_with_hexapawn" / "azpy_with_hexapawn.abi3.so").exists()
-
-
 def test_its_game_is_among_those_of_azpy(site: Path) -> None:
     games = dict(azpy.list_games()) | {"hexapawn": {"width": 3, "height": 3}}
     assert said(site, "import azpy; print(sorted(azpy.list_games()))") == str(sorted(games))
@@ -126,63 +122,11 @@ def test_it_is_the_twin_in_python_ply_by_ply(site: Path) -> None:
     assert said(site, program) == "True"
 
 
-def test_it_is_searched_visit_for_visit_as_the_twin(site: Path) -> None:
-    program = """
-        import azpy, numpy as np
-        from hexapawn import Hexapawn
-
-        class Hashed:
-            def evaluate_batch(self, observations):
-                rows = observations.reshape(len(observations), -1).astype(float)
-                sums = [float(row @ np.sin(np.arange(18) + 1)) for row in rows]
-                logits = np.stack([np.sin(total * np.arange(1, 28)) for total in sums]).astype(np.float32)
-                return logits, np.tanh(sums).astype(np.float32)
-
-        compared = 0
-        for evaluator in (azpy.UniformEvaluator(), Hashed()):
-            for options in ({}, {"eval_batch": 4}, {"root_noise": 0.5}, {"solver": True}, {"gumbel_actions": 4}):
-                rust, twin = azpy.make_game("hexapawn"), Hexapawn()
-                while not rust.is_terminal:
-                    one = azpy.Search(evaluator, simulations=200, seed=3, **options).run(rust)
-                    two = azpy.Search(evaluator, simulations=200, seed=3, **options).run(twin)
-                    assert one.visits.tolist() == two.visits.tolist() and one.value == two.value
-                    rust.play(one.action)
-                    twin.play(one.action)
-                    compared += 1
-        print(compared >= 30)
-    """
-    assert said(site, program) == "True"
-
-
-def test_self_play_is_that_of_the_twin(site: Path) -> None:
-    program = """
-        import azpy
-        from hexapawn import Hexapawn
-
-        def games(start):
-            given = {"slots": 4, "simulations": 30, "games": 20, "seed": 5}
-            with azpy.SelfPlay(start, azpy.UniformEvaluator(), **given) as play:
-                return sorted((r.game_id, r.actions.tolist(), r.visits.tolist(), r.outcome) for r in play)
-
-        print(games("hexapawn") == games(Hexapawn()))
-    """
-    assert said(site, program) == "True"
-
-
 def test_az_check_game_finds_nothing_wrong(site: Path) -> None:
     for spec in ("hexapawn", "hexapawn(width=4,height=4)", "hexapawn(width=1,height=5)"):
         done = python(site, "-m", "azpy", "check-game", spec, "--games", "20", "--seconds", "10")
         assert done.returncode == 0, done.stdout + done.stderr
         assert "symmetries: 1 with their inverses, 1 of them played alongside" in done.stdout
-
-
-def test_az_train_knows_it_by_its_name(site: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    done = python(site, "-m", "azpy", "train", "hexapawn(width=4)", *TINY, "--out", str(tmp_path / "run"))
-    assert done.returncode == 0, done.stderr
-    assert "done: 1 iteration " in done.stdout
-    listed = python(site, "-m", "azpy", "train", "--list-games").stdout
-    assert "hexapawn(width=3,height=3)\n    preset: none" in listed
 
 
 def test_a_page_without_a_server_plays_it_as_a_server_does(site: Path, tree: Path, tmp_path: Path) -> None:

@@ -46,14 +46,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_page_prints_the_example() -> None:
-    program, race, snake, proof, search, click = blocks("python")
+    program, snake, proof, search, click = blocks("python")
     assert program == (EXAMPLE / "hexapawn.py").read_text(encoding="utf-8")
     (line,) = blocks("rust")
     assert line in (EXAMPLE / "src" / "lib.rs").read_text(encoding="utf-8")
     names = {"azpy": azpy, "np": np, "Hexapawn": Start}
-    exec(compile(race, PAGE.name, "exec"), names)
-    found = azpy.Search(azpy.UniformEvaluator(), simulations=400).run(names["Race"](heap=5))
-    assert found.action == 0  # after two the next player but one wins for certain
     exec(compile(snake, PAGE.name, "exec"), names)
     printed: list[Any] = []
     exec(compile(proof, PAGE.name, "exec"), names | {"print": lambda *said: printed.extend(said)})
@@ -74,10 +71,6 @@ def longest(snake: Any) -> int:
         after.play(action)
         found.append(longest(after))
     return max(found)
-
-
-def test_the_page_says_what_a_key_may_be() -> None:
-    assert "a whole number from 0 to 2**128 - 1." in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_page_says_what_the_check_says(folder: Path) -> None:
@@ -106,7 +99,7 @@ def test_the_example_is_trained_and_played(starts: Starts, folder: Path) -> None
     assert "ply 0, player 0 to move" in run(folder, "replay", path, "3", *game)
 
 
-def test_a_run_is_opened_with_the_name_of_its_game_or_with_the_class(tmp_path: Path) -> None:
+def test_a_run_is_opened_with_its_game_s_name_or_class(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('game = "many_players:Trio"\n')
     for game in ("many_players:Trio", Trio):
         assert azpy.load_run(tmp_path, game=game).start.num_players == 3
@@ -117,35 +110,7 @@ def test_a_run_is_opened_with_the_name_of_its_game_or_with_the_class(tmp_path: P
         azpy.load_run(tmp_path, game=wrong)
 
 
-def test_a_run_of_the_puzzle_finds_the_longest_snake(
-    starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("torch")
-    (tmp_path / "puzzle.py").write_text("import numpy as np\n\nimport azpy\n\n\n" + blocks("python")[2])
-    monkeypatch.syspath_prepend(tmp_path)
-    chosen = ["--network", "1x16", "--slots", "32", "--simulations", "8", "--games-per-iteration", "64"]
-    chosen += ["--iterations", "2", "--batch-size", "64", "--final-match-games", "2"]
-    starts.finish("puzzle:Snake", *chosen, "--ranked-reward", "0.75", "--deterministic", folder=tmp_path)
-    trained = azpy.load_run(tmp_path / "runs/puzzle-Snake", "puzzle:Snake")
-    state = trained.start.clone()
-    search = azpy.Search(trained.evaluator, simulations=8, eval_batch=1, score_to_beat=trained.score_to_beat())
-    while not state.is_terminal:
-        action = search.run(state).action
-        assert action is not None
-        state.play(action)
-    assert state.outcome() == pytest.approx(2 * 17 / 25 - 1)  # untrained, this network comes to 13 cells
-
-
 def test_the_second_player_wins_hexapawn_as_gardner_says() -> None:
     assert Solver().value(Start()) == -1
     result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Start())
     assert result.value == -1
-
-
-def test_hexapawn_looks_the_same_to_both_players() -> None:
-    state = Start()
-    first = state.encode()
-    state.play(state.legal_actions()[0])
-    assert str(state).splitlines()[1] == "2 x . ."
-    np.testing.assert_array_equal(state.encode()[1], [[1, 1, 0], [0, 0, 1], [0, 0, 0]])
-    np.testing.assert_array_equal(Start(player=1).encode(), first)

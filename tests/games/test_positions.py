@@ -38,6 +38,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("conect_four", "; did you mean connect_four?"),
         ("connect_four(width)", 'expected parameter=value in game "connect_four(width)", got "width"'),
         ("", "unknown game"),
+        (":", "expected module:Class, such as mygame:MyGame"),
         ("heap_game:Nobody", "has no attribute 'Nobody'"),
         ("heap_game:Broken", "no board today"),
         ("heap_game:Flat", "Flat.obs_shape must be (C, H, W), all above 0, got (9,)"),
@@ -122,7 +123,7 @@ def test_a_python_game_has_all_that_a_state_has() -> None:
     assert sum(chance for _, chance in dice.chance_outcomes()) == pytest.approx(1)
 
 
-def test_an_error_of_a_python_game_is_the_callers_and_is_over_once_it_was_raised() -> None:
+def test_an_error_of_a_python_game_is_raised_once() -> None:
     class Moody(Countdown):
         angry = True
 

@@ -1,6 +1,6 @@
-"""The planes of the Wall Game against a slow reading, and models of the form that the original program has.
+"""The Wall Game: drawn starts, and models of the form that the original program has.
 
-Its rules are tested in rust/games/tests/all/wall_game.rs and wall_game_turns.rs.
+Its rules and planes are tested in rust/games/tests/all/wall_game.rs and wall_game_turns.rs.
 """
 
 import functools
@@ -11,54 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
 from azpy.errors import ModelError
-
-Cell = tuple[int, int]
-
-
-def lengths(walls: NDArray[np.float32], source: Cell) -> NDArray[np.float32]:
-    """[C, R] of path lengths from a cell over the planes of walls [2, C, R], as shares of the cells; 1 without path."""
-    _, columns, rows = walls.shape
-    found, queue = {source: 0}, [source]
-    for column, row in queue:
-        steps = [((column, row), 0, (column + 1, row)), ((column, row), 1, (column, row + 1))]
-        steps += [((column - 1, row), 0, (column - 1, row)), ((column, row - 1), 1, (column, row - 1))]
-        for edge, kind, cell in steps:
-            on_board = 0 <= cell[0] < columns and 0 <= cell[1] < rows
-            if on_board and cell not in found and not walls[kind][edge]:
-                found[cell] = found[column, row] + 1
-                queue.append(cell)
-    planes = np.ones((columns, rows), np.float32)
-    for cell, length in found.items():
-        planes[cell] = length / (columns * rows)
-    return planes
-
-
-@pytest.mark.parametrize("options", ["", ",variant=classic", ",immediate=1"])
-def test_planes_say_what_the_text_of_a_position_says(options: str) -> None:
-    start = azpy.make_game(f"wall_game(width=5,height=4{options})")
-    for position in [position for seed in range(8) for position in positions_of_a_game(start, seed)]:
-        planes, words = position.observation(), position.to_text().split()
-
-        def cell(name: str) -> Cell:
-            return "abcde".index(name[0]), 4 - int(name[1])
-
-        (red_cat, blue_cat), (red_mouse, blue_mouse) = words[1:3], words[4:6]
-        pieces = [red_cat, blue_mouse, blue_cat, red_mouse]
-        if position.turn == 1:
-            pieces = [blue_cat, red_mouse, red_cat, blue_mouse]
-        for plane, piece in zip(planes, pieces, strict=False):
-            np.testing.assert_array_equal(plane, lengths(planes[4:6], cell(piece)), err_msg=position.to_text())
-        walls = [word for word in words if word[0] in ">^"]
-        for word in walls:
-            column, row = cell(word[1:])
-            assert planes[5, column, row - 1] if word[0] == "^" else planes[4, column, row]
-        assert planes[4:6].sum() == len(walls) + 4 + 5  # and the rim
-        expected = ["second" in words, position.turn == 0, "classic" not in options]
-        assert [set(plane.ravel().tolist()) for plane in planes[6:]] == [{float(one)} for one in expected]
 
 
 def test_the_chance_turn_of_freestyle_is_a_draw_of_seeds() -> None:
@@ -75,45 +30,7 @@ def test_the_chance_turn_of_freestyle_is_a_draw_of_seeds() -> None:
         azpy.Search(azpy.UniformEvaluator(), simulations=10).run(start)
 
 
-def test_self_play_of_freestyle_draws_a_start_for_every_game() -> None:
-    with azpy.SelfPlay(
-        "wall_game(variant=freestyle)", azpy.UniformEvaluator(), slots=4, simulations=2, games=6, max_plies=30
-    ) as games:
-        records = list(games)
-    starts = {int(record.actions[0]) for record in records}
-    assert len(starts) == 6
-    assert all(record.players[0] == -1 for record in records)
-    buffer = azpy.ReplayBuffer("wall_game(variant=freestyle)")
-    for record in records:
-        buffer.add(record)
-    assert buffer.sample(8, seed=1)[0].shape == (8, 9, 12, 10)
-
-
 # Worked examples that count
-
-
-@pytest.mark.parametrize(
-    ("spec", "actions", "shape"),
-    [
-        ("wall_game", 136, (9, 8, 8)),
-        ("wall_game(variant=classic)", 136, (9, 8, 8)),
-        ("wall_game(variant=classic,classic_policy=1)", 132, (9, 8, 8)),
-        ("wall_game(variant=freestyle)", 248, (9, 12, 10)),
-        ("wall_game(width=5,height=3)", 38, (9, 5, 3)),
-    ],
-)
-def test_the_policy_and_the_planes_have_the_sizes_of_the_original(
-    spec: str, actions: int, shape: tuple[int, int, int]
-) -> None:
-    state = azpy.make_game(spec)
-    assert (state.num_actions, state.obs_shape) == (actions, shape)
-
-
-def test_equal_games_have_equal_names() -> None:
-    assert azpy.make_game("wall_game", width=8, height=8).game == "wall_game"
-    assert azpy.make_game("wall_game", width=9).game.startswith("wall_game(variant=standard,width=9,height=auto,")
-    freestyle = azpy.make_game("wall_game", variant="freestyle")
-    assert azpy.make_game("wall_game", variant="freestyle", width=12, height=10).game == freestyle.game
 
 
 # A model as the original program exports it
