@@ -123,7 +123,7 @@ class Trial:
 
 def kill_one(head: Head) -> bool:
     """Kills a worker that has games in play; False if there is none just now."""
-    busy = [worker.line for worker in head.members if head.table.held(worker.name)]
+    busy = [worker for worker in head.members if head.table.held(worker.name)]
     for line in busy[:1]:
         if isinstance(line, pipe.Pipe):
             line.process.kill()
@@ -199,7 +199,7 @@ def head_in(method: str, trial: Trial, channel: str) -> Facts:
 
 def node(trial: Trial, _: str) -> Facts:
     def lose(head: Head) -> bool:
-        busy = [one.line for one in head.members if not one.line.waits and head.table.held(one.name)]
+        busy = [one for one in head.members if not one.waits and head.table.held(one.name)]
         for line in busy[:1]:
             lost = next(one for one in trial.cluster.worker_nodes if one.node_id == line.place.node)  # type: ignore[attr-defined]
             trial.cluster.remove_node(lost, allow_graceful=False)

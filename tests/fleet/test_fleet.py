@@ -76,7 +76,7 @@ def notices(events: list[Event]) -> list[str]:
 
 def process_of(fleet: Head, index: int) -> subprocess.Popen[bytes]:
     """The process of one of a head's workers on this machine."""
-    line = fleet.members[index].line
+    line = fleet.members[index]
     assert isinstance(line, pipe.Pipe)
     return line.process
 

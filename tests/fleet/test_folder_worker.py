@@ -91,7 +91,7 @@ def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path
     with Workers(tmp_path, 1) as workers:
         while not (at.head.members if slept else any(worker.games for worker in at.head.workers)):
             at.take()
-        line = at.head.members[0].line
+        line = at.head.members[0]
         assert isinstance(line, folder.FolderLine)
         line._sent += 5 * slept  # messages that it has not read are gone
         at.head._bury(at.head.members[0], "it finished no game in 60 seconds")
@@ -176,7 +176,7 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
 def test_a_worker_of_another_version_says_so(facts: dict[str, Any], tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
     assert at.folder._sign is not None
-    at.folder._sign.note(**facts)
+    at.folder._sign._facts |= facts
     workers = Workers(tmp_path, 1)
     workers.join()
     assert "install the same azpy" in workers.said[0]

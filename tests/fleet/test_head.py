@@ -131,7 +131,7 @@ class Told(Channel):
     """A line to a worker that hears messages, and says what the test has it say."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self.messages, self.says, self.let_go = list[dict[str, Any]](), list[tuple[dict[str, Any], bytes]](), 0
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
@@ -154,6 +154,7 @@ class Telling(Backend):
     def __init__(self) -> None:
         super().__init__()
         self.come, self.now = list[Channel](), 1000.0
+        self.left: Told | None = None  # has messages of workers that this head does not know
 
     def play(self, *_: Any) -> None:
         pass
@@ -161,6 +162,9 @@ class Telling(Backend):
     def look(self, seconds: float) -> list[Channel]:
         come, self.come, self.now = self.come, [], self.now + seconds
         return come
+
+    def leftover(self) -> Iterator[Message]:
+        return iter(()) if self.left is None else self.left.poll()
 
     def close(self, *, ended: bool) -> None:
         pass
@@ -302,7 +306,7 @@ def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker() -> None:
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None:
     alone, left = Alone(deterministic=deterministic), Told(settings())
-    alone.backend.leftover = [left]
+    alone.backend.left = left
     alone.head.ask([range(10, 20)], [])
     for facts, games in (
         ({}, games_of()[:2]),
@@ -326,7 +330,7 @@ def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
     for game in alone.given:  # the worker has room for more
         alone.head.table.accept("worker 1", game, b"")
     first = alone.given[-1] + 1
-    alone.backend.leftover = [left]
+    alone.backend.left = left
     left.says += [(alone.facts, storage.frame(game)) for game in games_of(first_game=first)]
     alone.head._exchange(0.0)  # as `play` does
     assert [game for _ in range(4) for game in alone.take(1)] == list(range(first, first + 4))
@@ -350,7 +354,7 @@ def test_a_game_may_name_the_networks_of_a_head_before_only_in_a_free_run(determ
     with azpy.SelfPlay("tic_tac_toe", model, slots=2, simulations=8, games=3) as play:
         known, *left = play
     alone, line = Alone(deterministic=deterministic), Told(settings())
-    alone.backend.leftover = [line]
+    alone.backend.left = line
     for done in ([], [known]):
         alone.head.ask([], done)
         line.says.append((alone.facts, storage.frame(*left)))
@@ -399,7 +403,8 @@ def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
         backend.come.append(line := Told(run))
         line.says.append((facts | {"stats": {"rows": number, "games": 1}, "pipelines": {"rounds": 2}}, b""))
         found.take(1)
-        line.alive, line.weight = number == 500, 0.0
+        line.alive = number == 500
+        line.weight = lambda: 0.0
     found.take(1)
     assert found.stats == {"rows": sum(range(1000)), "games": 1000}
     assert found.pipeline_stats == [{"rounds": 2000}]

@@ -84,13 +84,13 @@ class FolderWorker:
         """Looks at what the head says to everybody; returns why the worker ends, or an empty text."""
         if self._asked_to_end():
             return "it was told to end"
-        with contextlib.suppress(OSError, ValueError):  # the folder may come back
-            if self.files.is_there("", "stop"):
-                return f"{self._path}/stop is there"
-            before, self._head = self._head.get("epoch"), self.files.said("", "head")
-            if self._head.get("epoch") != before:
+        if self.files.is_there("", "stop"):
+            return f"{self._path}/stop is there"
+        if head := self.files.said("", "head"):  # else the folder may come back
+            if head.get("epoch") != self._head.get("epoch"):
                 self._pulse = Pulse(self.clock)
-            self._pulse.note(self._head.get("beat"))
+            self._head = head
+            self._pulse.note(head.get("beat"))
         if self._pulse.silent > self._patience:
             raise RunError(
                 f"no sign of az-train at {self._path} for {self._patience:.0f} seconds: start it again with --workers "
@@ -150,19 +150,26 @@ class _Visit:
         self.key, self.over = new_name(), threading.Event()
         self.error: Exception | None = None
         self.inbox: Inbox = queue.SimpleQueue()
-        self._sign, self._said_at = Sign(self._files, "workers", self.key), home.clock()
+        self._said_at = home.clock()
         self._read = self._sent = 0
         self._unread: list[str] = []  # messages in the folder that the head has not let go
+        facts = {"epoch": epoch, "version": _core.__version__, "host": socket.gethostname(), "pid": os.getpid()}
+        self._sign = Sign(self._files, "workers", self.key, facts)
         with contextlib.suppress(OSError):  # the next count tries again
-            self._sign.say(epoch=epoch, version=_core.__version__, host=socket.gethostname(), pid=os.getpid())
+            self._sign.begin()
         self._thread = threading.Thread(target=self._listen, daemon=True, name="azpy-inbox")
         self._thread.start()
 
     def _listen(self) -> None:
         """Reads the messages of the head, until the visit is over."""
+        trouble = ""
         try:
             while not self.over.is_set() and self._home.goes_on():
-                self._fetch()
+                try:
+                    self._fetch()
+                except (OSError, ValueError) as error:  # it may be there whole in a while
+                    if (text := f"what az-train says cannot be read, trying again: {error}") != trouble:
+                        self._home.say(trouble := text)
                 self.over.wait(_LOOK)
         except Exception as error:
             self.error = error
@@ -170,16 +177,16 @@ class _Visit:
         self.inbox.put(({"do": "stop"}, b""))
 
     def _fetch(self) -> None:
-        """Reads the messages that are there. One that cannot be read may be there whole in a while."""
+        """Reads the messages that are there; errors are those of `Files.message`."""
         while not self.over.is_set():
+            name = f"{self.key}-{self._read:08d}"
+            # One before it could not be deleted.
+            mine = [other for other in self._files.names("to") if other.startswith(self.key) and other >= name]
+            if not mine:
+                return
+            missing = name not in mine
+            name = mine[-1] if missing else name
             try:
-                name = f"{self.key}-{self._read:08d}"
-                # One before it could not be deleted.
-                mine = [other for other in self._files.names("to") if other.startswith(self.key) and other >= name]
-                if not mine:
-                    return
-                missing = name not in mine
-                name = mine[-1] if missing else name
                 message, body = self._files.message("to", name, 0)
                 # The head may have let this worker go meanwhile. Else a listing lacks what is there or comes.
                 if missing and message["do"] != "stop":
@@ -190,9 +197,6 @@ class _Visit:
                         raise ValueError(f"networks/{network} is damaged")
             except FileNotFoundError:  # of a lineup that is over
                 self.over.set()
-                return
-            except (OSError, ValueError) as error:
-                self._sign.note(trouble=f"what az-train says cannot be read: {error}")
                 return
             self._files.delete("to", name)
             self._read = int(name[-8:]) + 1
@@ -214,9 +218,7 @@ class _Visit:
                 self._files.put("from", name, message, body)
                 break
             except OSError as error:
-                text = f"a result cannot be written, trying again: {error.strerror or error}"
-                self._sign.note(trouble=text)
-                self._home.say(text)
+                self._home.say(f"a result cannot be written, trying again: {error.strerror or error}")
                 if self.over.is_set():
                     return
                 self._home.sleep(1.0)
