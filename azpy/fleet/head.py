@@ -20,7 +20,7 @@ from azpy import _core
 from azpy._core import GameRecord
 from azpy.devices import CPU, Device
 from azpy.errors import RunError, one_line
-from azpy.fleet.channels import Attention, Backend, Channel, Message
+from azpy.fleet.channels import Backend, Channel, Message
 from azpy.fleet.channels.folder import FOLDER, Folder
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.channels.ray import Cluster
@@ -87,7 +87,7 @@ class Head(Fleet):
         # What lets go of a message, and how many games had arrived with it.
         self._unread: deque[tuple[Callable[[], object], int]] = deque()
         self._leftover_waits = self._finishing = False
-        self._attention, self._looked_twice = Attention(clock), -math.inf
+        self._looked_twice = -math.inf
 
     # What the loop asks
 
@@ -123,7 +123,7 @@ class Head(Fleet):
         self._backend.play(self._lineup, self._model, devices)
         for worker in self.members:
             if worker not in waited:
-                worker.since = self._attention()
+                worker.since = self._clock()
             if self._settings.deterministic:
                 self.table.release(worker.name)  # copies of games that are done; it lets them go
             self._tell(worker)
@@ -140,7 +140,17 @@ class Head(Fleet):
         self._give_out()
         self._exchange(0.0 if self._arrived else _WAIT)
         self._give_out()  # before the caller writes the games down
-        now, lease = self._attention(), self.table.lease_seconds()
+        if not self._has_enough:  # all that has come was heard
+            self._end_idle()
+        self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
+        for _ in self._taken:  # an interrupt may come here, and `finish` finds some twice
+            self._arrived.popleft()
+        self._given += len(self._taken)
+        return self._taken
+
+    def _end_idle(self) -> None:
+        """Ends the workers that take too long to open a network or to finish a game."""
+        now, lease = self._clock(), self.table.lease_seconds()
         for worker in list(self.members):
             if worker.waits:
                 worker.since = now
@@ -149,11 +159,6 @@ class Head(Fleet):
                     self._bury(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
             elif self.table.held(worker.name) and now - worker.since > lease:
                 self._bury(worker, f"it finished no game in {lease:.0f} seconds")
-        self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
-        for _ in self._taken:  # an interrupt may come here, and `finish` finds some twice
-            self._arrived.popleft()
-        self._given += len(self._taken)
-        return self._taken
 
     def pause(self) -> None:
         """See `Fleet`."""
@@ -187,7 +192,6 @@ class Head(Fleet):
         for worker in self._backend.look(seconds):
             self._begin(worker)
         if not self._has_enough:
-            self._attention.look()
             self._leftover_waits = not self._read(self._backend.leftover(), self._hear_leftover)
         for worker in list(self.members):
             try:
@@ -210,7 +214,7 @@ class Head(Fleet):
     def _begin(self, worker: Channel) -> None:
         """Takes in a new worker, and tells it what to play."""
         self._started += 1
-        worker.name, worker.heard, worker.since = f"worker {self._started}", self._clock(), self._attention()
+        worker.name, worker.heard, worker.since = f"worker {self._started}", self._clock(), self._clock()
         self.members.append(worker)
         worker.send({"do": "begin", "settings": asdict(worker.settings), "version": _core.__version__})
         self._tell(worker)
@@ -246,7 +250,7 @@ class Head(Fleet):
         for worker in ready:
             if ids := given.get(worker.name):
                 if worker.lineup == self._number and self.table.held(worker.name) == sum(map(len, ids)):
-                    worker.since = self._attention()
+                    worker.since = self._clock()
                 worker.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
 
     def _hear(self, worker: Channel, message: Message) -> None:
@@ -270,9 +274,9 @@ class Head(Fleet):
         worker.stats = _totals(facts["stats"], worker.stats)
         worker.pipelines = _totals(facts["pipelines"], worker.pipelines)
         if lineup > worker.lineup:
-            worker.lineup, worker.since = lineup, self._attention()
+            worker.lineup, worker.since = lineup, self._clock()
         if self._accept(message, worker) and worker.lineup == self._number:
-            worker.since = self._attention()
+            worker.since = self._clock()
 
     def _hear_leftover(self, message: Message) -> None:
         """Takes the games of a worker of a head before."""
@@ -309,13 +313,13 @@ class Head(Fleet):
             if facts["answers"] != self._answers:
                 raise RefusedError("its network gives other bits than the network here")
         records = self._examiner.games_in(message.body) if message.body else []
-        name, before = ("an earlier worker", True) if worker is None else (worker.name, False)
+        name = "an earlier worker" if worker is None else worker.name
         for record in records:
             if not self.table.is_done(record.game_id):
-                if not self.table.was_leased(record.game_id, before=before):
+                if not self.table.was_leased(record.game_id, before=worker is None):
                     raise RefusedError(f"game {record.game_id} was not given to any worker")
                 self._examiner.look_at(record)
-            if self.table.accept(name, record.game_id, digest_of(record), before=before):
+            if self.table.accept(name, record.game_id, digest_of(record)):
                 self._arrived.append(record)
                 self._deaths.clear()
                 if worker is not None:

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from azpy.devices import Device
 from azpy.settings import Settings
 
-_MOST_STEP = 5.0  # seconds between two looks; more do not count
-
 
 class Message(NamedTuple):
     """A message of a worker."""
@@ -18,22 +16,6 @@ class Message(NamedTuple):
     facts: dict[str, Any]
     body: bytes
     let_go: Callable[[], object] = lambda: None  # the head needs it no more, whatever happens
-
-
-class Attention:
-    """A clock that runs only while somebody looks: what nobody looked at was not silent."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._last, self._seconds = clock, clock(), 0.0
-
-    def look(self) -> None:
-        """Notes that somebody looks."""
-        now = self._clock()
-        self._seconds, self._last = self._seconds + min(now - self._last, _MOST_STEP), now
-
-    def __call__(self) -> float:
-        """Seconds, as of the last look."""
-        return self._seconds
 
 
 class Channel(ABC):
@@ -55,8 +37,8 @@ class Channel(ABC):
         self.settings = settings
         self.name = ""  # for a user; no other worker of this head has it
         self.heard = 0.0  # when it last gave a sign of life, on the head's clock
-        # When it last did what the head asked for, in seconds of the head's attention: answered a lineup or, where it
-        # plays the newest one, finished a game. Also when the head began to ask.
+        # When it last did what the head asked for, on the same clock: answered a lineup or, where it plays the newest
+        # one, finished a game. Also when the head began to ask.
         self.since = 0.0
         self.lineup = 0  # number of the newest that it plays; 0: none yet. It gets no ids before it plays the newest
         self.network: tuple[str | None, str] = (None, "")  # that it was sent last, by SHA-256 and precision

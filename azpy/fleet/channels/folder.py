@@ -16,7 +16,7 @@ from typing import Any
 from azpy import _core
 from azpy.devices import Device
 from azpy.errors import RunError, one_line
-from azpy.fleet.channels import Attention, Backend, Channel, Message
+from azpy.fleet.channels import Backend, Channel, Message
 from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
 from azpy.fleet.wire import MOST_OF_A_WORKER
 from azpy.runs.storage import disk_errors
@@ -40,7 +40,7 @@ class FolderLine(Channel):
     def __init__(self, key: str, folder: "Folder") -> None:
         super().__init__(folder.settings)
         self.key, self._folder = key, folder
-        self._pulse = Pulse(folder.attention)
+        self._pulse = Pulse(folder.clock)
         self._ended: str | None = None  # the worker's own reason
         self._is_at_fault = True
         self._out = deque[Mapping[str, Any]]()
@@ -95,7 +95,6 @@ class Folder(Backend):
 
     Attributes:
         files: of the folder, from `play` on.
-        attention: the clock of signs of life.
     """
 
     def __init__(
@@ -108,7 +107,6 @@ class Folder(Backend):
         super().__init__()
         self.settings, self._path, self.clock, self._sleep = settings, path, clock, sleep
         self._epoch = new_name()
-        self.attention = Attention(clock)
         self._lines: dict[str, FolderLine] = {}  # to the workers that have come to this head, by their names
         self._closed: dict[str, bool] = {}  # lines by the same names -> whether nothing more of the worker counts
         self._mail = defaultdict[str, list[str]](list)  # worker -> names of its messages in the folder, as last seen
@@ -177,15 +175,15 @@ class Folder(Backend):
         except OSError as error:
             self._note_trouble(error)
         else:
-            self.attention.look()
             self._trouble = math.inf
         return new
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
         """Looks at the signs of life; gives the lines to workers that have come."""
+        keys = self.files.names("workers")  # first: where the folder is out of reach, nobody is silent
         for line in self._lines.values():
             line.note(self.files.said("workers", line.key))
-        for key in self.files.names("workers"):
+        for key in keys:
             if key in self._lines:
                 continue
             said = self.files.said("workers", key)
