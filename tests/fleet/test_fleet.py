@@ -43,9 +43,7 @@ def every_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """An event for every few games, so that tests see the middle of each iteration, however late this process comes."""
     take = Head.take
     monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
-    monkeypatch.setattr(
-        Head, "take", lambda self, most: take(self, min(most, 3) if isinstance(self._backend, Pipes) else most)
-    )
+    monkeypatch.setattr(Head, "take", lambda self, most: take(self, min(most, 3)))
 
 
 def settings(**changes: Any) -> Settings:
@@ -97,7 +95,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str 
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_any_number_of_workers_gives_the_same_games_and_weights(
+def test_any_number_of_workers_gives_the_same_bits(
     workers: int, straight: tuple[str, str], tmp_path: Path
 ) -> None:
     events = train(tmp_path, workers=workers)
@@ -105,7 +103,7 @@ def test_any_number_of_workers_gives_the_same_games_and_weights(
     assert notices(events) == []
 
 
-def test_a_worker_that_is_killed_in_every_iteration_changes_no_game(straight: tuple[str, str], tmp_path: Path) -> None:
+def test_a_worker_killed_in_every_iteration_changes_no_game(straight: tuple[str, str], tmp_path: Path) -> None:
     killed = list[int]()
 
     def kill(fleet: Head, event: Event) -> None:
@@ -136,7 +134,7 @@ def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tm
     assert stopped[0].poll() is not None
 
 
-def test_the_only_worker_is_replaced_once_its_lease_has_lapsed(
+def test_the_only_worker_is_replaced_once_its_lease_ends(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahead, stopped, take = [0.0], list[int](), Head.take
@@ -272,7 +270,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
         list(collector.run())
 
 
-def test_a_deterministic_run_refuses_a_worker_whose_network_answers_otherwise(
+def test_a_worker_whose_network_answers_otherwise_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")

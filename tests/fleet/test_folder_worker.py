@@ -40,7 +40,7 @@ def test_a_worker_that_cannot_write_waits_and_goes_on(
     assert not full
 
 
-def test_a_file_system_that_deletes_no_message_and_syncs_no_folder_changes_no_game(
+def test_a_file_system_without_delete_or_sync_changes_no_game(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker took the same message again and again, and wrote results again that the head had read."""
@@ -66,7 +66,7 @@ def test_a_file_system_that_deletes_no_message_and_syncs_no_folder_changes_no_ga
 
 
 @pytest.mark.parametrize("part", ["networks", "to"])
-def test_what_is_damaged_on_its_way_to_a_worker_is_not_believed(
+def test_what_is_damaged_on_its_way_to_a_worker_is_read_again(
     part: str, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker looks again, until it is whole."""
@@ -207,7 +207,7 @@ def test_a_worker_waits_for_the_folder(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
-def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
+def test_a_worker_that_waits_for_its_folder_ends_when_told(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))
