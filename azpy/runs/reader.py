@@ -20,6 +20,7 @@ from azpy._core import GameRecord, ReplayBuffer, State
 from azpy.errors import ModelError, RunError, SettingsError, SettingsWarning, missing_to_train
 from azpy.games.names import is_python_class, make_game, refuse_untyped
 from azpy.runs import storage
+from azpy.runs.games import SealedGames, read_journal
 from azpy.settings.run import Settings, combine, identity
 from azpy.settings.toml import read_run_config
 
@@ -86,7 +87,7 @@ class StoredRun:
         if game not in (None, self.settings.game):
             raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
         self._typed = game
-        self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings), run_id))
+        self._sealed = SealedGames(self.path / "games", identity(vars(self.settings), run_id))
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -147,7 +148,7 @@ class StoredRun:
         """A game and its iteration, None for the iteration in play."""
         journal = self.path / "games/journal.bin"
         # The journal first: a game that is sealed meanwhile is found twice, not missed.
-        records = storage.read_journal(journal)[0] if journal.exists() else []
+        records = read_journal(journal)[0] if journal.exists() else []
         found = {record.game_id: record for record in records}
         if game_id in found:
             return None, found[game_id]

@@ -95,9 +95,7 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str 
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_any_number_of_workers_gives_the_same_bits(
-    workers: int, straight: tuple[str, str], tmp_path: Path
-) -> None:
+def test_any_number_of_workers_gives_the_same_bits(workers: int, straight: tuple[str, str], tmp_path: Path) -> None:
     events = train(tmp_path, workers=workers)
     assert hashes(events) == straight
     assert notices(events) == []
@@ -270,9 +268,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
         list(collector.run())
 
 
-def test_a_worker_whose_network_answers_otherwise_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_whose_network_answers_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
     with pytest.raises(RunError, match="the last one: its network gives other bits than the network here"):
         train(tmp_path, workers=1)

@@ -30,7 +30,7 @@ from azpy.fleet.channels.folder import Folder
 from azpy.fleet.channels.folder_worker import FolderWorker
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.wire import as_object, pack, unpack
-from azpy.runs import storage
+from azpy.runs.games import frame
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Event
 from azpy.training.trainer import Trainer
@@ -159,7 +159,7 @@ def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> 
     (left,) = games_of(games=1, first_game=missing)
     head = AtFolder(tmp_path / "other", deterministic=False, games_per_iteration=4)
     place = Files(tmp_path / "place", make=True)
-    place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, storage.frame(left))))
+    place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, frame(left))))
     with Workers(tmp_path / "place", 1):
         with_folder(tmp_path, **chosen, iterations=3)
     found = {game.game_id: game.to_bytes() for _, game in run.games([2, 3])}
@@ -189,7 +189,7 @@ class AtFolder(AtHead):
 
     def send(self, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
         """A worker sends a message; returns the games that the head gives to its caller."""
-        return self.sent(with_checksum(pack(self.facts | facts, storage.frame(*games) if games else b"")), key)
+        return self.sent(with_checksum(pack(self.facts | facts, frame(*games) if games else b"")), key)
 
     def sent(self, data: bytes, key: str = KEY) -> list[int]:
         number = self._sent[key] = self._sent.get(key, -1) + 1
@@ -250,11 +250,11 @@ def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Pa
     at.comes()
     at.send([])
     assert at.head.table.num_open == 0
-    assert at.sent(damage(with_checksum(pack(at.facts, storage.frame(*games))))) == []
+    assert at.sent(damage(with_checksum(pack(at.facts, frame(*games))))) == []
     assert "a message of it is damaged: its checksum is wrong" in at.head.notices[0]
     assert at.head.table.num_open == 10
     assert "is damaged" in at.told()[-1]["error"]
-    assert at.sent(with_checksum(pack(at.facts, storage.frame(*games)))) == []  # nothing more of it counts
+    assert at.sent(with_checksum(pack(at.facts, frame(*games)))) == []  # nothing more of it counts
     at.head.close()
 
 
@@ -282,7 +282,7 @@ def test_games_that_have_arrived_count_towards_the_iteration(tmp_path: Path) -> 
     at.comes()
     at.send([])
     assert at.head.table.held("worker 1") == 6
-    at.folder.files.put("from", f"{KEY}-00000001", at.facts, storage.frame(*games_of()))
+    at.folder.files.put("from", f"{KEY}-00000001", at.facts, frame(*games_of()))
     at.now += 1.0
     at.head._exchange(0.0)
     at.head._give_out()
@@ -349,9 +349,7 @@ def test_a_message_that_contradicts_a_game_ends_one_start_alone(tmp_path: Path) 
         at.head.close()
 
 
-def test_what_may_not_be_read_is_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_may_not_be_read_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at, read = AtFolder(tmp_path), Files.read
 
     def refused(self: Files, part: str, name: str, most: int) -> bytes:
@@ -479,9 +477,7 @@ def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.Mo
     at.head.close()
 
 
-def test_a_folder_that_cannot_be_listed_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_listed_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error was lost in an AttributeError of `close`."""
     names = Files.names
 

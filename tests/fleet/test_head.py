@@ -24,7 +24,7 @@ from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
 from azpy.fleet.worker import Worker
 from azpy.games.names import make_game
-from azpy.runs import storage
+from azpy.runs.games import frame, unframe
 from azpy.settings import Settings
 from models import make_model
 
@@ -38,15 +38,15 @@ def test_only_games_of_the_run_are_believed() -> None:
     examiner = Examiner(settings(), make_game("tic_tac_toe"))
     examiner.play(Lineup([azpy.UniformEvaluator()]))
     right = frames_of("tic_tac_toe")
-    frame = storage.frame(*right)
-    assert [game.to_bytes() for game in examiner.games_in(frame)] == [game.to_bytes() for game in right]
+    whole = frame(*right)
+    assert [game.to_bytes() for game in examiner.games_in(whole)] == [game.to_bytes() for game in right]
     for game in right:
         examiner.look_at(game)
-    for at in range(0, len(frame), 7):
+    for at in range(0, len(whole), 7):
         with pytest.raises(RefusedError, match="cannot be read"):
-            examiner.games_in(frame[:at] + bytes([frame[at] ^ 4]) + frame[at + 1 :])
+            examiner.games_in(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
         with pytest.raises(RefusedError, match="cannot be read"):
-            examiner.games_in(frame[:at])
+            examiner.games_in(whole[:at])
     for wrong, text in (
         (frames_of("tic_tac_toe", seed=1)[0], "is of seed 1, expected 0"),
         (frames_of("connect_four")[0], r"is of game 'connect_four.*', expected 'tic_tac_toe"),
@@ -91,7 +91,7 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
 def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
     with pytest.raises(RefusedError, match=r"one has [0-9]+ bytes, expected 100 at most"):
-        Examiner(settings(), make_game("tic_tac_toe")).games_in(storage.frame(*frames_of("tic_tac_toe")))
+        Examiner(settings(), make_game("tic_tac_toe")).games_in(frame(*frames_of("tic_tac_toe")))
 
 
 def test_games_go_in_messages_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_games_go_in_messages_that_the_head_takes(monkeypatch: pytest.MonkeyPatc
 
     def send(message: Mapping[str, Any], body: bytes) -> None:
         if body:
-            said.append(storage.unframe(body))
+            said.append(unframe(body))
         if sum(map(len, said)) == 20:
             inbox.put(({"do": "stop"}, b""))
 
@@ -190,7 +190,7 @@ class Alone(AtHead):
 
     def says(self, games: Sequence[azpy.GameRecord] = (), most: int = 100, **facts: Any) -> list[int]:
         """The worker sends a message; returns the games that the head gives to its caller."""
-        self.line.says.append((self.facts | facts, storage.frame(*games) if games else b""))
+        self.line.says.append((self.facts | facts, frame(*games) if games else b""))
         return self.take(most)
 
     def passes(self, seconds: float) -> None:
@@ -244,8 +244,8 @@ def test_a_message_is_acknowledged_once_its_games_are_written() -> None:
     """The caller has written a game down when it asks for the next one: not before."""
     alone, games, kept = Alone(), games_of(), list[int]()
     alone.says()
-    alone.line.says.append((alone.facts, storage.frame(*games[:2])))
-    alone.line.says.append((alone.facts, storage.frame(*games[2:])))
+    alone.line.says.append((alone.facts, frame(*games[:2])))
+    alone.line.says.append((alone.facts, frame(*games[2:])))
     taken = []
     for _ in range(5):
         taken += alone.take(1)
@@ -309,7 +309,7 @@ def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None
         ({}, games_of(games=1, first_game=15)),  # this head has given it to nobody
         ({"lineup": 77}, games_of()[2:]),  # lineups have other numbers there
     ):
-        left.says.append((alone.facts | facts, storage.frame(*games)))
+        left.says.append((alone.facts | facts, frame(*games)))
     assert alone.take() == [0, 1, 15, 2, 3]
     assert alone.head.notices == []
     assert left.let_go == 0
@@ -324,7 +324,7 @@ def test_no_game_is_given_out_before_old_messages_are_read() -> None:
         alone.head.table.accept("worker 1", game, b"")
     first = alone.given[-1] + 1
     alone.backend.left = left
-    left.says += [(alone.facts, storage.frame(game)) for game in games_of(first_game=first)]
+    left.says += [(alone.facts, frame(game)) for game in games_of(first_game=first)]
     alone.head._exchange(0.0)  # as `play` does
     assert [game for _ in range(4) for game in alone.take(1)] == list(range(first, first + 4))
     alone.take()
@@ -350,7 +350,7 @@ def test_only_a_free_run_takes_networks_of_an_earlier_head(deterministic: bool) 
     alone.backend.left = line
     for done in ([], [known]):
         alone.head.ask([], done)
-        line.says.append((alone.facts, storage.frame(*left)))
+        line.says.append((alone.facts, frame(*left)))
         found = alone.take()
     assert found == ([] if deterministic else [game.game_id for game in left])
 
@@ -388,7 +388,7 @@ def test_workers_are_not_ended_for_games_that_nobody_heard() -> None:
     alone.says()
     alone.passes(10.0)
     alone.says(games_of()[:1])
-    alone.line.says += [(alone.facts, storage.frame(game)) for game in games_of(games=9, first_game=1)]
+    alone.line.says += [(alone.facts, frame(game)) for game in games_of(games=9, first_game=1)]
     alone.backend.now += 10**6  # and the head was away
     while alone.take(1):
         pass

@@ -20,8 +20,8 @@ import pytest
 import azpy
 from azpy.errors import RunError
 from azpy.runs.folder import RunFolder
+from azpy.runs.games import sealed_in
 from azpy.runs.reader import StoredRun, read_metrics, read_model
-from azpy.runs.storage import sealed_in
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from failing_disk import FailingDisk
 from starts import GAMES, Starts, command

@@ -23,9 +23,9 @@ from azpy.cli.export import main
 from azpy.errors import RunError
 from azpy.runs import exports
 from azpy.runs.folder import RunFolder
+from azpy.runs.games import SealedGames
 from azpy.runs.imports import Filters, import_games
 from azpy.runs.reader import StoredRun
-from azpy.runs.storage import SealedGames
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from models import make_model

@@ -18,6 +18,7 @@ import azpy
 from azpy.errors import RunError
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
+from azpy.runs.games import frame
 from azpy.runs.reader import CHECKPOINT_FILES, StoredRun
 
 SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
@@ -138,7 +139,7 @@ def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay
     for game in others:  # ... with games that were kept after it
         payload = game.to_bytes()
         with journal.open("ab") as file:
-            file.write(storage.frame(game))
+            file.write(frame(game))
         assert payload in journal.read_bytes()
     for _ in range(2):
         with folder(tmp_path) as run:
