@@ -156,9 +156,9 @@ class Head(Fleet):
                 worker.since = now
             elif worker.lineup != self._number:
                 if now - worker.since > ANSWER_SECONDS:
-                    self._bury(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
+                    self._end(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
             elif self.table.held(worker.name) and now - worker.since > lease:
-                self._bury(worker, f"it finished no game in {lease:.0f} seconds")
+                self._end(worker, f"it finished no game in {lease:.0f} seconds")
 
     def pause(self) -> None:
         """See `Fleet`."""
@@ -197,10 +197,10 @@ class Head(Fleet):
             try:
                 whole = self._read(worker.poll(), partial(self._hear, worker))
             except (ValueError, KeyError, TypeError) as error:
-                self._bury(worker, one_line(error), is_wrong=True)
+                self._end(worker, one_line(error), is_wrong=True)
                 continue
             if whole and not worker.alive:
-                self._bury(worker)
+                self._end(worker)
 
     def _read(self, messages: Iterator[Message], hear: Callable[[Message], None]) -> bool:
         """Hears messages; False if some are left for later."""
@@ -337,7 +337,7 @@ class Head(Fleet):
         """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
         return len(self._arrived) >= self._settings.slots and not self._finishing
 
-    def _bury(self, worker: Channel, why: str = "", *, is_wrong: bool = False) -> None:
+    def _end(self, worker: Channel, why: str = "", *, is_wrong: bool = False) -> None:
         """Ends a worker, and opens its ids.
 
         Args:

@@ -20,8 +20,8 @@ from azpy.fleet.channels import files, folder, folder_worker
 from azpy.fleet.channels.files import (
     MOST_SAID,
     Files,
-    Pulse,
-    Sign,
+    Heartbeat,
+    HeartbeatWatch,
     new_name,
     with_checksum,
     without_checksum,
@@ -181,7 +181,7 @@ class AtFolder(AtHead):
         self.now += seconds
 
     def comes(self, key: str = KEY, beat: int = 0, **facts: Any) -> list[int]:
-        """A worker gives a sign of life."""
+        """A worker gives a heartbeat."""
         said = {"epoch": self.folder._epoch, "beat": beat, "host": "h"}
         self.folder.files.write("workers", key, json.dumps(said | facts).encode())
         self.now += 1.0
@@ -231,8 +231,8 @@ def test_a_head_that_dies_leaves_unwritten_games_to_the_next(tmp_path: Path) -> 
     first.comes()
     first.send([])
     assert first.send(games[:2]) == [0, 1]
-    assert first.folder._sign is not None
-    first.folder._sign._ended.set()  # no word more of it
+    assert first.folder._heartbeat is not None
+    first.folder._heartbeat._ended.set()  # no word more of it
     second = AtFolder(tmp_path)
     assert second.take() == [0, 1]
     assert [game.game_id for game in second.head.finish()] == [0, 1]  # an interrupt came before they were written down
@@ -320,9 +320,7 @@ def test_one_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.
     at.head.close()
 
 
-def test_a_message_that_cannot_be_deleted_at_once_is_deleted_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_message_that_cannot_be_deleted_now_is_deleted_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = AtFolder(tmp_path)
     at.comes()
     at.send([])
@@ -445,7 +443,7 @@ def test_a_network_that_is_gone_or_damaged_is_written_again(tmp_path: Path) -> N
 
 def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
     first, second = AtFolder(tmp_path), AtFolder(tmp_path)
-    assert not first.folder._is_mine()  # the thread of its sign asks
+    assert not first.folder._is_mine()  # the thread of its heartbeat asks
     with pytest.raises(RunError, match="another az-train has taken over"):
         first.take()
     second.take()
@@ -523,7 +521,7 @@ def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_not_read_and_left_open(tmp_path: Path) -> None:
-    """A folder in the place of a sign of life stayed open at each look, until no file could be opened."""
+    """A folder in the place of a heartbeat stayed open at each look, until no file could be opened."""
     place = Files(tmp_path / "place", make=True)
     entries = [*rubbish(tmp_path / "rubbish")]
     spare = os.dup(0)
@@ -544,7 +542,7 @@ def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
         with pytest.raises(ValueError, match="its checksum is wrong"):
             without_checksum(data)
     now = [0.0]
-    pulse = Pulse(lambda: now[0])
+    pulse = HeartbeatWatch(lambda: now[0])
     for count, when, silent in ((1, 5.0, 0.0), (1, 7.0, 2.0), (2, 8.0, 0.0)):
         now[0] = when
         pulse.note(count)
@@ -555,7 +553,7 @@ def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
             as_object(text)
 
 
-def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_heartbeat_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A count that came first saw the sign of the head before, and ended the new one."""
 
     class AtOnce(threading.Thread):
@@ -566,5 +564,5 @@ def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monke
     monkeypatch.setattr("azpy.fleet.channels.files.threading.Thread", AtOnce)
     monkeypatch.setattr(files, "BEAT", 0.0)
     place = Files(tmp_path, make=True)
-    Sign(place, "", "head", {"epoch": "new"}, lambda: False).begin()
+    Heartbeat(place, "", "head", {"epoch": "new"}, lambda: False).begin()
     assert place.said("", "head")["epoch"] == "new"

@@ -16,7 +16,7 @@ from azpy.cli.worker import main as az_worker
 from azpy.errors import RunError
 from azpy.fleet.channels import files, folder
 from azpy.fleet.channels.files import Files
-from azpy.fleet.channels.folder_worker import FolderWorker, _Visit
+from azpy.fleet.channels.folder_worker import FolderWorker, _Connection
 
 __all__ = ["quickly", "straight"]  # fixtures of here too
 
@@ -94,7 +94,7 @@ def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path
         line = at.head.members[0]
         assert isinstance(line, folder.FolderLine)
         line._sent += 5 * slept  # messages that it has not read are gone
-        at.head._bury(at.head.members[0], "it finished no game in 60 seconds")
+        at.head._end(at.head.members[0], "it finished no game in 60 seconds")
         while not any(worker.games and worker.name == "worker 2" for worker in at.head.workers):
             at.take()
         at.head.close()
@@ -115,8 +115,8 @@ def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch:
 
 def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
-    assert at.folder._sign is not None
-    at.folder._sign.close()  # it counts no more
+    assert at.folder._heartbeat is not None
+    at.folder._heartbeat.close()  # it counts no more
     now, seen = [0.0], list[int]()
 
     def sleep(seconds: float) -> None:
@@ -139,12 +139,12 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
             place.delete("from", name)
 
     home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=sleep)
-    visit = _Visit(home, "f" * 16)
+    line = _Connection(home, "f" * 16)
     for _ in range(9):
-        visit.send({"said": "games"}, b"")
+        line.send({"said": "games"}, b"")
     assert waited == [4, 4]
-    visit.close("it ends")
-    said = place.said("workers", visit.key)
+    line.close("it ends")
+    said = place.said("workers", line.key)
     assert (said["ended"], said["epoch"]) == ("it ends", "f" * 16)
 
 
@@ -157,12 +157,12 @@ def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: 
 
     home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=lambda _: None)
     monkeypatch.setattr(Files, "names", some)
-    visit = _Visit(home, "f" * 16)
+    line = _Connection(home, "f" * 16)
     for number in range(3):
-        place.put("to", f"{visit.key}-{number:08d}", {"do": "more", "number": number}, b"")
-    got = [visit.inbox.get(timeout=60)[0]["number"] for _ in range(3)]
+        place.put("to", f"{line.key}-{number:08d}", {"do": "more", "number": number}, b"")
+    got = [line.inbox.get(timeout=60)[0]["number"] for _ in range(3)]
     assert got == [0, 1, 2]
-    visit.close("it ends")
+    line.close("it ends")
 
 
 def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("facts", [{"version": "0.0.9"}, {"protocol": 0}])
 def test_a_worker_of_another_version_says_so(facts: dict[str, Any], tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
-    assert at.folder._sign is not None
-    at.folder._sign._facts |= facts
+    assert at.folder._heartbeat is not None
+    at.folder._heartbeat._facts |= facts
     workers = Workers(tmp_path, 1)
     workers.join()
     assert "install the same azpy" in workers.said[0]

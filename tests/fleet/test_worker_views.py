@@ -10,7 +10,6 @@ from rich.console import Console
 from test_fleet import SMALL, settings, train
 
 from azpy.cli.progress import Display, live_bar, worker_lines
-from azpy.errors import RunError
 from azpy.fleet.fleet import WorkerState
 from azpy.runs.folder import RunFolder
 from azpy.training.collector import Collector
@@ -92,14 +91,6 @@ def test_rows_of_an_iteration_that_is_done_again_go_away(tmp_path: Path) -> None
             run.append_metrics(row(iteration, "worker 1"))
         run.trim_metrics(2)
         assert [row["iteration"] for row in run.metrics()] == [1, 2]
-
-
-@pytest.mark.parametrize(("name", "value"), [("worker", 1), ("silent", "long"), ("since", None), ("games", None)])
-def test_a_row_that_cannot_be_read_back_is_refused(name: str, value: Any, tmp_path: Path) -> None:
-    with RunFolder(tmp_path, {}) as run:
-        run.append_metrics(row(1, "worker 1") | {name: value})
-        with pytest.raises(RunError, match=r"damaged in line 1: (it has no worker|\w+ is)"):
-            run.metrics()
 
 
 @pytest.mark.parametrize(("workers", "lines"), [(0, 0), (1, 1), (2, 3), (8, 9), (9, 9), (100, 9)])

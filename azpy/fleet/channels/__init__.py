@@ -36,7 +36,7 @@ class Channel(ABC):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.name = ""  # for a user; no other worker of this head has it
-        self.heard = 0.0  # when it last gave a sign of life, on the head's clock
+        self.heard = 0.0  # when it last gave a heartbeat, on the head's clock
         # When it last did what the head asked for, on the same clock: answered a lineup or, where it plays the newest
         # one, finished a game. Also when the head began to ask.
         self.since = 0.0

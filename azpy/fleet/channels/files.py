@@ -1,8 +1,8 @@
 """A folder that several machines share: names, whole writes, careful reads, and counters that show life.
 
-    head                         the head's sign of life, with its counter
+    head                         the head's heartbeat, with its counter
     stop                         made by a user: the workers end
-    workers/WORKER               a worker's sign of life, with its counter
+    workers/WORKER               a worker's heartbeat, with its counter
     networks/SHA256              a network's file
     to/WORKER-NUMBER             a message to a worker, until it has read the message
     from/WORKER-NUMBER           a message of a worker, until the head has written its games down
@@ -153,7 +153,7 @@ def without_checksum(data: bytes) -> bytes:
     return data[_SEAL:]
 
 
-class Pulse:
+class HeartbeatWatch:
     """How long ago a counter of another machine changed, on a clock of this one.
 
     Attributes:
@@ -176,8 +176,8 @@ class Pulse:
         return self._clock() - self._changed
 
 
-class Sign:
-    """A sign of life: a file of facts, which a thread of this process writes again and again with a counter.
+class Heartbeat:
+    """A heartbeat: a file of facts, which a thread of this process writes again and again with a counter.
 
     Args:
         files: of the folder.
@@ -193,7 +193,7 @@ class Sign:
         self._files, self._part, self._name, self._is_mine = files, part, name, is_mine
         self._facts: dict[str, Any] = {"protocol": PROTOCOL, "beat": 0} | dict(facts)
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-sign")
+        self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-heartbeat")
 
     def begin(self) -> None:
         """Writes the file for the first time, and has the thread go on, also after an `OSError`."""

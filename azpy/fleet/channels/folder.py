@@ -17,14 +17,14 @@ from azpy import _core
 from azpy.devices import Device
 from azpy.errors import RunError, one_line
 from azpy.fleet.channels import Backend, Channel, Message
-from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
+from azpy.fleet.channels.files import Files, Heartbeat, HeartbeatWatch, new_name
 from azpy.fleet.wire import MOST_OF_A_WORKER
 from azpy.runs.storage import disk_errors
 from azpy.settings import Settings
 
 FOLDER = "folder:"  # begins the setting `workers`
 _WAIT = 0.1  # seconds between two looks of the head at the mail
-_LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at signs of life
+_LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at heartbeats
 _SILENT_SECONDS = 120.0  # without a change of its counter end the line to a worker
 _MOST_WORKERS = 1024  # that are known at once
 _TROUBLE_SECONDS = 600.0  # for which the folder may be out of reach
@@ -40,7 +40,7 @@ class FolderLine(Channel):
     def __init__(self, key: str, folder: "Folder") -> None:
         super().__init__(folder.settings)
         self.key, self._folder = key, folder
-        self._pulse = Pulse(folder.clock)
+        self._watch = HeartbeatWatch(folder.clock)
         self._ended: str | None = None  # the worker's own reason
         self._is_at_fault = True
         self._out = deque[Mapping[str, Any]]()
@@ -61,12 +61,12 @@ class FolderLine(Channel):
             self._out.popleft()
 
     def note(self, said: Mapping[str, Any]) -> None:
-        """Takes note of the worker's sign of life; what is not as it should be is not believed."""
+        """Takes note of the worker's heartbeat; what is not as it should be is not believed."""
         if isinstance(beat := said.get("beat"), int):
-            self._pulse.note(beat)
+            self._watch.note(beat)
         if "host" in said:
             self.where = f" on {one_line(said['host'], 64)}"
-        silent = self._pulse.silent
+        silent = self._watch.silent
         self.heard = self._folder.clock() - silent
         if (ended := said.get("ended")) is not None:
             self.alive, self._ended, self._is_at_fault = False, str(ended), said.get("failed") is True
@@ -112,7 +112,7 @@ class Folder(Backend):
         self._mail = defaultdict[str, list[str]](list)  # worker -> names of its messages in the folder, as last seen
         self._read: dict[str, bool] = {}  # those of them that the head has -> whether it has let go of them
         self._models: dict[str, bytes] = {}  # in the folder, by SHA-256, the newest last
-        self._sign: Sign | None = None
+        self._heartbeat: Heartbeat | None = None
         self._taken_over = self._finishing = False
         self._looked = self._looked_at_workers = -math.inf
         self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
@@ -120,7 +120,7 @@ class Folder(Backend):
 
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
         """See `Backend`. A worker's line lays the network into the folder before it writes of it."""
-        if self._sign is None:
+        if self._heartbeat is None:
             self._open()
         if model:
             self._models.pop(lineup["network"], None)
@@ -147,11 +147,11 @@ class Folder(Backend):
             for part in ("to", "workers", "networks"):  # networks may be damaged
                 for name in self.files.names(part):
                     self.files.delete(part, name)
-            self._sign, self._alone = Sign(self.files, "", "head", facts, self._is_mine), self.clock()
-            self._sign.begin()
+            self._heartbeat, self._alone = Heartbeat(self.files, "", "head", facts, self._is_mine), self.clock()
+            self._heartbeat.begin()
 
     def _is_mine(self) -> bool:
-        """Whether no other head has taken the folder over; the thread of this head's sign asks each second."""
+        """Whether no other head has taken the folder over; the thread of its heartbeat asks each second."""
         self._taken_over = self.files.said("", "head").get("epoch") not in (None, self._epoch)
         return not self._taken_over
 
@@ -179,7 +179,7 @@ class Folder(Backend):
         return new
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
-        """Looks at the signs of life; gives the lines to workers that have come."""
+        """Looks at the heartbeats; gives the lines to workers that have come."""
         keys = self.files.names("workers")  # first: where the folder is out of reach, nobody is silent
         for line in self._lines.values():
             line.note(self.files.said("workers", line.key))
@@ -269,5 +269,5 @@ class Folder(Backend):
 
     def close(self, *, ended: bool) -> None:
         """See `Backend`. The workers of a run that has ended end too; else they wait for the next head."""
-        if self._sign is not None:
-            self._sign.close(ended=ended)
+        if self._heartbeat is not None:
+            self._heartbeat.close(ended=ended)

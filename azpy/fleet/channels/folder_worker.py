@@ -15,7 +15,7 @@ from azpy import _core
 from azpy.devices import Device
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.channels import part_of
-from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
+from azpy.fleet.channels.files import Files, Heartbeat, HeartbeatWatch, new_name
 from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
 from azpy.fleet.worker import Worker
 from azpy.games.names import refuse_untyped
@@ -60,8 +60,8 @@ class FolderWorker:
         self._path, self._game, self._layout, self._patience = path, game, dict(layout or {}), patience
         self.say, self._asked_to_end, self.clock, self.sleep = say, asked_to_end, clock, sleep
         self.files = Files(path, make=False)
-        self._head, self._pulse = dict[str, Any](), Pulse(clock)  # what the head says, and its counter
-        self._visited = self._why = ""  # the epoch of the last head for which this worker played; why it ends
+        self._head, self._watch = dict[str, Any](), HeartbeatWatch(clock)  # what the head says, and its counter
+        self._epoch = self._why = ""  # the epoch of the last head for which this worker played; why it ends
 
     def run(self) -> str:
         """Plays until the run ends, the user ends it, or the head is silent for too long; returns why.
@@ -72,9 +72,9 @@ class FolderWorker:
         while not (why := self._look()):
             ended = self._head.get("ended")
             # The counter of a head that is there has moved while this worker looked.
-            if self._pulse.moved and self._head.get("epoch") is not None and not ended:
-                self._visit()
-            elif self._visited and ended and self._head.get("epoch") == self._visited:
+            if self._watch.moved and self._head.get("epoch") is not None and not ended:
+                self._serve()
+            elif self._epoch and ended and self._head.get("epoch") == self._epoch:
                 return "the run has ended"
             else:
                 self.sleep(_LOOK)
@@ -88,33 +88,33 @@ class FolderWorker:
             return f"{self._path}/stop is there"
         if head := self.files.said("", "head"):  # else the folder may come back
             if head.get("epoch") != self._head.get("epoch"):
-                self._pulse = Pulse(self.clock)
+                self._watch = HeartbeatWatch(self.clock)
             self._head = head
-            self._pulse.note(head.get("beat"))
-        if self._pulse.silent > self._patience:
+            self._watch.note(head.get("beat"))
+        if self._watch.silent > self._patience:
             raise RunError(
                 f"no sign of az-train at {self._path} for {self._patience:.0f} seconds: start it again with --workers "
                 f"folder:{self._path}, and then this worker"
             )
         return ""
 
-    def _visit(self) -> None:
+    def _serve(self) -> None:
         """Plays for one head, until one of the two ends it; errors are those of `run`."""
         if (found := (self._head.get("protocol"), self._head.get("version"))) != (PROTOCOL, _core.__version__):
             raise RunError(
                 f"az-train at {self._path} is of azpy {found[1]} with protocol {found[0]}, this worker of "
                 f"{_core.__version__} with protocol {PROTOCOL}: install the same azpy"
             )
-        self._visited, self._pulse = self._head["epoch"], Pulse(self.clock)
-        visit = _Visit(self, self._visited)
-        worker = Worker(visit.inbox, visit.send, self._mine, _GATHER, self.clock)
+        self._epoch, self._watch = self._head["epoch"], HeartbeatWatch(self.clock)
+        line = _Connection(self, self._epoch)
+        worker = Worker(line.inbox, line.send, self._mine, _GATHER, self.clock)
         self._why = "it was interrupted"
         try:
             worker.run()
         finally:
-            error = worker.error or visit.error
+            error = worker.error or line.error
             why, own = in_words(error) if error is not None else (self._why, True)
-            visit.close(why, failed=not (error is None or isinstance(error, RunError | SettingsError)))
+            line.close(why, failed=not (error is None or isinstance(error, RunError | SettingsError)))
         if error is not None:
             if own:
                 raise error
@@ -123,7 +123,7 @@ class FolderWorker:
     def goes_on(self) -> bool:
         """Whether this worker goes on with the head that it plays for."""
         self._why = self._look()
-        return not self._why and self._head.get("epoch") == self._visited and not self._head.get("ended")
+        return not self._why and self._head.get("epoch") == self._epoch and not self._head.get("ended")
 
     def _mine(self, settings: Settings) -> Settings:
         refuse_untyped(settings.game, self._game, self._path, "playing", "GAME {} on the command line")
@@ -136,7 +136,7 @@ class FolderWorker:
         return mine
 
 
-class _Visit:
+class _Connection:
     """The worker's end of a line to the head of an epoch.
 
     Attributes:
@@ -154,14 +154,14 @@ class _Visit:
         self._read = self._sent = 0
         self._unread: list[str] = []  # messages in the folder that the head has not let go
         facts = {"epoch": epoch, "version": _core.__version__, "host": socket.gethostname(), "pid": os.getpid()}
-        self._sign = Sign(self._files, "workers", self.key, facts)
+        self._heartbeat = Heartbeat(self._files, "workers", self.key, facts)
         with contextlib.suppress(OSError):  # the next count tries again
-            self._sign.begin()
+            self._heartbeat.begin()
         self._thread = threading.Thread(target=self._listen, daemon=True, name="azpy-inbox")
         self._thread.start()
 
     def _listen(self) -> None:
-        """Reads the messages of the head, until the visit is over."""
+        """Reads the messages of the head, until the line is closed."""
         trouble = ""
         try:
             while not self.over.is_set() and self._home.goes_on():
@@ -229,7 +229,7 @@ class _Visit:
             self._home.say(f"{stats.get('games', 0):,.0f} games, {stats.get('rows', 0):,.0f} evaluations")
 
     def close(self, why: str, *, failed: bool = False) -> None:
-        """End the visit, and tell the head why, and whether it counts as a death."""
+        """Close the line, and tell the head why the worker ends and whether it counts as a death."""
         self.over.set()
         self._thread.join()
-        self._sign.close(ended=why, failed=failed)
+        self._heartbeat.close(ended=why, failed=failed)
