@@ -477,7 +477,7 @@ def test_runs_and_lineups_are_told_apart_by_what_changes_games() -> None:
     """A worker of a run with another seed played on until its first game was examined."""
     run = settings()
     for changes in ({"seed": 1}, {"game": "connect_four"}, {"deterministic": False}, {"simulations": 3}):
-        assert digest_of_run(replace(run, **changes)) != digest_of_run(run)  # type: ignore[arg-type]
+        assert digest_of_run(replace(run, **changes)) != digest_of_run(run)
     assert digest_of_run(replace(run, slots=7, workers=3, learning_rate=0.5)) == digest_of_run(run)
     facts = {"network": None, "precision": "fp32", "resign_below": -1.0, "score_to_beat": None}
     for name, value in {"network": "0" * 64, "precision": "fp16", "resign_below": -0.9, "score_to_beat": 0.5}.items():

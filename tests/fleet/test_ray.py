@@ -347,16 +347,3 @@ def test_a_cluster_lets_in_only_who_has_its_token(cluster: Any, starts: Starts, 
     token.write_text(os.environ["RAY_AUTH_TOKEN"])
     end = starts.run(*arguments, before=with_environment(RAY_AUTH_TOKEN="", RAY_AUTH_TOKEN_PATH=str(token)))
     assert "done: " in end.output, end
-
-
-@here
-def test_the_examples_for_clusters_are_of_rays_form() -> None:
-    """Ray checks the one of its launcher; KubeRay has no check in Python."""
-    yaml = pytest.importorskip("yaml")
-    from ray.autoscaler._private.util import prepare_config, validate_config
-
-    text = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
-    launcher, kubernetes = (yaml.safe_load(part.partition("```")[0]) for part in text.split("```yaml\n")[1:])
-    validate_config(prepare_config(launcher))
-    assert kubernetes["kind"] == "RayCluster"
-    assert kubernetes["spec"]["authOptions"] == {"mode": "token"}

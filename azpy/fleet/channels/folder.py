@@ -169,7 +169,7 @@ class Folder(Backend):
             if now - self._looked_at_workers >= _LOOK_AT_WORKERS:
                 self._looked_at_workers = now
                 new += self._look_at_workers()
-            self._look_at_mail()  # after the signs: what a worker did before it ended is there
+            self._look_at_mail()  # after the heartbeats: what a worker did before it ended is there
             for line in self._lines.values():
                 line.flush()
         except OSError as error:
