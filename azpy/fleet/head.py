@@ -1,8 +1,8 @@
 """The head: has workers elsewhere play a run's games, and believes nothing that they say.
 
-It polls the lines to its workers, leases ids of one table to them, examines what they send, and acknowledges it once
-the caller has written it down. A worker that dies, says nonsense or finishes nothing for too long is ended, and its ids
-are open again.
+It polls the channels to its workers, leases ids of one table to them, examines what they send, and acknowledges it once
+the caller has written it down. It ends a worker that dies, says nonsense or finishes nothing for too long, and opens
+the worker's ids again. All of this is here once: a channel only moves messages.
 """
 
 import contextlib

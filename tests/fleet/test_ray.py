@@ -112,9 +112,9 @@ class FakeRay:
 
     def remote(self, kind: type) -> Any:
         assert kind is RayPlayer
-        left = [b""] * self._answers
+        left: list[list[Any]] = [[]] * self._answers
 
-        def answer() -> tuple[bytes, bool]:
+        def answer() -> tuple[list[Any], bool]:
             if not left:
                 raise ActorDiedError
             return left.pop(), True

@@ -18,7 +18,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,12 +25,14 @@ from azpy import _core
 from azpy.devices import Device
 from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, pip_install
 from azpy.fleet.channels import Backend, Channel, Message, part_of
-from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, Inbox, Unpacker, pack
+from azpy.fleet.wire import MOST_OF_A_PART, Inbox
 from azpy.fleet.worker import Worker
 from azpy.games.names import must_be_typed
 from azpy.games.openspiel import PREFIX
 from azpy.settings import Settings
 from azpy.system import usable_cores
+
+Said = Sequence[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 
 CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
 _ANSWER_SECONDS = 300.0  # for any actor to answer
@@ -65,29 +66,29 @@ class RayPlayer:
 
     def __init__(self) -> None:
         self._inbox: Inbox = queue.SimpleQueue()
-        self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._said: Inbox = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True, name="azpy-worker")
         self._thread.start()
 
     def _work(self) -> None:
-        Worker(self._inbox, lambda message, body: self._said.put(pack(message, body))).run()
+        Worker(self._inbox, lambda message, body: self._said.put((dict(message), body))).run()
 
-    def exchange(self, stream: bytes, seconds: float, network: bytes = b"") -> tuple[bytes, bool]:
+    def exchange(self, messages: Sequence[dict[str, Any]], seconds: float, network: bytes = b"") -> tuple[Said, bool]:
         """Takes messages to the worker, and returns what it has said, and whether it may say more.
 
         Args:
-            stream: packed messages, with one lineup at most; the first one of all is `begin`.
+            messages: with one lineup at most; the first one of all is `begin`.
             seconds: to wait for something to say.
             network: the bytes of the lineup.
         """
-        for message, body in Unpacker(MOST_OF_A_HEAD).feed(stream):
-            self._inbox.put((message, network if message["do"] == "play" else body))
-        more, parts, size = self._thread.is_alive(), list[bytes](), 0
+        for message in messages:
+            self._inbox.put((message, network if message["do"] == "play" else b""))
+        more, said, size = self._thread.is_alive(), list[tuple[dict[str, Any], bytes]](), 0
         with contextlib.suppress(queue.Empty):
             while size < MOST_OF_A_PART:
-                parts.append(self._said.get(timeout=seconds) if seconds and not parts else self._said.get_nowait())
-                size += len(parts[-1])
-        return b"".join(parts), more
+                said.append(self._said.get(timeout=seconds) if seconds and not said else self._said.get_nowait())
+                size += len(said[-1][1])
+        return said, more
 
 
 class Place(NamedTuple):
@@ -138,36 +139,38 @@ class Actor(Channel):
         self.where = f" on node {place.address}"
         self.calls: deque[Any] = deque()  # on their way, in order
         self.is_ready, self.waits = False, True
-        self._unpacker, self._how, self._weight = Unpacker(MOST_OF_A_WORKER), "it is gone", 1.0
-        self._out, self._network = bytearray(), list[Any]()  # not sent yet; one network at most
+        self._how, self._weight = "it is gone", 1.0
+        self._said = deque[tuple[dict[str, Any], bytes]]()  # by it, and not polled yet
+        self._out, self._network = list[dict[str, Any]](), list[Any]()  # not sent yet; one network at most
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`."""
         if body:
             self._network = [self._cluster.stored[message["network"]]]
-        self._out += pack(message)
+        self._out.append(dict(message))
         if message["do"] != "begin":  # a lineup follows
             self.ask(0.0)
 
     def ask(self, seconds: float) -> None:
         """Sends what is queued, and asks what the actor has to say; it may wait so long for something."""
-        self.calls.append(self.actor.exchange.remote(bytes(self._out), seconds, *self._network))
-        self._out, self._network = bytearray(), []
+        self.calls.append(self.actor.exchange.remote(self._out, seconds, *self._network))
+        self._out, self._network = [], []
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`."""
-        yield from starmap(Message, self._unpacker.feed(b""))
         if self.is_ready and self.alive:
             self.is_ready = False
-            yield from starmap(Message, self._unpacker.feed(self._reply()))
+            self._hear()
+        while self._said:
+            yield Message(*self._said.popleft())
 
-    def _reply(self) -> bytes:
-        """The answer to the oldest call; empty where the actor has ended. A `ValueError`: it says nonsense."""
+    def _hear(self) -> None:
+        """Takes the answer to the oldest call; a `ValueError`: it says nonsense."""
         errors = self._cluster.ray.exceptions
         try:
-            reply, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
-            self.waits, self.alive = False, bool(more or reply)
-            return bytes(reply)
+            said, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
+            self._said += said
+            self.waits, self.alive = False, bool(more or said)
         except errors.ActorUnschedulableError:
             # Its node is dead, and for a moment `ray.nodes` says otherwise: a look later begins anew.
             self.lose("")
@@ -177,7 +180,6 @@ class Actor(Channel):
             self.lose(_in_words(error))
         except (errors.RayError, TypeError, AttributeError) as error:
             raise ValueError(_in_words(error)) from error
-        return b""
 
     def lose(self, how: str) -> None:
         """Takes note that the actor is gone; `how` is empty where the user need not know."""
