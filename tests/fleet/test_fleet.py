@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -18,10 +17,8 @@ from azpy.devices import CPU, Device
 from azpy.errors import RunError, SettingsError
 from azpy.fleet import head as fleet_head
 from azpy.fleet.channels import pipe
-from azpy.fleet.channels.pipe import Pipes, settings_of_worker
-from azpy.fleet.fleet import Lineup
+from azpy.fleet.channels.pipe import settings_of_worker
 from azpy.fleet.head import Head
-from azpy.games.names import make_game
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
@@ -132,34 +129,6 @@ def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tm
     assert stopped[0].poll() is not None
 
 
-def test_the_only_worker_is_replaced_once_its_lease_ends(
-    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ahead, stopped, take = [0.0], list[int](), Head.take
-
-    def clock() -> float:
-        return time.monotonic() + ahead[0]
-
-    def taken(self: Head, most: int) -> list[azpy.GameRecord]:
-        found = take(self, most)
-        if stopped and not found and len(self.workers) == 1:
-            ahead[0] += 4.0  # nothing more comes from it; the head counts a few seconds of each look
-        return found
-
-    def stop(fleet: Head, event: Event) -> None:
-        if middle(event, 2) and not stopped:
-            stopped.append(process_of(fleet, 0).pid)
-            os.kill(stopped[0], signal.SIGSTOP)
-
-    monkeypatch.setattr(Head, "take", taken)
-    monkeypatch.setattr("azpy.training.loop.open_fleet", lambda run, start: Head(run, start, Pipes(run), clock))
-    events = train(tmp_path, stop, workers=1)
-    assert hashes(events) == straight
-    assert len(notices(events)) == 1
-    # It may have finished the iteration's games before it stopped.
-    assert re.search("worker 1 ended: it (finished no game|did not open its network) in", notices(events)[0])
-
-
 def test_a_run_goes_on_with_another_number_of_workers(straight: tuple[str, str], tmp_path: Path) -> None:
     for workers in (2, 0, 1):
         with Trainer(settings(workers=workers), tmp_path) as trainer:
@@ -233,27 +202,6 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
         monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", code))
         with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):
             train(tmp_path, workers=2)
-
-
-def test_a_worker_that_never_answers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
-    monkeypatch.setattr(fleet_head, "_WAIT", 0.0)
-    run = settings(workers=1)
-    fleet = Head(run, make_game("tic_tac_toe"), Pipes(run), clock=lambda: now)
-    fleet.ask([range(10)], [])
-    try:
-        for _ in range(2):  # a new lineup gives it no more time
-            fleet.play(Lineup([azpy.UniformEvaluator()]))
-            assert fleet.notices == []
-            now += 160
-            assert fleet.take(1) == []
-        assert fleet.notices == ["worker 1 ended: it did not open its network in 300 seconds; its games are open again"]
-        assert fleet.table.num_open == 10  # it was given none
-        fleet.take(1)
-        assert [worker.name for worker in fleet.workers if worker.alive] == ["worker 2"]
-    finally:
-        fleet.close()
 
 
 def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -383,6 +383,17 @@ def test_a_worker_that_finishes_nothing_loses_its_games() -> None:
     ]
 
 
+def test_a_worker_that_never_answers_is_ended() -> None:
+    alone = Alone()
+    for _ in range(2):  # a new lineup gives it no more time
+        assert alone.head.notices == []
+        alone.head.play(Lineup([azpy.UniformEvaluator()]))
+        alone.passes(160)
+    ends = "worker 1 ended: it did not open its network in 300 seconds; its games are open again"
+    assert alone.head.notices == [ends]
+    assert alone.head.table.num_open == 10  # it was given none
+
+
 def test_workers_are_not_ended_for_games_that_nobody_heard() -> None:
     alone = Alone(1000, slots=2)
     alone.says()

@@ -326,67 +326,6 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "x"]
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "other"),
-    [("--npz", "--pgn", "x"), ("--onnx", "--onnx-int8", "sub/../x"), ("--jsonl", "--onnx", "link")],
-)
-def test_two_exports_to_one_file_are_refused(
-    one: str,
-    two: str,
-    other: str,
-    with_models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("sub").mkdir()
-    Path("link").symlink_to("x")
-    assert main([str(with_models), one, "x", two, other]) == 2
-    assert capsys.readouterr().err == f"az-export: {one} and {two} both write {other}: give each a file of its own\n"
-    assert not Path("x").exists()
-
-
-def test_a_notation_is_for_its_game(
-    with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([str(with_models), "--sgf", "d", "--jsonl", "d/all.jsonl"]) == 2
-    assert "--sgf is for games of go; these are of tic_tac_toe" in capsys.readouterr().err
-    assert main([str(with_models), "--sgf", "d", "--pgn", "x.pgn"]) == 2
-    assert "--pgn is for games of chess; these are of tic_tac_toe" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flag", "target"),
-    [
-        ("--npz", "run/games/000001.npz"),
-        ("--onnx", "run/checkpoints/000002/model.onnx"),
-        ("--jsonl", "link/metrics.jsonl"),
-        ("--pgn", "run/sub/../config.toml"),
-        ("--sgf", "run/games"),
-        ("--npz", "file"),
-    ],
-)
-def test_the_files_of_the_run_itself_are_not_written_over(
-    flag: str,
-    target: str,
-    with_models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("link").symlink_to("run")
-    Path("file").symlink_to("run/games/000001.npz")
-    Path("run/sub").mkdir()
-    before = {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()}
-    assert main(["run", flag, target]) == 2
-    said = capsys.readouterr().err
-    assert said == f"az-export: {flag} {target} is among the own files of run: give another place\n"
-    assert {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()} == before
-
-
 def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
     settings = Settings("tic_tac_toe")
     with RunFolder(tmp_path / "run", vars(settings)) as folder:
@@ -438,15 +377,40 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--npz", "."], ". is a folder, expected the name of a file to write"),
         (["run", "--npz", ""], "--npz: an empty text, expected a name"),
         (["run", "--onnx-int8", ""], "--onnx-int8: an empty text, expected a name"),
-        (["run", "--jsonl", "run/games"], "--jsonl run/games is among the own files of run"),
         (["run", "--jsonl", "loop"], "loop cannot be used: Too many levels of symbolic links"),
+        (["run", "--sgf", "d", "--jsonl", "d/all.jsonl"], "--sgf is for games of go; these are of tic_tac_toe"),
+        (["run", "--pgn", "x.pgn"], "--pgn is for games of chess; these are of tic_tac_toe"),
+        *(
+            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each a file of its own")
+            for one, two, other in (
+                ("--npz", "--pgn", "x"),
+                ("--onnx", "--onnx-int8", "sub/../x"),
+                ("--jsonl", "--onnx", "to-x"),
+            )
+        ),
+        *(
+            (["run", flag, target], f"{flag} {target} is among the own files of run: give another place")
+            for flag, target in (
+                ("--npz", "run/games/000001.npz"),
+                ("--onnx", "run/checkpoints/000002/model.onnx"),
+                ("--jsonl", "to-run/metrics.jsonl"),
+                ("--pgn", "run/sub/../config.toml"),
+                ("--sgf", "run/games"),
+                ("--npz", "to-games"),
+            )
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
     arguments: list[str], text: str, collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(collected, "run")
-    Path("loop").symlink_to("loop")
+    run = Path(shutil.copytree(collected, "run"))
+    for folder in (run / "sub", Path("sub")):
+        folder.mkdir()
+    for link, target in {"loop": "loop", "to-x": "x", "to-run": "run", "to-games": "run/games/000001.npz"}.items():
+        Path(link).symlink_to(target)
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
     assert text in one_line(main, arguments, "az-export: ")
     assert not Path("x").exists()
+    assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before

@@ -51,43 +51,23 @@ def payloads(records: list[azpy.GameRecord]) -> list[bytes]:
     return [record.to_bytes() for record in records]
 
 
-def test_a_new_name_is_on_the_device_before_a_write_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, fsync = dict[int, list[str]](), os.fsync
+def test_a_file_and_its_name_are_on_the_device_once_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file reaches the device before it has its name, and the name before the write is done."""
+    sizes, names, named = dict[int, int](), dict[int, list[str]](), list[Path]()  # on the device, by inode
+    fsync = os.fsync
 
     def noted(fd: int) -> None:
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            seen[os.fstat(fd).st_ino] = os.listdir(fd)
-        fsync(fd)
-
-    def synced(path: Path) -> bool:
-        """Whether the folder reached the device with this name, and without the temporary one."""
-        names = seen.get(path.parent.stat().st_ino, [])
-        return path.name in names and not any(name.startswith(storage.TEMPORARY) for name in names)
-
-    monkeypatch.setattr(os, "fsync", noted)
-    with folder(tmp_path) as run:
-        assert synced(tmp_path / "run/config.toml")
-        assert synced(tmp_path / "run/games/journal.bin")
-        run.append(*play(2))
-        run.seal(1)
-        assert synced(tmp_path / "run/games/000001.npz")
-        checkpoint = save(run, 1)
-        assert synced(checkpoint)
-        assert synced(checkpoint / "manifest.json")
-
-
-def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there, named, fsync = dict[int, int](), list[str](), os.fsync  # bytes of a file that reached the device, by inode
-
-    def noted(fd: int) -> None:
-        there[os.fstat(fd).st_ino] = os.fstat(fd).st_size
+        about = os.fstat(fd)
+        sizes[about.st_ino] = about.st_size
+        if stat.S_ISDIR(about.st_mode):
+            names[about.st_ino] = os.listdir(fd)
         fsync(fd)
 
     def checked(move: Any) -> Any:
         def moved(source: Path, target: Path) -> None:
             files = [one for one in (source, *Path(source).rglob("*")) if one.is_file()]
-            assert [there.get(one.stat().st_ino) for one in files] == [one.stat().st_size for one in files], target
-            named.append(Path(target).name)
+            assert [sizes.get(one.stat().st_ino) for one in files] == [one.stat().st_size for one in files], target
+            named.append(Path(target))
             move(source, target)
 
         return moved
@@ -95,13 +75,27 @@ def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, mo
     monkeypatch.setattr(os, "fsync", noted)
     monkeypatch.setattr(os, "replace", checked(os.replace))
     monkeypatch.setattr(os, "rename", checked(os.rename))
+
+    def written() -> set[str]:
+        """The names of what was written meanwhile, all on the device."""
+        found = {path.name for path in named}
+        for path in named:
+            on_device = names[path.parent.stat().st_ino]
+            assert path.name in on_device
+            assert not any(name.startswith(storage.TEMPORARY) for name in on_device)
+        named.clear()
+        return found
+
     with folder(tmp_path) as run:
+        assert written() == {"config.toml", "journal.bin"}
         run.append(*play(2))
         run.seal(1)
+        assert written() == {"000001.npz", "journal.bin"}
         save(run, 1)
+        assert written() == {"000001"}
     with storage.output(tmp_path / "export") as file:
         file.write(b"text")
-    assert {"config.toml", "journal.bin", "000001.npz", "000001", "export"} == set(named)
+    assert written() == {"export"}
 
 
 def test_sealing_moves_games_in_order_of_id_and_leaves_the_others(tmp_path: Path) -> None:
