@@ -19,9 +19,9 @@ from azpy.errors import RunError
 from azpy.fleet.channels import files, folder, folder_worker
 from azpy.fleet.channels.files import (
     MOST_SAID,
-    Files,
     Heartbeat,
     HeartbeatWatch,
+    SharedFolder,
     new_name,
     with_checksum,
     without_checksum,
@@ -120,7 +120,7 @@ def rubbish(path: Path) -> Iterator[Path]:
 def test_rubbish_in_place_of_messages_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
-    Files(place, make=False)
+    SharedFolder(place, make=False)
     for number, entry in enumerate(rubbish(tmp_path / "first")):
         entry.rename(place / "from" / f"{KEY}-{number:08d}")
     for number, entry in enumerate(rubbish(tmp_path / "second")):
@@ -158,7 +158,7 @@ def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> 
     missing = min(set(range(40)) - known)
     (left,) = games_of(games=1, first_game=missing)
     head = AtFolder(tmp_path / "other", deterministic=False, games_per_iteration=4)
-    place = Files(tmp_path / "place", make=True)
+    place = SharedFolder(tmp_path / "place", make=True)
     place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, frame(left))))
     with Workers(tmp_path / "place", 1):
         with_folder(tmp_path, **chosen, iterations=3)
@@ -304,16 +304,16 @@ def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) ->
 
 
 def test_one_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, read, errors = AtFolder(tmp_path), Files.read, [OSError(116, "Stale file handle")] * 3
+    at, read, errors = AtFolder(tmp_path), SharedFolder.read, [OSError(116, "Stale file handle")] * 3
 
-    def stale(self: Files, part: str, name: str, most: int) -> bytes:
+    def stale(self: SharedFolder, part: str, name: str, most: int) -> bytes:
         if part == "from" and errors:
             raise errors.pop()
         return read(self, part, name, most)
 
     at.comes()
     at.send([])
-    monkeypatch.setattr(Files, "read", stale)
+    monkeypatch.setattr(SharedFolder, "read", stale)
     assert at.send(games_of()) == []
     assert [at.take() for _ in range(3)] == [[], [], [0, 1, 2, 3]]
     assert at.head.notices == [f"{tmp_path} cannot be used, trying again: Stale file handle"]
@@ -326,7 +326,7 @@ def test_a_message_that_cannot_be_deleted_now_is_deleted_later(tmp_path: Path, m
     at.send([])
     assert at.send(games_of()) == [0, 1, 2, 3]
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "delete", lambda *_: None)
+        patch.setattr(SharedFolder, "delete", lambda *_: None)
         assert at.take() == []
     assert list((tmp_path / "from").iterdir())
     assert at.take() == at.take() == []
@@ -348,14 +348,14 @@ def test_a_message_that_contradicts_a_game_ends_one_start_alone(tmp_path: Path) 
 
 
 def test_what_may_not_be_read_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, read = AtFolder(tmp_path), Files.read
+    at, read = AtFolder(tmp_path), SharedFolder.read
 
-    def refused(self: Files, part: str, name: str, most: int) -> bytes:
+    def refused(self: SharedFolder, part: str, name: str, most: int) -> bytes:
         if part == "from" and name.startswith(KEY):
             raise PermissionError(13, "Permission denied")
         return read(self, part, name, most)
 
-    monkeypatch.setattr(Files, "read", refused)
+    monkeypatch.setattr(SharedFolder, "read", refused)
     assert at.sent(b"x") == []
     assert at.send(games_of(), key="f" * 16) == [0, 1, 2, 3]
     at.head.close()
@@ -452,7 +452,7 @@ def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
 
 
 def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, write = AtFolder(tmp_path), Files.write
+    at, write = AtFolder(tmp_path), SharedFolder.write
     monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
 
     def full(*_: Any, **__: Any) -> None:
@@ -461,7 +461,7 @@ def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.Mo
     at.comes()
     at.send([])
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "write", full)
+        patch.setattr(SharedFolder, "write", full)
         at.head.pause()
         for _ in range(5):
             at.take()
@@ -469,7 +469,7 @@ def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.Mo
         at.now += 700.0
         with pytest.raises(RunError, match="cannot be used: No space left"):
             at.take()
-    assert Files.write is write
+    assert SharedFolder.write is write
     at.take()
     assert at.told()[-1] == {"do": "pause"}  # it was kept
     at.head.close()
@@ -477,15 +477,15 @@ def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_folder_that_cannot_be_listed_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error was lost in an AttributeError of `close`."""
-    names = Files.names
+    names = SharedFolder.names
 
-    def failing(self: Files, part: str) -> list[str]:
+    def failing(self: SharedFolder, part: str) -> list[str]:
         if part == "networks":
             raise OSError(5, "Input/output error")
         return names(self, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "names", failing)
+        patch.setattr(SharedFolder, "names", failing)
         with (
             pytest.raises(RunError, match=f"{tmp_path / 'place'} cannot be used: Input/output error"),
             Trainer(settings(workers=f"folder:{tmp_path / 'place'}", iterations=1), tmp_path / "run") as trainer,
@@ -496,7 +496,7 @@ def test_a_folder_that_cannot_be_listed_is_one_error(tmp_path: Path, monkeypatch
 
 
 def test_a_head_begins_with_messages_of_its_own(tmp_path: Path) -> None:
-    place = Files(tmp_path, make=True)
+    place = SharedFolder(tmp_path, make=True)
     place.write("to", f"{KEY}-00000001", b"{}")
     place.write("workers", KEY, b"{}")
     place.write("networks", "0" * 64, b"half of one")
@@ -517,12 +517,12 @@ def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
     at.head.close()
 
 
-# Files
+# SharedFolder
 
 
 def test_what_is_no_file_is_not_read_and_left_open(tmp_path: Path) -> None:
     """A folder in the place of a heartbeat stayed open at each look, until no file could be opened."""
-    place = Files(tmp_path / "place", make=True)
+    place = SharedFolder(tmp_path / "place", make=True)
     entries = [*rubbish(tmp_path / "rubbish")]
     spare = os.dup(0)
     os.close(spare)
@@ -563,6 +563,6 @@ def test_the_first_heartbeat_comes_before_its_counts(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr("azpy.fleet.channels.files.threading.Thread", AtOnce)
     monkeypatch.setattr(files, "BEAT", 0.0)
-    place = Files(tmp_path, make=True)
+    place = SharedFolder(tmp_path, make=True)
     Heartbeat(place, "", "head", {"epoch": "new"}, lambda: False).begin()
     assert place.said("", "head")["epoch"] == "new"

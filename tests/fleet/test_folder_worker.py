@@ -15,7 +15,7 @@ from test_folder import AtFolder, Workers, quickly, straight, with_folder
 from azpy.cli.worker import main as az_worker
 from azpy.errors import RunError
 from azpy.fleet.channels import files, folder
-from azpy.fleet.channels.files import Files
+from azpy.fleet.channels.files import SharedFolder
 from azpy.fleet.channels.folder_worker import FolderWorker, _Connection
 
 __all__ = ["quickly", "straight"]  # fixtures of here too
@@ -24,15 +24,15 @@ __all__ = ["quickly", "straight"]  # fixtures of here too
 def test_a_worker_that_cannot_write_waits_and_goes_on(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, full = Files.write, ["from", "workers", "from"]
+    write, full = SharedFolder.write, ["from", "workers", "from"]
 
-    def filled(self: Files, part: str, name: str, data: bytes, **options: Any) -> None:
+    def filled(self: SharedFolder, part: str, name: str, data: bytes, **options: Any) -> None:
         if full and part == full[-1]:
             full.pop()
             raise OSError(28, "No space left on device")
         write(self, part, name, data, **options)
 
-    monkeypatch.setattr(Files, "write", filled)
+    monkeypatch.setattr(SharedFolder, "write", filled)
     with Workers(tmp_path / "place", 1) as workers:
         assert hashes(with_folder(tmp_path)) == straight
         workers.join()
@@ -44,9 +44,9 @@ def test_a_file_system_without_delete_or_sync_changes_no_game(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker took the same message again and again, and wrote results again that the head had read."""
-    delete, failed = Files.delete, Counter[str]()
+    delete, failed = SharedFolder.delete, Counter[str]()
 
-    def kept(self: Files, part: str, name: str) -> None:
+    def kept(self: SharedFolder, part: str, name: str) -> None:
         failed[part] += 1
         if part != "to":
             delete(self, part, name)
@@ -55,7 +55,7 @@ def test_a_file_system_without_delete_or_sync_changes_no_game(
         failed["sync"] += 1
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Files, "delete", kept)
+    monkeypatch.setattr(SharedFolder, "delete", kept)
     monkeypatch.setattr(files, "sync_folder", unsynced)
     with Workers(tmp_path / "place", 1) as workers:
         assert hashes(with_folder(tmp_path)) == straight
@@ -70,14 +70,14 @@ def test_what_is_damaged_on_its_way_to_a_worker_is_read_again(
     part: str, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker looks again, until it is whole."""
-    read, damaged = Files.read, [b"", b"another file"]
+    read, damaged = SharedFolder.read, [b"", b"another file"]
 
-    def spoilt(self: Files, where: str, name: str, most: int) -> bytes:
+    def spoilt(self: SharedFolder, where: str, name: str, most: int) -> bytes:
         if where == part and damaged:
             return damaged.pop()
         return read(self, where, name, most)
 
-    monkeypatch.setattr(Files, "read", spoilt)
+    monkeypatch.setattr(SharedFolder, "read", spoilt)
     with Workers(tmp_path / "place", 1):
         assert hashes(with_folder(tmp_path)) == straight
     assert not damaged
@@ -131,7 +131,7 @@ def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
-    place, waited = Files(tmp_path, make=True), list[int]()
+    place, waited = SharedFolder(tmp_path, make=True), list[int]()
 
     def sleep(_: float) -> None:
         waited.append(len(place.names("from")))
@@ -149,14 +149,14 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
 
 
 def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, names, lacks = Files(tmp_path, make=True), Files.names, ["00000000", "00000001"]
+    place, names, lacks = SharedFolder(tmp_path, make=True), SharedFolder.names, ["00000000", "00000001"]
 
-    def some(self: Files, part: str) -> list[str]:
+    def some(self: SharedFolder, part: str) -> list[str]:
         missing = lacks.pop() if lacks and part == "to" else "none"
         return [name for name in names(self, part) if not name.endswith(missing)]
 
     home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=lambda _: None)
-    monkeypatch.setattr(Files, "names", some)
+    monkeypatch.setattr(SharedFolder, "names", some)
     line = _Connection(home, "f" * 16)
     for number in range(3):
         place.put("to", f"{line.key}-{number:08d}", {"do": "more", "number": number}, b"")

@@ -8,7 +8,7 @@
     from/WORKER-NUMBER           a message of a worker, until the head has written its games down
 
 WORKER is 16 random hexadecimal digits, NUMBER 8 decimal ones. Other names are not looked at. A file is written under a
-temporary name and renamed, and so is whole. Files with games and networks are synced. Nothing in the folder is
+temporary name and renamed, and so is whole. SharedFolder with games and networks are synced. Nothing in the folder is
 believed: a link, a pipe, a folder or a file that is too long is not read. No time of a file counts.
 """
 
@@ -37,8 +37,8 @@ _HEX, _NUMBER, _SEAL = "[0-9a-f]{16}", "[0-9]{8}", 16
 _PARTS = {"workers": _HEX, "networks": "[0-9a-f]{64}", "to": f"{_HEX}-{_NUMBER}", "from": f"{_HEX}-{_NUMBER}"}
 
 
-class Files:
-    """The folder.
+class SharedFolder:
+    """The folder, for both of its sides.
 
     Args:
         path: of the folder; it may be a link.
@@ -188,7 +188,12 @@ class Heartbeat:
     """
 
     def __init__(
-        self, files: Files, part: str, name: str, facts: Mapping[str, Any], is_mine: Callable[[], bool] = lambda: True
+        self,
+        files: SharedFolder,
+        part: str,
+        name: str,
+        facts: Mapping[str, Any],
+        is_mine: Callable[[], bool] = lambda: True,
     ) -> None:
         self._files, self._part, self._name, self._is_mine = files, part, name, is_mine
         self._facts: dict[str, Any] = {"protocol": PROTOCOL, "beat": 0} | dict(facts)

@@ -17,7 +17,7 @@ from azpy import _core
 from azpy.devices import Device
 from azpy.errors import RunError, one_line
 from azpy.fleet.channels import Backend, Channel, Message
-from azpy.fleet.channels.files import Files, Heartbeat, HeartbeatWatch, new_name
+from azpy.fleet.channels.files import Heartbeat, HeartbeatWatch, SharedFolder, new_name
 from azpy.fleet.wire import MOST_OF_A_WORKER
 from azpy.runs.storage import disk_errors
 from azpy.settings import Settings
@@ -141,7 +141,7 @@ class Folder(Backend):
 
     def _open(self) -> None:
         """Takes the folder over: nothing that heads before have said counts."""
-        self.files = Files(self._path, make=True)
+        self.files = SharedFolder(self._path, make=True)
         facts = {"epoch": self._epoch, "version": _core.__version__, "ended": False}
         with disk_errors(self.files.path):
             for part in ("to", "workers", "networks"):  # networks may be damaged

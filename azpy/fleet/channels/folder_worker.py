@@ -15,7 +15,7 @@ from azpy import _core
 from azpy.devices import Device
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.channels import part_of
-from azpy.fleet.channels.files import Files, Heartbeat, HeartbeatWatch, new_name
+from azpy.fleet.channels.files import Heartbeat, HeartbeatWatch, SharedFolder, new_name
 from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
 from azpy.fleet.worker import Worker
 from azpy.games.names import refuse_untyped
@@ -59,7 +59,7 @@ class FolderWorker:
     ) -> None:
         self._path, self._game, self._layout, self._patience = path, game, dict(layout or {}), patience
         self.say, self._asked_to_end, self.clock, self.sleep = say, asked_to_end, clock, sleep
-        self.files = Files(path, make=False)
+        self.files = SharedFolder(path, make=False)
         self._head, self._watch = dict[str, Any](), HeartbeatWatch(clock)  # what the head says, and its counter
         self._epoch = self._why = ""  # the epoch of the last head for which this worker played; why it ends
 
@@ -177,7 +177,7 @@ class _Connection:
         self.inbox.put(({"do": "stop"}, b""))
 
     def _fetch(self) -> None:
-        """Reads the messages that are there; errors are those of `Files.message`."""
+        """Reads the messages that are there; errors are those of `SharedFolder.message`."""
         while not self.over.is_set():
             name = f"{self.key}-{self._read:08d}"
             # One before it could not be deleted.
