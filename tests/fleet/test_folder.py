@@ -517,7 +517,7 @@ def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
     at.head.close()
 
 
-# SharedFolder
+# Files
 
 
 def test_what_is_no_file_is_not_read_and_left_open(tmp_path: Path) -> None:

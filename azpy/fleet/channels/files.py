@@ -8,7 +8,7 @@
     from/WORKER-NUMBER           a message of a worker, until the head has written its games down
 
 WORKER is 16 random hexadecimal digits, NUMBER 8 decimal ones. Other names are not looked at. A file is written under a
-temporary name and renamed, and so is whole. SharedFolder with games and networks are synced. Nothing in the folder is
+temporary name and renamed, and so is whole. Files with games and networks are synced. Nothing in the folder is
 believed: a link, a pipe, a folder or a file that is too long is not read. No time of a file counts.
 """
 
