@@ -397,13 +397,14 @@ def test_a_worker_that_never_answers_is_ended() -> None:
 def test_workers_are_not_ended_for_games_that_nobody_heard() -> None:
     alone = Alone(1000, slots=2)
     alone.says()
+    alone.head.table.lease("worker 1", 20)
     alone.passes(10.0)
     alone.says(games_of()[:1])
-    alone.line.says += [(alone.facts, frame(game)) for game in games_of(games=9, first_game=1)]
-    alone.backend.now += 10**6  # and the head was away
+    alone.says(games_of(games=5, first_game=1), most=1)  # the head has enough for a while
+    alone.line.says.append((alone.facts, frame(*games_of(games=1, first_game=6))))
+    alone.backend.now += 10**6  # and it is away
     while alone.take(1):
-        pass
-    assert alone.head.notices == []
+        assert alone.head.notices == []
 
 
 def test_totals_of_dead_workers_stay_right_and_few_are_kept() -> None:
