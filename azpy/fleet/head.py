@@ -356,7 +356,7 @@ class Head(Fleet):
         if self._finishing or not (worker.error or why or how):
             return
         said = one_line(worker.error or why or how)
-        self._deaths.append(worker.weight())
+        self._deaths.append(worker.weight)
         if sum(self._deaths) >= _MOST_DEATHS:
             raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
         self.notices.append(f"{worker.name}{worker.where} ended: {said}; its games are open again")

@@ -136,10 +136,8 @@ class Told(Channel):
         self.let_go += 1
 
     def close(self, why: str = "") -> str:
+        self.weight = 0.0
         return "it is gone"
-
-    def weight(self) -> float:
-        return 0.0
 
 
 class Telling(Backend):

@@ -21,7 +21,7 @@ class Message(NamedTuple):
 class Channel(ABC):
     """The head's end of the line to one worker, and what the head knows of this worker.
 
-    A backend moves messages and sets `where` and `alive`. All that stands in `__init__` is the head's.
+    A backend moves messages and sets the attributes of the class. All that stands in `__init__` is the head's.
 
     Args:
         settings: the worker's part of the run's.
@@ -31,6 +31,7 @@ class Channel(ABC):
     alive = True  # until the worker has ended or cannot be reached. What it said before can still be polled
     ahead = 0.5  # games that it needs besides those that it plays, for each of them, while messages are under way
     bounded = False  # whether all such workers together hold one iteration's games at most: they choose their slots
+    weight = 1.0  # how much the worker's end counts as a death, once it is closed: 1 for its own fault, 0 for none
     waits = False  # whether the worker has no place to begin yet, so that nobody can expect an answer
 
     def __init__(self, settings: Settings) -> None:
@@ -66,10 +67,6 @@ class Channel(ABC):
         Args:
             why: what it did wrong; empty if nothing.
         """
-
-    def weight(self) -> float:
-        """How much the worker's end counts as a death: 1 for its own fault, 0 for none."""
-        return 1.0
 
 
 class Backend(ABC):

@@ -79,15 +79,13 @@ class FolderLine(Channel):
 
     def close(self, why: str = "") -> str:
         """See `Channel`. The worker begins anew, unless it did something wrong; what it has left then still counts."""
+        # Anybody can come to a folder: only a worker of which a game counted can end the run.
+        self.weight = float(self._is_at_fault and self.games > 0)
         self._folder.forget(self.key, is_refused=bool(why))
         if self._ended is not None:
             return self._ended
         self.send({"do": "stop", "error": why} if why else {"do": "stop"})
         return f"it gave no sign of life for {_SILENT_SECONDS:.0f} seconds"
-
-    def weight(self) -> float:
-        """See `Channel`. Anybody can come to a folder: only a worker of which a game counted can end the run."""
-        return float(self._is_at_fault and self.games > 0)
 
 
 class Folder(Backend):

@@ -139,7 +139,7 @@ class Actor(Channel):
         self.where = f" on node {place.address}"
         self.calls: deque[Any] = deque()  # on their way, in order
         self.is_ready, self.waits = False, True
-        self._how, self._weight = "it is gone", 1.0
+        self._how = "it is gone"
         self._said = deque[tuple[dict[str, Any], bytes]]()  # by it, and not polled yet
         self._out, self._network = list[dict[str, Any]](), list[Any]()  # not sent yet; one network at most
 
@@ -185,13 +185,9 @@ class Actor(Channel):
         """Takes note that the actor is gone; `how` is empty where the user need not know."""
         self.alive, self._how = False, how
         if how == _NODE_DIED:
-            self._weight = 0.0
+            self.weight = 0.0
         elif not self.waits:  # several actors may go at once, which is no worker's fault
-            self._weight = 1 / max(1, len(self._cluster.places))
-
-    def weight(self) -> float:
-        """See `Channel`."""
-        return self._weight
+            self.weight = 1 / max(1, len(self._cluster.places))
 
     def close(self, why: str = "") -> str:
         """See `Channel`."""
