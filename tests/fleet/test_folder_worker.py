@@ -149,7 +149,8 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
 
 
 def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, names, lacks = SharedFolder(tmp_path, make=True), SharedFolder.names, ["00000000", "00000001"]
+    place, names, key = SharedFolder(tmp_path, make=True), SharedFolder.names, "f" * 16
+    lacks = ["00000001", "00000000"]  # the second listing, and the first one
 
     def some(self: SharedFolder, part: str) -> list[str]:
         missing = lacks.pop() if lacks and part == "to" else "none"
@@ -157,9 +158,10 @@ def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: 
 
     home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=lambda _: None)
     monkeypatch.setattr(SharedFolder, "names", some)
-    line = _Connection(home, "f" * 16)
+    monkeypatch.setattr("azpy.fleet.channels.folder_worker.new_name", lambda: key)
     for number in range(3):
-        place.put("to", f"{line.key}-{number:08d}", {"do": "more", "number": number}, b"")
+        place.put("to", f"{key}-{number:08d}", {"do": "more", "number": number}, b"")
+    line = _Connection(home, "f" * 16)
     got = [line.inbox.get(timeout=60)[0]["number"] for _ in range(3)]
     assert got == [0, 1, 2]
     line.close("it ends")
