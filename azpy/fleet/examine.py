@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from azpy import _core
 from azpy._core import GameRecord
 from azpy.fleet.fleet import Lineup
-from azpy.runs.storage import unframe
+from azpy.runs.games import unframe
 from azpy.settings import Settings
 
 MOST_BYTES = 1 << 24  # of a game: on 19 x 19 points one of Go can have 4 MB, and other games are far shorter

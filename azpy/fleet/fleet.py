@@ -43,7 +43,7 @@ class WorkerState:
     alive: bool  # whether it may still play
     held: int  # games that it plays or is about to
     behind: int | None  # how many lineups its newest one is behind the run's; None: it plays none yet
-    silent: float  # seconds since it gave a sign of life
+    silent: float  # seconds since it gave a heartbeat
     games: int  # of it that counted, since the head began
     stats: Counter[str]  # its own totals since then, see `SelfPlay.stats`
 

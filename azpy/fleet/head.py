@@ -1,8 +1,8 @@
 """The head: has workers elsewhere play a run's games, and believes nothing that they say.
 
-It polls the lines to its workers, leases ids of one table to them, examines what they send, and acknowledges it once
-the caller has written it down. A worker that dies, says nonsense or finishes nothing for too long is ended, and its ids
-are open again.
+It polls the channels to its workers, leases ids of one table to them, examines what they send, and acknowledges it once
+the caller has written it down. It ends a worker that dies, says nonsense or finishes nothing for too long, and opens
+the worker's ids again. All of this is here once: a channel only moves messages.
 """
 
 import contextlib
@@ -10,8 +10,8 @@ import hashlib
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -20,7 +20,7 @@ from azpy import _core
 from azpy._core import GameRecord
 from azpy.devices import CPU, Device
 from azpy.errors import RunError, one_line
-from azpy.fleet.channels import Attention, Backend, Channel, Message
+from azpy.fleet.channels import Backend, Channel, Message
 from azpy.fleet.channels.folder import FOLDER, Folder
 from azpy.fleet.channels.pipe import Pipes
 from azpy.fleet.channels.ray import Cluster
@@ -33,7 +33,7 @@ from azpy.settings import Settings
 ANSWER_SECONDS = 300.0  # for a worker to open a network
 _WAIT = 0.2  # seconds for a first game
 _END_SECONDS = 10.0  # for workers to send what is finished
-_MOST_DEATHS, _DEATHS_SECONDS = 3.0, 600.0  # so many in so long without a finished game end the run
+_MOST_DEATHS = 3.0  # so many without a finished game end the run
 _MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
 _MOST_SLOTS = 1 << 20
 _MOST_GONE = 256  # workers that are known one by one after their end
@@ -57,27 +57,6 @@ def open_fleet(settings: Settings, start: _core.State) -> Fleet:
     return Head(settings, start, Pipes(settings))
 
 
-@dataclass(eq=False)
-class Member:
-    """What the head knows of a worker.
-
-    `since` is when it last did what it was asked for, in seconds of the head's attention: answered a lineup or, where
-    it plays the newest one, finished a game. Also when the head began to ask.
-    """
-
-    name: str
-    line: Channel  # to it
-    heard: float  # when it last gave a sign of life, on the head's clock
-    since: float
-    lineup: int = 0  # number of the newest that it plays; 0: none yet. It gets no ids before it plays the newest one
-    network: tuple[str | None, str] = (None, "")  # that it was sent last, by SHA-256 and precision
-    slots: int = 1  # games that it plays at once
-    error: str = ""  # its own last words
-    stats: Counter[str] = field(default_factory=Counter)  # its totals, see `SelfPlay.stats`
-    pipelines: Counter[str] = field(default_factory=Counter)  # and those of all its pipelines together
-    games: int = 0  # of it that counted
-
-
 class Head(Fleet):
     """A `Fleet` of workers elsewhere.
 
@@ -92,10 +71,10 @@ class Head(Fleet):
         self._settings, self._backend, self._clock = settings, backend, clock
         self.notices = backend.notices
         self.table = IdTable(deterministic=settings.deterministic, clock=clock)
-        self.members: list[Member] = []
-        self._gone: deque[Member] = deque(maxlen=_MOST_GONE)  # the workers that ended last
+        self.members: list[Channel] = []
+        self._gone: deque[Channel] = deque(maxlen=_MOST_GONE)  # the workers that ended last
         self._past = Counter[str](), Counter[str]()  # totals of all that ended
-        self._deaths: deque[tuple[float, float]] = deque()  # times and weights, since the last finished game
+        self._deaths = list[float]()  # their weights, since the last finished game
         self._started = 0  # workers, the dead ones included
         self._examiner, self._run = Examiner(settings, start), digest_of_run(settings)
         self._number, self._lineup = 0, dict[str, Any]()  # of the lineup that plays, and its message
@@ -108,7 +87,7 @@ class Head(Fleet):
         # What lets go of a message, and how many games had arrived with it.
         self._unread: deque[tuple[Callable[[], object], int]] = deque()
         self._leftover_waits = self._finishing = False
-        self._attention, self._looked_twice = Attention(clock), -math.inf
+        self._looked_twice = -math.inf
 
     # What the loop asks
 
@@ -144,7 +123,7 @@ class Head(Fleet):
         self._backend.play(self._lineup, self._model, devices)
         for worker in self.members:
             if worker not in waited:
-                worker.since = self._attention()
+                worker.since = self._clock()
             if self._settings.deterministic:
                 self.table.release(worker.name)  # copies of games that are done; it lets them go
             self._tell(worker)
@@ -161,25 +140,30 @@ class Head(Fleet):
         self._give_out()
         self._exchange(0.0 if self._arrived else _WAIT)
         self._give_out()  # before the caller writes the games down
-        now, lease = self._attention(), self.table.lease_seconds()
-        for worker in list(self.members):
-            if worker.line.waits:
-                worker.since = now
-            elif worker.lineup != self._number:
-                if now - worker.since > ANSWER_SECONDS:
-                    self._bury(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
-            elif self.table.held(worker.name) and now - worker.since > lease:
-                self._bury(worker, f"it finished no game in {lease:.0f} seconds")
+        if not self._has_enough:  # all that has come was heard
+            self._end_idle()
         self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
         for _ in self._taken:  # an interrupt may come here, and `finish` finds some twice
             self._arrived.popleft()
         self._given += len(self._taken)
         return self._taken
 
+    def _end_idle(self) -> None:
+        """Ends the workers that take too long to open a network or to finish a game."""
+        now, lease = self._clock(), self.table.lease_seconds()
+        for worker in list(self.members):
+            if worker.waits:
+                worker.since = now
+            elif worker.lineup != self._number:
+                if now - worker.since > ANSWER_SECONDS:
+                    self._end(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
+            elif self.table.held(worker.name) and now - worker.since > lease:
+                self._end(worker, f"it finished no game in {lease:.0f} seconds")
+
     def pause(self) -> None:
         """See `Fleet`."""
         for worker in self.members:
-            worker.line.send({"do": "pause"})
+            worker.send({"do": "pause"})
 
     def finish(self) -> list[GameRecord]:
         """See `Fleet`. It waits for the workers, ten seconds at most."""
@@ -187,7 +171,7 @@ class Head(Fleet):
         self._backend.finish()
         until = self._clock() + _END_SECONDS
         for worker in self.members:
-            worker.line.send({"do": "stop"})
+            worker.send({"do": "stop"})
         with contextlib.suppress(RunError):  # what has arrived is kept
             while self.members and self._clock() < until:
                 self._exchange(_WAIT)
@@ -198,33 +182,28 @@ class Head(Fleet):
         if not self._finishing:
             self._acknowledge()
         while self.members:
-            self.members.pop().line.close()
+            self.members.pop().close()
         self._backend.close(ended=ended)
 
     # The lines
 
     def _exchange(self, seconds: float) -> None:
         """Hears what came; waits so long at most for the first message."""
-        for line in self._backend.look(seconds):
-            self._begin(line)
+        for worker in self._backend.look(seconds):
+            self._begin(worker)
         if not self._has_enough:
-            self._attention.look()
-        self._leftover_waits = not all(self._read(line, self._hear_leftover) for line in self._backend.leftover)
+            self._leftover_waits = not self._read(self._backend.leftover(), self._hear_leftover)
         for worker in list(self.members):
-            line = worker.line
             try:
-                whole = self._read(line, partial(self._hear, worker))
+                whole = self._read(worker.poll(), partial(self._hear, worker))
             except (ValueError, KeyError, TypeError) as error:
-                self._bury(worker, one_line(error), is_wrong=True)
+                self._end(worker, one_line(error), is_wrong=True)
                 continue
-            if line.silent is not None:
-                worker.heard = self._clock() - line.silent
-            if whole and not line.alive:
-                self._bury(worker)
+            if whole and not worker.alive:
+                self._end(worker)
 
-    def _read(self, line: Channel, hear: Callable[[Message], None]) -> bool:
-        """Hears what a worker says; False if some of it is left for later."""
-        messages = line.poll()
+    def _read(self, messages: Iterator[Message], hear: Callable[[Message], None]) -> bool:
+        """Hears messages; False if some are left for later."""
         while not self._has_enough:
             if (message := next(messages, None)) is None:
                 return True
@@ -232,19 +211,18 @@ class Head(Fleet):
             self._unread.append((message.let_go, self._given + len(self._arrived)))
         return False
 
-    def _begin(self, line: Channel) -> None:
+    def _begin(self, worker: Channel) -> None:
         """Takes in a new worker, and tells it what to play."""
         self._started += 1
-        line.name = f"worker {self._started}"
-        worker = Member(line.name, line, self._clock(), self._attention())
+        worker.name, worker.heard, worker.since = f"worker {self._started}", self._clock(), self._clock()
         self.members.append(worker)
-        line.send({"do": "begin", "settings": asdict(line.settings), "version": _core.__version__})
+        worker.send({"do": "begin", "settings": asdict(worker.settings), "version": _core.__version__})
         self._tell(worker)
 
-    def _tell(self, worker: Member) -> None:
+    def _tell(self, worker: Channel) -> None:
         """Sends a worker the lineup, with the network if it lacks that."""
         before, worker.network = worker.network, (self._lineup["network"], self._lineup["precision"])
-        worker.line.send(self._lineup, b"" if before == worker.network else self._model)
+        worker.send(self._lineup, b"" if before == worker.network else self._model)
 
     def _give_out(self) -> None:
         # In a free run a worker that opens networks slowly plays on with the lineup before.
@@ -258,9 +236,9 @@ class Head(Fleet):
         fair = max(1, (self._settings.games_per_iteration - len(self._arrived)) // len(ready))
         for worker in ready:
             held = self.table.held(worker.name)
-            ahead = max(1, int(worker.line.ahead * worker.slots))
+            ahead = max(1, int(worker.ahead * worker.slots))
             most = worker.slots + ahead
-            if worker.line.bounded:
+            if worker.bounded:
                 most = min(most, fair)
             if most - held >= max(1, min((ahead + 1) // 2, most // 3)):  # one message for many ids
                 given[worker.name] = self.table.lease(worker.name, min(most - held, share, _MOST_IDS))
@@ -272,10 +250,10 @@ class Head(Fleet):
         for worker in ready:
             if ids := given.get(worker.name):
                 if worker.lineup == self._number and self.table.held(worker.name) == sum(map(len, ids)):
-                    worker.since = self._attention()
-                worker.line.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
+                    worker.since = self._clock()
+                worker.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
 
-    def _hear(self, worker: Member, message: Message) -> None:
+    def _hear(self, worker: Channel, message: Message) -> None:
         """Takes in a message.
 
         Raises:
@@ -296,9 +274,9 @@ class Head(Fleet):
         worker.stats = _totals(facts["stats"], worker.stats)
         worker.pipelines = _totals(facts["pipelines"], worker.pipelines)
         if lineup > worker.lineup:
-            worker.lineup, worker.since = lineup, self._attention()
+            worker.lineup, worker.since = lineup, self._clock()
         if self._accept(message, worker) and worker.lineup == self._number:
-            worker.since = self._attention()
+            worker.since = self._clock()
 
     def _hear_leftover(self, message: Message) -> None:
         """Takes the games of a worker of a head before."""
@@ -310,7 +288,7 @@ class Head(Fleet):
             message.let_go()  # the next head would end by it too
             raise
 
-    def _accept(self, message: Message, worker: Member | None = None) -> int:
+    def _accept(self, message: Message, worker: Channel | None = None) -> int:
         """Examines the games of a message; those that are new arrive.
 
         Args:
@@ -335,13 +313,13 @@ class Head(Fleet):
             if facts["answers"] != self._answers:
                 raise RefusedError("its network gives other bits than the network here")
         records = self._examiner.games_in(message.body) if message.body else []
-        name, before = ("an earlier worker", True) if worker is None else (worker.name, False)
+        name = "an earlier worker" if worker is None else worker.name
         for record in records:
             if not self.table.is_done(record.game_id):
-                if not self.table.was_leased(record.game_id, before=before):
+                if not self.table.was_leased(record.game_id, before=worker is None):
                     raise RefusedError(f"game {record.game_id} was not given to any worker")
                 self._examiner.look_at(record)
-            if self.table.accept(name, record.game_id, digest_of(record), before=before):
+            if self.table.accept(name, record.game_id, digest_of(record)):
                 self._arrived.append(record)
                 self._deaths.clear()
                 if worker is not None:
@@ -359,7 +337,7 @@ class Head(Fleet):
         """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
         return len(self._arrived) >= self._settings.slots and not self._finishing
 
-    def _bury(self, worker: Member, why: str = "", *, is_wrong: bool = False) -> None:
+    def _end(self, worker: Channel, why: str = "", *, is_wrong: bool = False) -> None:
         """Ends a worker, and opens its ids.
 
         Args:
@@ -374,18 +352,14 @@ class Head(Fleet):
         self.table.release(worker.name)
         self._gone.append(worker)
         self._past = self._past[0] + worker.stats, self._past[1] + worker.pipelines
-        how = worker.line.close(why if is_wrong else "")
+        how = worker.close(why if is_wrong else "")
         if self._finishing or not (worker.error or why or how):
             return
         said = one_line(worker.error or why or how)
-        now = self._clock()
-        counts = worker.games or not worker.line.is_open
-        self._deaths.append((now, worker.line.weight if counts else 0.0))
-        while now - self._deaths[0][0] > _DEATHS_SECONDS:
-            self._deaths.popleft()
-        if sum(weight for _, weight in self._deaths) >= _MOST_DEATHS:
+        self._deaths.append(worker.weight)
+        if sum(self._deaths) >= _MOST_DEATHS:
             raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
-        self.notices.append(f"{worker.name}{worker.line.where} ended: {said}; its games are open again")
+        self.notices.append(f"{worker.name}{worker.where} ended: {said}; its games are open again")
 
     # What a user sees
 

@@ -11,7 +11,7 @@ The table knows neither processes nor files. Time comes from the clock that it i
 
 import math
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
@@ -38,7 +38,7 @@ class IdTable:
         self._fresh: deque[range] = deque()  # open, and never leased by this head; ascending
         self._bound = AHEAD  # above every id that any head can have leased
         self._end = 0  # above every id that was asked for
-        self._again: OrderedDict[int, None] = OrderedDict()  # open again, in this order
+        self._again: dict[int, None] = {}  # open again, in this order
         self._leases: dict[int, dict[str, float]] = {}  # id that is not done -> its workers -> leased since
         self._held: defaultdict[str, set[int]] = defaultdict(set)  # worker -> what it plays, done by others or not
         self._done: dict[int, bytes] = {}  # id -> digest, until it is sealed
@@ -59,12 +59,11 @@ class IdTable:
 
     def lease(self, worker: str, most: int) -> list[range]:
         """Leases open ids to a worker, those that are open again first; `most` at most."""
-        found = list[range]()
-        while self._again and most > 0:
-            game, _ = self._again.popitem(last=False)
-            most -= 1
-            begin = found.pop().start if found and found[-1].stop == game else game
-            found.append(range(begin, game + 1))
+        again = list(islice(self._again, max(most, 0)))
+        found = [range(game, game + 1) for game in again]
+        for game in again:
+            del self._again[game]
+        most -= len(again)
         while self._fresh and most > 0:
             ids = self._fresh.popleft()
             found.append(ids[:most])
@@ -118,14 +117,13 @@ class IdTable:
             return game < min(self._bound, self._end)
         return game < self._end and not any(game in ids for ids in self._fresh)
 
-    def accept(self, worker: str, game: int, digest: bytes, *, before: bool = False) -> bool:
+    def accept(self, worker: str, game: int, digest: bytes) -> bool:
         """Takes note of a finished game; True if it is new. The caller writes a new game down.
 
         Args:
             worker: that played it. It may have lost its lease meanwhile.
-            game: the id.
+            game: the id, for which `was_leased` or `is_done` holds.
             digest: of the game's bytes.
-            before: the worker has the lease from a head before this one.
 
         Raises:
             RunError: in a deterministic run, the same game with other bytes came before.
@@ -138,8 +136,6 @@ class IdTable:
                     f"game {game} came twice with different bytes, the second time from {worker}: this is no "
                     "deterministic run; the game that is stored was kept"
                 )
-            return False
-        if not self.was_leased(game, before=before):
             return False
         if (leases := self._leases.pop(game, None)) is not None:  # others who have it still play it
             if worker in leases:

@@ -19,7 +19,8 @@ The worker says (key `said`):
             the network's answers to fixed rows), slots, stats, pipelines (totals since the worker began)
     failed  error: in words; the last message
 
-Nothing is pickled. A side that gets anything else ends the connection.
+A side that gets anything else ends the connection. azpy pickles nothing. Ray carries the object and the bytes as they
+are, by its own means.
 """
 
 import json

@@ -21,7 +21,7 @@ from azpy.fleet.fleet import answers_of, digest_of_lineup, digest_of_run
 from azpy.fleet.wire import MOST_OF_A_PART, Inbox, Send, in_words
 from azpy.games.names import make_game
 from azpy.playing.selfplay import open_self_play
-from azpy.runs.storage import frame
+from azpy.runs.games import frame
 from azpy.settings import Settings
 from azpy.settings.run import is_own
 

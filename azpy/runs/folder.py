@@ -1,8 +1,8 @@
 """The run folder: everything a training run must not lose, and nothing a reader needs azpy to open.
 
     config.toml           settings of the run: written before all else, rewritten once a later start has read the rest
-    games/journal.bin     games of the iteration in play in checksummed frames (see `storage.Journal`)
-    games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `storage.SealedGames`)
+    games/journal.bin     games of the iteration in play in checksummed frames (see `games.Journal`)
+    games/NNNNNN.npz      games of iteration N, sealed, in order of game id (see `games.SealedGames`)
     checkpoints/NNNNNN/   model.safetensors optimizer.safetensors state.json model.onnx manifest.json (sha256),
                           and model.int8.onnx where that played
     metrics.jsonl         one object a line
@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from azpy._core import GameRecord
 from azpy.errors import RunError
 from azpy.runs import storage
+from azpy.runs.games import Journal, SealedGames, read_journal, write_journal
 from azpy.runs.reader import (
     CHECKPOINT_FILES,
     STOPPED,
@@ -112,11 +113,11 @@ class RunFolder:
         else:  # first: a folder with other files and no config.toml is refused as no run folder
             _clear_temporary_files(self.path)
             self.write_settings()
-        self.sealed = storage.SealedGames(self._games, identity(old | self._settings, self._run_id))
+        self.sealed = SealedGames(self._games, identity(old | self._settings, self._run_id))
         self._games.mkdir(exist_ok=True)
         self._checkpoints.mkdir(exist_ok=True)
         _clear_temporary_files(self.path, self._games, self._checkpoints, *self._checkpoints.iterdir())
-        self._journal = storage.Journal(self._games / "journal.bin")
+        self._journal = Journal(self._games / "journal.bin")
         self.journal = self._journal.records
         if self.journal:  # sealed just before the process ended, whatever the iteration
             sealed = self.sealed.iterations()
@@ -150,7 +151,7 @@ class RunFolder:
     def in_play(self) -> list[GameRecord]:
         """The games that the last process left in play, as far as they came. A damaged file leaves a notice."""
         try:
-            return storage.read_journal(self._in_play)[0] if self._in_play.exists() else []
+            return read_journal(self._in_play)[0] if self._in_play.exists() else []
         except (RunError, OSError) as error:
             self.notices.append(f"games in play begin anew, as {self._in_play} cannot be read: {error}")
             return []
@@ -159,7 +160,7 @@ class RunFolder:
         """Keeps games in play, as far as they came, for the next process, in place of those before."""
         with storage.disk_errors(self.path):
             if records:
-                storage.write_journal(self._in_play, records)
+                write_journal(self._in_play, records)
             else:
                 self._in_play.unlink(missing_ok=True)
 

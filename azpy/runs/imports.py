@@ -18,6 +18,7 @@ from azpy._core import GameRecord, State, notation_of
 from azpy.errors import RunError, one_line
 from azpy.games.notations import NAMES, decoded
 from azpy.runs import packed, storage
+from azpy.runs.games import sealed_in
 
 FILE_REASONS = {  # why a file is left out
     "unreadable": "a file that cannot be read",
@@ -41,7 +42,6 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "duplicate": "the same moves as an earlier game",
 }
 _TEXTS = tuple(f".{name}" for name in NAMES)
-_SUFFIXES = (*_TEXTS, ".npz", *packed.ARCHIVE_SUFFIXES)  # an archive is left out, and counted
 _MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
 _MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end
@@ -154,7 +154,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
             if path.is_dir():
                 # The folder may be one of a run that writes a file at the moment, or was killed while it did.
                 names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
-                found = sorted(entry for entry in names if packed.suffix_of(entry.name) in _SUFFIXES)
+                found = sorted(entry for entry in names if packed.suffix_of(entry.name) in (*_TEXTS, ".npz"))
             else:
                 path.stat()  # what a user names must be there
                 found = [path]
@@ -168,7 +168,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 def _games_in(path: Path, start: State, filters: Filters) -> Iterator[tuple[str, _Game | str]]:
     """The games of a file, each with the place where it stands; of one that is left out the reason."""
-    if _is_sealed(path):
+    if path.suffix.lower() == ".npz" and path.is_file():  # to open a pipe would wait for ever
         yield from _sealed_games(path, start)
         return
     try:
@@ -177,17 +177,6 @@ def _games_in(path: Path, start: State, filters: Filters) -> Iterator[tuple[str,
         yield str(error), "unreadable"
     else:
         yield from _games_of(str(path), data, start, filters)
-
-
-def _is_sealed(path: Path) -> bool:
-    """Whether a file holds arrays, which numpy packs as zip."""
-    try:
-        if path.suffix.lower() == ".zip" or not path.is_file():  # to open a pipe would wait for ever
-            return False
-        with path.open("rb") as file:
-            return file.read(4) == b"PK\x03\x04"
-    except OSError:
-        return False  # it is read once more, and named
 
 
 def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterator[tuple[str, _Game | str]]:
@@ -286,7 +275,7 @@ def _sgf_seconds(tags: Mapping[str, str]) -> float | None:
 
 def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, _Game | str]]:
     try:
-        records = storage.sealed_in(path, _MOST_BYTES)
+        records = sealed_in(path, _MOST_BYTES)
     except RunError as error:
         yield str(error), "unreadable"
         return

@@ -12,9 +12,6 @@ from typing import Any
 from azpy.errors import MissingPackageError, RunError, one_line
 
 _CHUNK = 1 << 20
-_HEAD = 262  # bytes at the start, which hold the marks of all kinds
-_ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"BZh", b"\xfd7zXZ")  # zip, bzip2 and xz
-ARCHIVE_SUFFIXES = (".zip", ".tar", ".tgz", ".bz2", ".xz")
 # A frame, or one that is skipped, with which files of many frames begin.
 _ZSTANDARD = (b"\x28\xb5\x2f\xfd", *(bytes([low]) + b"\x2a\x4d\x18" for low in range(0x50, 0x60)))
 
@@ -38,31 +35,22 @@ def read_packed(path: Path, most: int) -> bytes:
         most: bytes that the file has, and that it unpacks to.
 
     Raises:
-        RunError: the file cannot be read, is damaged, is an archive, is packed in another way, or has more bytes.
+        RunError: the file cannot be read, is damaged, or has more bytes.
         MissingPackageError: it is packed by Zstandard, which this Python cannot unpack.
     """
     try:
         if path.exists() and not path.is_file():
             raise RunError(f"{path} is not a regular file: give a file of games")
         with path.open("rb") as file:
-            _refuse_archive(path, file.read(_HEAD))
             if (size := path.stat().st_size) > most:
                 raise RunError(f"{path} has {size:,} bytes, expected {most:,} at most: split it")
-            file.seek(0)
-            data = _unpacked(path, file, most)
-        _refuse_archive(path, data)
+            return _unpacked(path, file, most)
     except (RunError, MissingPackageError):
         raise
     except OSError as error:
         raise RunError(f"{path} cannot be read: {error.strerror or one_line(error)}") from error
     except Exception as error:  # a flipped byte causes errors of many kinds
         raise RunError(f"{path} is damaged ({one_line(error)})") from error
-    return data
-
-
-def _refuse_archive(path: Path, data: bytes) -> None:
-    if data.startswith(_ARCHIVES) or data[257:_HEAD] == b"ustar":
-        raise RunError(f"{path} is packed as zip, tar, bzip2 or xz: unpack it, and give the files")
 
 
 def _unpacked(path: Path, file: Any, most: int) -> bytes:

@@ -7,7 +7,6 @@ import functools
 import hashlib
 import json
 import os
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from azpy._core import GameRecord, ReplayBuffer, State
 from azpy.errors import ModelError, RunError, SettingsError, SettingsWarning, missing_to_train
 from azpy.games.names import is_python_class, make_game, refuse_untyped
 from azpy.runs import storage
+from azpy.runs.games import SealedGames, read_journal
 from azpy.settings.run import Settings, combine, identity
 from azpy.settings.toml import read_run_config
 
@@ -86,7 +86,7 @@ class StoredRun:
         if game not in (None, self.settings.game):
             raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
         self._typed = game
-        self._sealed = storage.SealedGames(self.path / "games", identity(vars(self.settings), run_id))
+        self._sealed = SealedGames(self.path / "games", identity(vars(self.settings), run_id))
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -147,7 +147,7 @@ class StoredRun:
         """A game and its iteration, None for the iteration in play."""
         journal = self.path / "games/journal.bin"
         # The journal first: a game that is sealed meanwhile is found twice, not missed.
-        records = storage.read_journal(journal)[0] if journal.exists() else []
+        records = read_journal(journal)[0] if journal.exists() else []
         found = {record.game_id: record for record in records}
         if game_id in found:
             return None, found[game_id]
@@ -324,18 +324,13 @@ def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:
     rows = []
     for number, line in enumerate(lines, start=1):
         try:
-            rows.append(json.loads(line, object_pairs_hook=_with_shared_names))
+            rows.append(json.loads(line))
             why: object = _wrong_in(rows[-1])
         except (ValueError, RecursionError) as error:
             why = error
         if why:
             raise RunError(f"{path} is damaged in line {number}: {why}; put that line right, or delete it")
     return rows, bool(torn)
-
-
-def _with_shared_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A row whose names are in memory once for all rows: less than half of what json takes for each line by itself."""
-    return {sys.intern(name): value for name, value in pairs}
 
 
 def _wrong_in(row: Any) -> str:

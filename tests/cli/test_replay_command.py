@@ -19,8 +19,8 @@ from azpy.errors import ModelError
 from azpy.playing.replay_check import repeat_game
 from azpy.playing.selfplay import repeat
 from azpy.runs.folder import RunFolder
+from azpy.runs.games import SealedGames
 from azpy.runs.reader import StoredRun
-from azpy.runs.storage import SealedGames
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from azpy.training.events import Saved

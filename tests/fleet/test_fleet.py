@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -18,10 +17,8 @@ from azpy.devices import CPU, Device
 from azpy.errors import RunError, SettingsError
 from azpy.fleet import head as fleet_head
 from azpy.fleet.channels import pipe
-from azpy.fleet.channels.pipe import Pipes, settings_of_worker
-from azpy.fleet.fleet import Lineup
+from azpy.fleet.channels.pipe import settings_of_worker
 from azpy.fleet.head import Head
-from azpy.games.names import make_game
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
@@ -43,9 +40,7 @@ def every_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """An event for every few games, so that tests see the middle of each iteration, however late this process comes."""
     take = Head.take
     monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
-    monkeypatch.setattr(
-        Head, "take", lambda self, most: take(self, min(most, 3) if isinstance(self._backend, Pipes) else most)
-    )
+    monkeypatch.setattr(Head, "take", lambda self, most: take(self, min(most, 3)))
 
 
 def settings(**changes: Any) -> Settings:
@@ -76,7 +71,7 @@ def notices(events: list[Event]) -> list[str]:
 
 def process_of(fleet: Head, index: int) -> subprocess.Popen[bytes]:
     """The process of one of a head's workers on this machine."""
-    line = fleet.members[index].line
+    line = fleet.members[index]
     assert isinstance(line, pipe.Pipe)
     return line.process
 
@@ -97,15 +92,13 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str 
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_any_number_of_workers_gives_the_same_games_and_weights(
-    workers: int, straight: tuple[str, str], tmp_path: Path
-) -> None:
+def test_any_number_of_workers_gives_the_same_bits(workers: int, straight: tuple[str, str], tmp_path: Path) -> None:
     events = train(tmp_path, workers=workers)
     assert hashes(events) == straight
     assert notices(events) == []
 
 
-def test_a_worker_that_is_killed_in_every_iteration_changes_no_game(straight: tuple[str, str], tmp_path: Path) -> None:
+def test_a_worker_killed_in_every_iteration_changes_no_game(straight: tuple[str, str], tmp_path: Path) -> None:
     killed = list[int]()
 
     def kill(fleet: Head, event: Event) -> None:
@@ -134,34 +127,6 @@ def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tm
 
     assert hashes(train(tmp_path, stop, workers=2)) == straight
     assert stopped[0].poll() is not None
-
-
-def test_the_only_worker_is_replaced_once_its_lease_has_lapsed(
-    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ahead, stopped, take = [0.0], list[int](), Head.take
-
-    def clock() -> float:
-        return time.monotonic() + ahead[0]
-
-    def taken(self: Head, most: int) -> list[azpy.GameRecord]:
-        found = take(self, most)
-        if stopped and not found and len(self.workers) == 1:
-            ahead[0] += 4.0  # nothing more comes from it; the head counts a few seconds of each look
-        return found
-
-    def stop(fleet: Head, event: Event) -> None:
-        if middle(event, 2) and not stopped:
-            stopped.append(process_of(fleet, 0).pid)
-            os.kill(stopped[0], signal.SIGSTOP)
-
-    monkeypatch.setattr(Head, "take", taken)
-    monkeypatch.setattr("azpy.training.loop.open_fleet", lambda run, start: Head(run, start, Pipes(run), clock))
-    events = train(tmp_path, stop, workers=1)
-    assert hashes(events) == straight
-    assert len(notices(events)) == 1
-    # It may have finished the iteration's games before it stopped.
-    assert re.search("worker 1 ended: it (finished no game|did not open its network) in", notices(events)[0])
 
 
 def test_a_run_goes_on_with_another_number_of_workers(straight: tuple[str, str], tmp_path: Path) -> None:
@@ -239,27 +204,6 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
             train(tmp_path, workers=2)
 
 
-def test_a_worker_that_never_answers_is_replaced_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(1000)"))
-    run = settings(workers=1)
-    fleet = Head(run, make_game("tic_tac_toe"), Pipes(run), clock=lambda: now)
-    fleet.ask([range(10)], [])
-    try:
-        for _ in range(2):  # a new lineup gives it no more time
-            fleet.play(Lineup([azpy.UniformEvaluator()]))
-            assert fleet.notices == []
-            for _ in range(40):
-                now += 4
-                assert fleet.take(1) == []
-        assert fleet.notices == ["worker 1 ended: it did not open its network in 300 seconds; its games are open again"]
-        assert fleet.table.num_open == 10  # it was given none
-        fleet.take(1)
-        assert [worker.name for worker in fleet.workers if worker.alive] == ["worker 2"]
-    finally:
-        fleet.close()
-
-
 def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "breaks.py").write_text(
         "import os\nfrom sound_games import Nim\n\n\nclass Breaks(Nim):\n    def play(self, action):\n"
@@ -272,9 +216,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
         list(collector.run())
 
 
-def test_a_deterministic_run_refuses_a_worker_whose_network_answers_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_whose_network_answers_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
     with pytest.raises(RunError, match="the last one: its network gives other bits than the network here"):
         train(tmp_path, workers=1)

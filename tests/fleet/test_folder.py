@@ -4,8 +4,6 @@ import contextlib
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,9 +19,9 @@ from azpy.errors import RunError
 from azpy.fleet.channels import files, folder, folder_worker
 from azpy.fleet.channels.files import (
     MOST_SAID,
-    Files,
-    Pulse,
-    Sign,
+    Heartbeat,
+    HeartbeatWatch,
+    SharedFolder,
     new_name,
     with_checksum,
     without_checksum,
@@ -32,7 +30,7 @@ from azpy.fleet.channels.folder import Folder
 from azpy.fleet.channels.folder_worker import FolderWorker
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.wire import as_object, pack, unpack
-from azpy.runs import storage
+from azpy.runs.games import frame
 from azpy.runs.reader import StoredRun
 from azpy.training.events import Event
 from azpy.training.trainer import Trainer
@@ -94,7 +92,7 @@ def test_workers_at_a_folder_give_the_same_games_and_weights(straight: tuple[str
     assert workers.said == ["the run has ended"] * 2
 
 
-def test_workers_end_with_a_run_that_the_clock_cuts_in_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_end_with_a_run_that_the_clock_cuts_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They waited ten minutes for the next az-train."""
     monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda _, positions: positions == 0)
     monkeypatch.setattr("azpy.training.budget.Budget.is_over", lambda _, iteration: iteration > 0)
@@ -119,17 +117,16 @@ def rubbish(path: Path) -> Iterator[Path]:
     yield from list(path.iterdir())
 
 
-def test_rubbish_in_the_place_of_messages_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
+def test_rubbish_in_place_of_messages_and_signs_does_no_harm(straight: tuple[str, str], tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()
-    Files(place, make=False)
+    SharedFolder(place, make=False)
     for number, entry in enumerate(rubbish(tmp_path / "first")):
         entry.rename(place / "from" / f"{KEY}-{number:08d}")
     for number, entry in enumerate(rubbish(tmp_path / "second")):
         entry.rename(place / "workers" / f"{number:016x}")
     with Workers(place, 1):
         assert hashes(with_folder(tmp_path)) == straight
-    assert not list((place / "from").glob(f"{KEY}*"))
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
@@ -161,8 +158,8 @@ def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> 
     missing = min(set(range(40)) - known)
     (left,) = games_of(games=1, first_game=missing)
     head = AtFolder(tmp_path / "other", deterministic=False, games_per_iteration=4)
-    place = Files(tmp_path / "place", make=True)
-    place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, storage.frame(left))))
+    place = SharedFolder(tmp_path / "place", make=True)
+    place.write("from", f"{KEY}-00000000", with_checksum(pack(head.facts, frame(left))))
     with Workers(tmp_path / "place", 1):
         with_folder(tmp_path, **chosen, iterations=3)
     found = {game.game_id: game.to_bytes() for _, game in run.games([2, 3])}
@@ -184,7 +181,7 @@ class AtFolder(AtHead):
         self.now += seconds
 
     def comes(self, key: str = KEY, beat: int = 0, **facts: Any) -> list[int]:
-        """A worker gives a sign of life."""
+        """A worker gives a heartbeat."""
         said = {"epoch": self.folder._epoch, "beat": beat, "host": "h"}
         self.folder.files.write("workers", key, json.dumps(said | facts).encode())
         self.now += 1.0
@@ -192,7 +189,7 @@ class AtFolder(AtHead):
 
     def send(self, games: list[azpy.GameRecord], key: str = KEY, **facts: Any) -> list[int]:
         """A worker sends a message; returns the games that the head gives to its caller."""
-        return self.sent(with_checksum(pack(self.facts | facts, storage.frame(*games) if games else b"")), key)
+        return self.sent(with_checksum(pack(self.facts | facts, frame(*games) if games else b"")), key)
 
     def sent(self, data: bytes, key: str = KEY) -> list[int]:
         number = self._sent[key] = self._sent.get(key, -1) + 1
@@ -229,13 +226,13 @@ def test_a_message_counts_once_and_stays_until_it_is_written_down(tmp_path: Path
     at.head.close()
 
 
-def test_a_head_that_dies_before_it_wrote_games_down_leaves_them_to_the_next_one(tmp_path: Path) -> None:
+def test_a_head_that_dies_leaves_unwritten_games_to_the_next(tmp_path: Path) -> None:
     first, games = AtFolder(tmp_path), games_of()
     first.comes()
     first.send([])
     assert first.send(games[:2]) == [0, 1]
-    assert first.folder._sign is not None
-    first.folder._sign._ended.set()  # no word more of it
+    assert first.folder._heartbeat is not None
+    first.folder._heartbeat._ended.set()  # no word more of it
     second = AtFolder(tmp_path)
     assert second.take() == [0, 1]
     assert [game.game_id for game in second.head.finish()] == [0, 1]  # an interrupt came before they were written down
@@ -253,11 +250,11 @@ def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Pa
     at.comes()
     at.send([])
     assert at.head.table.num_open == 0
-    assert at.sent(damage(with_checksum(pack(at.facts, storage.frame(*games))))) == []
+    assert at.sent(damage(with_checksum(pack(at.facts, frame(*games))))) == []
     assert "a message of it is damaged: its checksum is wrong" in at.head.notices[0]
     assert at.head.table.num_open == 10
     assert "is damaged" in at.told()[-1]["error"]
-    assert at.sent(with_checksum(pack(at.facts, storage.frame(*games)))) == []  # nothing more of it counts
+    assert at.sent(with_checksum(pack(at.facts, frame(*games)))) == []  # nothing more of it counts
     at.head.close()
 
 
@@ -268,7 +265,6 @@ def test_workers_of_a_free_run_hold_one_iteration_together(tmp_path: Path) -> No
     for number in range(2):
         at.comes(f"{number:016x}")
         at.send([], f"{number:016x}", slots=128)
-    assert at.head.table.held("worker 1") <= 60
     for _ in range(5):
         at.head._give_out()
     first, second = (at.head.table.held(f"worker {number}") for number in (1, 2))
@@ -286,7 +282,7 @@ def test_games_that_have_arrived_count_towards_the_iteration(tmp_path: Path) -> 
     at.comes()
     at.send([])
     assert at.head.table.held("worker 1") == 6
-    at.folder.files.put("from", f"{KEY}-00000001", at.facts, storage.frame(*games_of()))
+    at.folder.files.put("from", f"{KEY}-00000001", at.facts, frame(*games_of()))
     at.now += 1.0
     at.head._exchange(0.0)
     at.head._give_out()
@@ -308,31 +304,29 @@ def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) ->
 
 
 def test_one_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, read, errors = AtFolder(tmp_path), Files.read, [OSError(116, "Stale file handle")] * 3
+    at, read, errors = AtFolder(tmp_path), SharedFolder.read, [OSError(116, "Stale file handle")] * 3
 
-    def stale(self: Files, part: str, name: str, most: int) -> bytes:
+    def stale(self: SharedFolder, part: str, name: str, most: int) -> bytes:
         if part == "from" and errors:
             raise errors.pop()
         return read(self, part, name, most)
 
     at.comes()
     at.send([])
-    monkeypatch.setattr(Files, "read", stale)
+    monkeypatch.setattr(SharedFolder, "read", stale)
     assert at.send(games_of()) == []
     assert [at.take() for _ in range(3)] == [[], [], [0, 1, 2, 3]]
     assert at.head.notices == [f"{tmp_path} cannot be used, trying again: Stale file handle"]
     at.head.close()
 
 
-def test_a_message_that_cannot_be_deleted_at_once_is_deleted_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_message_that_cannot_be_deleted_now_is_deleted_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     at = AtFolder(tmp_path)
     at.comes()
     at.send([])
     assert at.send(games_of()) == [0, 1, 2, 3]
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "delete", lambda *_: None)
+        patch.setattr(SharedFolder, "delete", lambda *_: None)
         assert at.take() == []
     assert list((tmp_path / "from").iterdir())
     assert at.take() == at.take() == []
@@ -353,23 +347,21 @@ def test_a_message_that_contradicts_a_game_ends_one_start_alone(tmp_path: Path) 
         at.head.close()
 
 
-def test_what_may_not_be_read_is_damaged_and_the_others_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at, read = AtFolder(tmp_path), Files.read
+def test_what_may_not_be_read_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at, read = AtFolder(tmp_path), SharedFolder.read
 
-    def refused(self: Files, part: str, name: str, most: int) -> bytes:
+    def refused(self: SharedFolder, part: str, name: str, most: int) -> bytes:
         if part == "from" and name.startswith(KEY):
             raise PermissionError(13, "Permission denied")
         return read(self, part, name, most)
 
-    monkeypatch.setattr(Files, "read", refused)
+    monkeypatch.setattr(SharedFolder, "read", refused)
     assert at.sent(b"x") == []
     assert at.send(games_of(), key="f" * 16) == [0, 1, 2, 3]
     at.head.close()
 
 
-def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: Path) -> None:
+def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
     at.comes()
     at.send([])
@@ -389,36 +381,32 @@ def test_the_ids_of_a_silent_worker_are_open_again_and_it_hears_of_it(tmp_path: 
     at.head.close()
 
 
-def test_a_silent_worker_is_found_while_the_head_does_other_things(tmp_path: Path) -> None:
-    """With short iterations the two minutes never came: only play counted."""
-    at, other = AtFolder(tmp_path), "f" * 16
+def test_nobody_is_silent_while_the_folder_is_out_of_reach(tmp_path: Path) -> None:
+    at = AtFolder(tmp_path / "place")
     at.comes()
-    at.comes(other)
-    assert at.folder._sign is not None
-    at.folder._sign._ended.set()  # this test is its thread
-    for beat in range(1, 31):  # the head fits its network
-        at.now += 4.5
-        said = {"epoch": at.folder._epoch, "beat": beat, "host": "h"}
-        at.folder.files.write("workers", other, json.dumps(said).encode())
-        assert at.folder._goes_on()
-    assert [worker.name for worker in at.head.members] == ["worker 1", "worker 2"]
-    at.take()
-    assert [(worker.name, worker.alive, worker.silent > 120) for worker in at.head.workers] == [
-        ("worker 1", False, True),
-        ("worker 2", True, False),
-    ]
+    at.send([])
+    (tmp_path / "place").rename(tmp_path / "away")
+    at.passes(500.0)
+    (tmp_path / "away").rename(tmp_path / "place")
+    at.comes(beat=1)
+    assert at.head.table.held("worker 1") == 10
+    (tmp_path / "place").rename(tmp_path / "away")
+    with pytest.raises(RunError, match="cannot be used: No such file or directory"):
+        at.passes(620.0)
     at.head.close()
 
 
-@pytest.mark.parametrize(("delivers", "how"), [(4, "failed"), (4, "damaged"), (0, "failed"), (4, "told")])
-def test_only_workers_that_delivered_a_game_and_fail_end_a_run(delivers: int, how: str, tmp_path: Path) -> None:
-    """A game that failed on each worker left az-train waiting for ever. Workers that are told to end do not count."""
+@pytest.mark.parametrize(
+    ("own", "how"), [(True, "failed"), (True, "damaged"), (False, "failed"), (False, "damaged"), (True, "told")]
+)
+def test_only_workers_of_which_a_game_counted_can_end_a_run(own: bool, how: str, tmp_path: Path) -> None:
+    """Else anybody who can write in the folder could. Workers that are told to end do not count."""
     at, games, keys = AtFolder(tmp_path), games_of(), [f"{number:016x}" for number in range(4)]
     for number, key in enumerate(keys):
         at.comes(key)
         at.send([], key)
-        at.send(games[number : number + 1] if number < delivers else [], key)
-    ends = how != "told" and delivers > 0
+        at.send([games[number if own else 0]], key)
+    ends = how != "told" and own
     with pytest.raises(RunError, match="3 workers ended") if ends else contextlib.nullcontext():
         for key in keys:
             if how == "damaged":
@@ -430,60 +418,14 @@ def test_only_workers_that_delivered_a_game_and_fail_end_a_run(delivers: int, ho
     at.head.close()
 
 
-def test_no_made_up_worker_of_a_folder_ends_the_run(tmp_path: Path) -> None:
-    """Three of them did, so anybody who can write in the folder could."""
-    at, games = AtFolder(tmp_path), games_of()
-    for number in range(8):
-        key = f"{number:016x}"
-        at.comes(key)
-        at.send([], key)
-        at.send(games[:1], key)  # only the first one counts
-        if number % 2:
-            at.comes(key, ended="it broke", failed=True)
-        else:
-            (tmp_path / "from" / f"{key}-00000002").mkdir()
-            at.take()
-    assert [text.partition(": ")[2] for text in at.head.notices] == [
-        f"a message of it is damaged: from/{number:016x}-00000002 is not a regular file; its games are open again"
-        if number % 2 == 0
-        else "it broke; its games are open again"
-        for number in range(8)
-    ]
-    assert at.head.table.num_open == 9
-    at.head.close()
-
-
-def test_a_head_puts_back_what_others_take_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing part, or a folder in the place of a file, ended the run after ten minutes."""
-    monkeypatch.setattr(files, "BEAT", 1e6)  # this test alone writes meanwhile
+def test_a_network_that_is_gone_or_damaged_is_written_again(tmp_path: Path) -> None:
     at, model = AtFolder(tmp_path / "place"), b"network"
-    place, name = tmp_path / "place", hashlib.sha256(model).hexdigest()
+    network = tmp_path / "place" / "networks" / hashlib.sha256(model).hexdigest()
+    at.head.play(Lineup([azpy.UniformEvaluator()], model))
     at.comes()
-    at.send([])
-    for part in ("from", "to", "workers", "networks"):
-        for make in (Path.mkdir, Path.touch, lambda path: path.symlink_to(tmp_path)):
-            (place / part).rename(tmp_path / f"gone-{at.now}")
-            make(place / part)
-            if make is Path.mkdir:
-                (place / part).rmdir()
-            at.head.pause()
-            at.head.play(Lineup([azpy.UniformEvaluator()], model))
-            at.now += 2.0
-            at.take()
-            assert storage.is_folder(place / part)
-            model += b"."
-    for file in ("head", ".tmp-head", f"to/{KEY}-{at.head.members[0].line._sent:08d}"):  # type: ignore[attr-defined]
-        with contextlib.suppress(FileNotFoundError):
-            (place / file).unlink()
-        (place / file / "in it").mkdir(parents=True)
-    at.head.play(Lineup([azpy.UniformEvaluator()], b"network"))
-    assert at.folder.files.said("", "head")["lineup"]["network"] == name
-    assert at.told()[-1]["network"] == name
-    network = place / "networks" / name
     spoilt: tuple[Callable[[Path], object], ...] = (
         lambda path: None,
-        Path.mkdir,
-        lambda path: path.symlink_to(place / "head"),
+        lambda path: path.symlink_to(tmp_path / "place" / "head"),
         lambda path: path.write_bytes(b"networ"),
         lambda path: path.write_bytes(b"networks"),
     )
@@ -492,39 +434,16 @@ def test_a_head_puts_back_what_others_take_away(tmp_path: Path, monkeypatch: pyt
         make(network)
         at.comes(f"{number:016x}")
         assert not network.is_symlink()
-        assert network.read_bytes() == b"network"
+        assert network.read_bytes() == model
     before = network.stat().st_ino
     at.comes("f" * 16)
     assert network.stat().st_ino == before  # it is written once for many workers
-    assert not any("ended" in notice for notice in at.head.notices)
-    at.head.close()
-
-
-def test_an_empty_mount_point_is_not_made_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The head made its parts in there, and waited for ever for workers that see another folder."""
-    monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
-    monkeypatch.setattr(files, "BEAT", 1e6)  # this test alone writes meanwhile
-    at, away = AtFolder(tmp_path / "place"), tmp_path / "away"
-    at.comes()
-    (tmp_path / "place").rename(away)
-    (tmp_path / "place").mkdir()
-    at.folder.files.write("", "head", b"{}")  # as the thread of the head's sign does
-    at.passes(590.0)
-    (tmp_path / "place").rename(tmp_path / "mount point")
-    away.rename(tmp_path / "place")  # it may come back
-    assert at.send(games_of()) == [0, 1, 2, 3]
-    (tmp_path / "place").rename(away)
-    (tmp_path / "mount point").rename(tmp_path / "place")
-    with pytest.raises(RunError, match="cannot be used: No such file or directory"):
-        at.passes(620.0)
-    assert sorted(path.name for path in (tmp_path / "place").iterdir()) == ["head"]
     at.head.close()
 
 
 def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
     first, second = AtFolder(tmp_path), AtFolder(tmp_path)
-    assert first.folder._sign is not None
-    first.folder._sign._write()
+    assert not first.folder._is_mine()  # the thread of its heartbeat asks
     with pytest.raises(RunError, match="another az-train has taken over"):
         first.take()
     second.take()
@@ -533,7 +452,7 @@ def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
 
 
 def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, write = AtFolder(tmp_path), Files.write
+    at, write = AtFolder(tmp_path), SharedFolder.write
     monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
 
     def full(*_: Any, **__: Any) -> None:
@@ -542,7 +461,7 @@ def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.Mo
     at.comes()
     at.send([])
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "write", full)
+        patch.setattr(SharedFolder, "write", full)
         at.head.pause()
         for _ in range(5):
             at.take()
@@ -550,25 +469,23 @@ def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.Mo
         at.now += 700.0
         with pytest.raises(RunError, match="cannot be used: No space left"):
             at.take()
-    assert Files.write is write
+    assert SharedFolder.write is write
     at.take()
     assert at.told()[-1] == {"do": "pause"}  # it was kept
     at.head.close()
 
 
-def test_a_folder_that_cannot_be_listed_is_one_error_and_the_next_start_takes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_listed_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error was lost in an AttributeError of `close`."""
-    names = Files.names
+    names = SharedFolder.names
 
-    def failing(self: Files, part: str) -> list[str]:
+    def failing(self: SharedFolder, part: str) -> list[str]:
         if part == "networks":
             raise OSError(5, "Input/output error")
         return names(self, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Files, "names", failing)
+        patch.setattr(SharedFolder, "names", failing)
         with (
             pytest.raises(RunError, match=f"{tmp_path / 'place'} cannot be used: Input/output error"),
             Trainer(settings(workers=f"folder:{tmp_path / 'place'}", iterations=1), tmp_path / "run") as trainer,
@@ -579,7 +496,7 @@ def test_a_folder_that_cannot_be_listed_is_one_error_and_the_next_start_takes_it
 
 
 def test_a_head_begins_with_messages_of_its_own(tmp_path: Path) -> None:
-    place = Files(tmp_path, make=True)
+    place = SharedFolder(tmp_path, make=True)
     place.write("to", f"{KEY}-00000001", b"{}")
     place.write("workers", KEY, b"{}")
     place.write("networks", "0" * 64, b"half of one")
@@ -604,51 +521,18 @@ def test_networks_that_no_worker_needs_are_deleted(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_not_read_and_left_open(tmp_path: Path) -> None:
-    """A folder in the place of a sign of life stayed open at each look, until no file could be opened."""
-    place = Files(tmp_path / "place", make=True)
+    """A folder in the place of a heartbeat stayed open at each look, until no file could be opened."""
+    place = SharedFolder(tmp_path / "place", make=True)
     entries = [*rubbish(tmp_path / "rubbish")]
     spare = os.dup(0)
     os.close(spare)
     for entry in entries:
         entry.rename(tmp_path / "place" / entry.name)
-        with contextlib.suppress(ValueError):
-            place.said("", entry.name)
+        assert place.said("", entry.name) == {}
         with pytest.raises(ValueError, match=r"not a regular file|has more than|Expecting"):
-            place.said("", entry.name)
+            as_object(place.read("", entry.name, MOST_SAID))
     assert os.dup(0) == spare
     os.close(spare)
-
-
-LOCKED = """
-import os, sys
-from azpy.fleet.channels.files import Files
-
-os.chdir(sys.argv[1])
-place = Files(".", make=False)
-for part in ("from", "to"):
-    os.rmdir(part)
-    os.mkdir(part, 0o700)
-open("to/kept", "w").close()
-for part in ("from", "to"):
-    os.chmod(part, 0)
-if os.geteuid() == 0:  # who may do all
-    os.chown(".", 65534, 65534)
-    os.setuid(65534)
-place.make_parts(again=True)
-print(place.names("from"))
-try:
-    place.names("to")
-except PermissionError:
-    print("locked")
-"""
-
-
-def test_an_empty_part_that_may_not_be_used_is_made_again(tmp_path: Path) -> None:
-    """One that holds something is left as it is: it may hold games."""
-    done = subprocess.run([sys.executable, "-c", LOCKED, tmp_path], capture_output=True, text=True, check=False)
-    (tmp_path / "to").chmod(0o700)
-    assert (done.stdout, done.stderr) == ("[]\nlocked\n", "")
-    assert (tmp_path / "to/kept").exists()
 
 
 def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
@@ -658,7 +542,7 @@ def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
         with pytest.raises(ValueError, match="its checksum is wrong"):
             without_checksum(data)
     now = [0.0]
-    pulse = Pulse(lambda: now[0])
+    pulse = HeartbeatWatch(lambda: now[0])
     for count, when, silent in ((1, 5.0, 0.0), (1, 7.0, 2.0), (2, 8.0, 0.0)):
         now[0] = when
         pulse.note(count)
@@ -669,7 +553,7 @@ def test_a_checksum_shows_damage_and_a_pulse_life() -> None:
             as_object(text)
 
 
-def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_heartbeat_comes_before_its_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A count that came first saw the sign of the head before, and ended the new one."""
 
     class AtOnce(threading.Thread):
@@ -679,7 +563,6 @@ def test_the_first_write_of_a_sign_comes_before_its_counts(tmp_path: Path, monke
 
     monkeypatch.setattr("azpy.fleet.channels.files.threading.Thread", AtOnce)
     monkeypatch.setattr(files, "BEAT", 0.0)
-    place = Files(tmp_path, make=True)
-    sign = Sign(place, "", "head", lambda: False)
-    sign.say(epoch="new")
+    place = SharedFolder(tmp_path, make=True)
+    Heartbeat(place, "", "head", {"epoch": "new"}, lambda: False).begin()
     assert place.said("", "head")["epoch"] == "new"

@@ -15,8 +15,8 @@ from test_folder import AtFolder, Workers, quickly, straight, with_folder
 from azpy.cli.worker import main as az_worker
 from azpy.errors import RunError
 from azpy.fleet.channels import files, folder
-from azpy.fleet.channels.files import Files
-from azpy.fleet.channels.folder_worker import FolderWorker, _Visit
+from azpy.fleet.channels.files import SharedFolder
+from azpy.fleet.channels.folder_worker import FolderWorker, _Connection
 
 __all__ = ["quickly", "straight"]  # fixtures of here too
 
@@ -24,15 +24,15 @@ __all__ = ["quickly", "straight"]  # fixtures of here too
 def test_a_worker_that_cannot_write_waits_and_goes_on(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, full = Files.write, ["from", "workers", "from"]
+    write, full = SharedFolder.write, ["from", "workers", "from"]
 
-    def filled(self: Files, part: str, name: str, data: bytes, **options: Any) -> None:
+    def filled(self: SharedFolder, part: str, name: str, data: bytes, **options: Any) -> None:
         if full and part == full[-1]:
             full.pop()
             raise OSError(28, "No space left on device")
         write(self, part, name, data, **options)
 
-    monkeypatch.setattr(Files, "write", filled)
+    monkeypatch.setattr(SharedFolder, "write", filled)
     with Workers(tmp_path / "place", 1) as workers:
         assert hashes(with_folder(tmp_path)) == straight
         workers.join()
@@ -40,13 +40,13 @@ def test_a_worker_that_cannot_write_waits_and_goes_on(
     assert not full
 
 
-def test_a_file_system_that_deletes_no_message_and_syncs_no_folder_changes_no_game(
+def test_a_file_system_without_delete_or_sync_changes_no_game(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker took the same message again and again, and wrote results again that the head had read."""
-    delete, failed = Files.delete, Counter[str]()
+    delete, failed = SharedFolder.delete, Counter[str]()
 
-    def kept(self: Files, part: str, name: str) -> None:
+    def kept(self: SharedFolder, part: str, name: str) -> None:
         failed[part] += 1
         if part != "to":
             delete(self, part, name)
@@ -55,7 +55,7 @@ def test_a_file_system_that_deletes_no_message_and_syncs_no_folder_changes_no_ga
         failed["sync"] += 1
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Files, "delete", kept)
+    monkeypatch.setattr(SharedFolder, "delete", kept)
     monkeypatch.setattr(files, "sync_folder", unsynced)
     with Workers(tmp_path / "place", 1) as workers:
         assert hashes(with_folder(tmp_path)) == straight
@@ -66,18 +66,18 @@ def test_a_file_system_that_deletes_no_message_and_syncs_no_folder_changes_no_ga
 
 
 @pytest.mark.parametrize("part", ["networks", "to"])
-def test_what_is_damaged_on_its_way_to_a_worker_is_not_believed(
+def test_what_is_damaged_on_its_way_to_a_worker_is_read_again(
     part: str, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker looks again, until it is whole."""
-    read, damaged = Files.read, [b"", b"another file"]
+    read, damaged = SharedFolder.read, [b"", b"another file"]
 
-    def spoilt(self: Files, where: str, name: str, most: int) -> bytes:
+    def spoilt(self: SharedFolder, where: str, name: str, most: int) -> bytes:
         if where == part and damaged:
             return damaged.pop()
         return read(self, where, name, most)
 
-    monkeypatch.setattr(Files, "read", spoilt)
+    monkeypatch.setattr(SharedFolder, "read", spoilt)
     with Workers(tmp_path / "place", 1):
         assert hashes(with_folder(tmp_path)) == straight
     assert not damaged
@@ -91,10 +91,10 @@ def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path
     with Workers(tmp_path, 1) as workers:
         while not (at.head.members if slept else any(worker.games for worker in at.head.workers)):
             at.take()
-        line = at.head.members[0].line
+        line = at.head.members[0]
         assert isinstance(line, folder.FolderLine)
         line._sent += 5 * slept  # messages that it has not read are gone
-        at.head._bury(at.head.members[0], "it finished no game in 60 seconds")
+        at.head._end(at.head.members[0], "it finished no game in 60 seconds")
         while not any(worker.games and worker.name == "worker 2" for worker in at.head.workers):
             at.take()
         at.head.close()
@@ -115,8 +115,8 @@ def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch:
 
 def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
-    assert at.folder._sign is not None
-    at.folder._sign.close()  # it counts no more
+    assert at.folder._heartbeat is not None
+    at.folder._heartbeat.close()  # it counts no more
     now, seen = [0.0], list[int]()
 
     def sleep(seconds: float) -> None:
@@ -131,7 +131,7 @@ def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
 
 
 def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
-    place, waited = Files(tmp_path, make=True), list[int]()
+    place, waited = SharedFolder(tmp_path, make=True), list[int]()
 
     def sleep(_: float) -> None:
         waited.append(len(place.names("from")))
@@ -139,30 +139,32 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
             place.delete("from", name)
 
     home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=sleep)
-    visit = _Visit(home, "f" * 16)
+    line = _Connection(home, "f" * 16)
     for _ in range(9):
-        visit.send({"said": "games"}, b"")
+        line.send({"said": "games"}, b"")
     assert waited == [4, 4]
-    visit.close("it ends")
-    said = place.said("workers", visit.key)
+    line.close("it ends")
+    said = place.said("workers", line.key)
     assert (said["ended"], said["epoch"]) == ("it ends", "f" * 16)
 
 
 def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, names, lacks = Files(tmp_path, make=True), Files.names, ["00000000", "00000001"]
+    place, names, key = SharedFolder(tmp_path, make=True), SharedFolder.names, "f" * 16
+    lacks = ["00000001", "00000000"]  # the second listing, and the first one
 
-    def some(self: Files, part: str) -> list[str]:
+    def some(self: SharedFolder, part: str) -> list[str]:
         missing = lacks.pop() if lacks and part == "to" else "none"
         return [name for name in names(self, part) if not name.endswith(missing)]
 
     home: Any = SimpleNamespace(files=place, goes_on=lambda: True, say=print, clock=lambda: 0.0, sleep=lambda _: None)
-    monkeypatch.setattr(Files, "names", some)
-    visit = _Visit(home, "f" * 16)
+    monkeypatch.setattr(SharedFolder, "names", some)
+    monkeypatch.setattr("azpy.fleet.channels.folder_worker.new_name", lambda: key)
     for number in range(3):
-        place.put("to", f"{visit.key}-{number:08d}", {"do": "more", "number": number}, b"")
-    got = [visit.inbox.get(timeout=60)[0]["number"] for _ in range(3)]
+        place.put("to", f"{key}-{number:08d}", {"do": "more", "number": number}, b"")
+    line = _Connection(home, "f" * 16)
+    got = [line.inbox.get(timeout=60)[0]["number"] for _ in range(3)]
     assert got == [0, 1, 2]
-    visit.close("it ends")
+    line.close("it ends")
 
 
 def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
@@ -175,8 +177,8 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("facts", [{"version": "0.0.9"}, {"protocol": 0}])
 def test_a_worker_of_another_version_says_so(facts: dict[str, Any], tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
-    assert at.folder._sign is not None
-    at.folder._sign.note(**facts)
+    assert at.folder._heartbeat is not None
+    at.folder._heartbeat._facts |= facts
     workers = Workers(tmp_path, 1)
     workers.join()
     assert "install the same azpy" in workers.said[0]
@@ -207,7 +209,7 @@ def test_a_worker_waits_for_the_folder(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
-def test_a_worker_that_waits_for_its_folder_ends_when_it_is_told(
+def test_a_worker_that_waits_for_its_folder_ends_when_told(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))

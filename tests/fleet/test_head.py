@@ -24,7 +24,7 @@ from azpy.fleet.table import ENDLESS
 from azpy.fleet.wire import Unpacker, pack
 from azpy.fleet.worker import Worker
 from azpy.games.names import make_game
-from azpy.runs import storage
+from azpy.runs.games import frame, unframe
 from azpy.settings import Settings
 from models import make_model
 
@@ -38,15 +38,15 @@ def test_only_games_of_the_run_are_believed() -> None:
     examiner = Examiner(settings(), make_game("tic_tac_toe"))
     examiner.play(Lineup([azpy.UniformEvaluator()]))
     right = frames_of("tic_tac_toe")
-    frame = storage.frame(*right)
-    assert [game.to_bytes() for game in examiner.games_in(frame)] == [game.to_bytes() for game in right]
+    whole = frame(*right)
+    assert [game.to_bytes() for game in examiner.games_in(whole)] == [game.to_bytes() for game in right]
     for game in right:
         examiner.look_at(game)
-    for at in range(0, len(frame), 7):
+    for at in range(0, len(whole), 7):
         with pytest.raises(RefusedError, match="cannot be read"):
-            examiner.games_in(frame[:at] + bytes([frame[at] ^ 4]) + frame[at + 1 :])
+            examiner.games_in(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
         with pytest.raises(RefusedError, match="cannot be read"):
-            examiner.games_in(frame[:at])
+            examiner.games_in(whole[:at])
     for wrong, text in (
         (frames_of("tic_tac_toe", seed=1)[0], "is of seed 1, expected 0"),
         (frames_of("connect_four")[0], r"is of game 'connect_four.*', expected 'tic_tac_toe"),
@@ -55,7 +55,7 @@ def test_only_games_of_the_run_are_believed() -> None:
             examiner.look_at(wrong)
 
 
-def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_path: Path) -> None:
+def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) -> None:
     model = azpy.OnnxEvaluator(make_model(weight=0.5))
     start = make_game("tic_tac_toe")
     with azpy.SelfPlay(start, model, slots=2, simulations=2, games=1) as play:
@@ -91,47 +91,38 @@ def test_a_game_that_breaks_the_rules_or_is_of_another_network_is_refused(tmp_pa
 def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
     with pytest.raises(RefusedError, match=r"one has [0-9]+ bytes, expected 100 at most"):
-        Examiner(settings(), make_game("tic_tac_toe")).games_in(storage.frame(*frames_of("tic_tac_toe")))
+        Examiner(settings(), make_game("tic_tac_toe")).games_in(frame(*frames_of("tic_tac_toe")))
 
 
-def test_finished_games_are_sent_in_parts_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_games_go_in_messages_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     games = frames_of("tic_tac_toe") * 5
-    sizes = [len(game.to_bytes()) for game in games]
-    monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * max(sizes))
-    parts = list(worker._in_parts(games))
-    assert [game for part in parts for game in part] == games
-    assert all(sum(len(game.to_bytes()) for game in part) <= 2 * max(sizes) for part in parts)
-    assert len(parts) < len(games)
-    monkeypatch.setattr(worker, "MOST_BYTES", max(sizes) - 1)
-    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: no worker can send it"):
-        list(worker._in_parts(games))
-
-
-def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "MOST_OF_A_PART", 1)
-    inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[bytes]()
-    alone = {"network": None, "precision": "fp32"}
-    run = asdict(settings())
-    inbox.put(({"do": "begin", "settings": run, "version": azpy.__version__}, b""))
-    search = {"resign_below": -1.0, "score_to_beat": None}
-    inbox.put(({"do": "play", "lineup": 1, **alone, **search}, b""))
+    longest = max(len(game.to_bytes()) for game in games)
+    monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * longest)
+    inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[list[bytes]]()
+    inbox.put(({"do": "begin", "settings": asdict(settings()), "version": azpy.__version__}, b""))
+    lineup = {"network": None, "precision": "fp32", "resign_below": -1.0, "score_to_beat": None}
+    inbox.put(({"do": "play", "lineup": 1, **lineup}, b""))
     inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
 
     def send(message: Mapping[str, Any], body: bytes) -> None:
         if body:
-            said.append(body)
-        if len(said) == 20:
+            said.append(unframe(body))
+        if sum(map(len, said)) == 20:
             inbox.put(({"do": "stop"}, b""))
 
     assert Worker(inbox, send).run()
-    assert [len(storage.unframe(frame)) for frame in said] == [1] * 20
+    assert all(sum(map(len, part)) <= 2 * longest for part in said)
+    assert len(said) < 20
+    monkeypatch.setattr(worker, "MOST_BYTES", longest - 1)
+    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: no worker can send it"):
+        list(worker._in_parts(games))
 
 
 class Told(Channel):
     """A line to a worker that hears messages, and says what the test has it say."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        super().__init__(settings)
         self.messages, self.says, self.let_go = list[dict[str, Any]](), list[tuple[dict[str, Any], bytes]](), 0
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
@@ -145,6 +136,7 @@ class Told(Channel):
         self.let_go += 1
 
     def close(self, why: str = "") -> str:
+        self.weight = 0.0
         return "it is gone"
 
 
@@ -154,6 +146,7 @@ class Telling(Backend):
     def __init__(self) -> None:
         super().__init__()
         self.come, self.now = list[Channel](), 1000.0
+        self.left: Told | None = None  # has messages of workers that this head does not know
 
     def play(self, *_: Any) -> None:
         pass
@@ -161,6 +154,9 @@ class Telling(Backend):
     def look(self, seconds: float) -> list[Channel]:
         come, self.come, self.now = self.come, [], self.now + seconds
         return come
+
+    def leftover(self) -> Iterator[Message]:
+        return iter(()) if self.left is None else self.left.poll()
 
     def close(self, *, ended: bool) -> None:
         pass
@@ -192,14 +188,13 @@ class Alone(AtHead):
 
     def says(self, games: Sequence[azpy.GameRecord] = (), most: int = 100, **facts: Any) -> list[int]:
         """The worker sends a message; returns the games that the head gives to its caller."""
-        self.line.says.append((self.facts | facts, storage.frame(*games) if games else b""))
+        self.line.says.append((self.facts | facts, frame(*games) if games else b""))
         return self.take(most)
 
     def passes(self, seconds: float) -> None:
-        """So much time, in which the head looks."""
-        for _ in range(int(seconds / 4) + 1):
-            self.backend.now += 4.0
-            self.take()
+        """So much time passes."""
+        self.backend.now += seconds
+        self.take()
 
     @property
     def given(self) -> list[int]:
@@ -215,7 +210,7 @@ def games_of(**options: Any) -> list[azpy.GameRecord]:
         return sorted(play, key=lambda game: game.game_id)
 
 
-def test_a_worker_gets_many_ids_in_one_message_and_is_never_short_of_them() -> None:
+def test_a_worker_gets_many_ids_at_once_and_never_runs_short() -> None:
     alone, slots = Alone(1000, slots=128), 128
     alone.says()
     alone.line.messages.clear()
@@ -236,19 +231,19 @@ def test_few_ids_are_shared_out() -> None:
     assert [alone.head.table.held(f"worker {number}") for number in (1, 2)] == [5, 5]
 
 
-def test_games_that_were_taken_and_not_written_down_are_there_at_an_interrupt() -> None:
+def test_games_taken_but_not_written_are_there_at_an_interrupt() -> None:
     alone = Alone()
     alone.says()
     assert alone.says(games_of(), most=1) == [0]
     assert [game.game_id for game in alone.head.finish()] == [0, 1, 2, 3]
 
 
-def test_a_message_is_acknowledged_once_the_last_of_its_games_is_written_down() -> None:
+def test_a_message_is_acknowledged_once_its_games_are_written() -> None:
     """The caller has written a game down when it asks for the next one: not before."""
     alone, games, kept = Alone(), games_of(), list[int]()
     alone.says()
-    alone.line.says.append((alone.facts, storage.frame(*games[:2])))
-    alone.line.says.append((alone.facts, storage.frame(*games[2:])))
+    alone.line.says.append((alone.facts, frame(*games[:2])))
+    alone.line.says.append((alone.facts, frame(*games[2:])))
     taken = []
     for _ in range(5):
         taken += alone.take(1)
@@ -290,7 +285,7 @@ def test_names_of_totals_do_not_add_up() -> None:
     assert len(alone.head.stats) == 64
 
 
-def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker() -> None:
+def test_a_game_that_no_head_gave_away_does_not_count() -> None:
     for game in (ENDLESS - 1, 15):
         alone = Alone(deterministic=False)
         alone.says()
@@ -302,7 +297,7 @@ def test_a_result_counts_only_if_a_head_gave_the_game_to_a_worker() -> None:
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None:
     alone, left = Alone(deterministic=deterministic), Told(settings())
-    alone.backend.leftover = [left]
+    alone.backend.left = left
     alone.head.ask([range(10, 20)], [])
     for facts, games in (
         ({}, games_of()[:2]),
@@ -312,7 +307,7 @@ def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None
         ({}, games_of(games=1, first_game=15)),  # this head has given it to nobody
         ({"lineup": 77}, games_of()[2:]),  # lineups have other numbers there
     ):
-        left.says.append((alone.facts | facts, storage.frame(*games)))
+        left.says.append((alone.facts | facts, frame(*games)))
     assert alone.take() == [0, 1, 15, 2, 3]
     assert alone.head.notices == []
     assert left.let_go == 0
@@ -320,14 +315,14 @@ def test_what_an_earlier_head_gave_away_counts_once(deterministic: bool) -> None
     assert left.let_go == 6
 
 
-def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
+def test_no_game_is_given_out_before_old_messages_are_read() -> None:
     alone, left = Alone(slots=2), Told(settings())
     alone.says()
     for game in alone.given:  # the worker has room for more
         alone.head.table.accept("worker 1", game, b"")
     first = alone.given[-1] + 1
-    alone.backend.leftover = [left]
-    left.says += [(alone.facts, storage.frame(game)) for game in games_of(first_game=first)]
+    alone.backend.left = left
+    left.says += [(alone.facts, frame(game)) for game in games_of(first_game=first)]
     alone.head._exchange(0.0)  # as `play` does
     assert [game for _ in range(4) for game in alone.take(1)] == list(range(first, first + 4))
     alone.take()
@@ -335,7 +330,7 @@ def test_nothing_is_given_out_before_what_is_left_is_read() -> None:
     assert len(alone.given) > first
 
 
-def test_games_of_the_journal_are_compared_with_those_that_come_for_them_later() -> None:
+def test_a_late_game_is_compared_with_the_one_in_the_journal() -> None:
     alone, games = Alone(), games_of(games=6)
     alone.head.ask([range(20, 30)], games_of(games=2, first_game=15))
     alone.says()
@@ -345,20 +340,20 @@ def test_games_of_the_journal_are_compared_with_those_that_come_for_them_later()
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
-def test_a_game_may_name_the_networks_of_a_head_before_only_in_a_free_run(deterministic: bool) -> None:
+def test_only_a_free_run_takes_networks_of_an_earlier_head(deterministic: bool) -> None:
     model = azpy.OnnxEvaluator(make_model(weight=0.5))
     with azpy.SelfPlay("tic_tac_toe", model, slots=2, simulations=8, games=3) as play:
         known, *left = play
     alone, line = Alone(deterministic=deterministic), Told(settings())
-    alone.backend.leftover = [line]
+    alone.backend.left = line
     for done in ([], [known]):
         alone.head.ask([], done)
-        line.says.append((alone.facts, storage.frame(*left)))
+        line.says.append((alone.facts, frame(*left)))
         found = alone.take()
     assert found == ([] if deterministic else [game.game_id for game in left])
 
 
-def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
+def test_copies_of_games_of_an_earlier_iteration_do_not_count() -> None:
     alone = Alone()
     alone.says()
     alone.head.play(Lineup([azpy.UniformEvaluator()], resign_below=-0.5))
@@ -367,29 +362,50 @@ def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
     assert alone.head.table.num_open == 10
 
 
-def test_a_worker_that_finishes_nothing_lets_its_games_go() -> None:
+def test_a_worker_that_finishes_nothing_loses_its_games() -> None:
     alone = Alone(1000)
     alone.says()
     alone.passes(1000)  # nobody knows yet how long a game takes
     assert alone.says(games_of()) == [0, 1, 2, 3]
     alone.head.pause()
-    alone.backend.now += 10**6
-    alone.head.play(Lineup([azpy.UniformEvaluator()]))  # a fit was longer than a lease
+    alone.backend.now += 10**6  # a fit is longer than a lease
+    alone.head.play(Lineup([azpy.UniformEvaluator()]))
     alone.head.ask([range(1000, 1100)], [])
     alone.says(lineup=2, plays=alone.head._plays)
     assert alone.head.notices == []
     lease = alone.head.table.lease_seconds()
     assert lease >= 4 * 1000
-    alone.backend.now += 10**6  # nobody looks
-    alone.take()
-    assert alone.head.notices == []
     alone.passes(lease + 1)
     assert alone.head.notices == [
         f"worker 1 ended: it finished no game in {lease:.0f} seconds; its games are open again"
     ]
 
 
-def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
+def test_a_worker_that_never_answers_is_ended() -> None:
+    alone = Alone()
+    for _ in range(2):  # a new lineup gives it no more time
+        assert alone.head.notices == []
+        alone.head.play(Lineup([azpy.UniformEvaluator()]))
+        alone.passes(160)
+    ends = "worker 1 ended: it did not open its network in 300 seconds; its games are open again"
+    assert alone.head.notices == [ends]
+    assert alone.head.table.num_open == 10  # it was given none
+
+
+def test_workers_are_not_ended_for_games_that_nobody_heard() -> None:
+    alone = Alone(1000, slots=2)
+    alone.says()
+    alone.head.table.lease("worker 1", 20)
+    alone.passes(10.0)
+    alone.says(games_of()[:1])
+    alone.says(games_of(games=5, first_game=1), most=1)  # the head has enough for a while
+    alone.line.says.append((alone.facts, frame(*games_of(games=1, first_game=6))))
+    alone.backend.now += 10**6  # and it is away
+    while alone.take(1):
+        assert alone.head.notices == []
+
+
+def test_totals_of_dead_workers_stay_right_and_few_are_kept() -> None:
     backend = Telling()
     run = settings(deterministic=False)
     found = Head(run, make_game("tic_tac_toe"), backend)
@@ -399,7 +415,7 @@ def test_totals_of_dead_workers_stay_right_and_few_of_them_are_kept() -> None:
         backend.come.append(line := Told(run))
         line.says.append((facts | {"stats": {"rows": number, "games": 1}, "pipelines": {"rounds": 2}}, b""))
         found.take(1)
-        line.alive, line.weight = number == 500, 0.0
+        line.alive = number == 500
     found.take(1)
     assert found.stats == {"rows": sum(range(1000)), "games": 1000}
     assert found.pipeline_stats == [{"rounds": 2000}]
@@ -461,30 +477,19 @@ threading.Event().wait()
         ("None", "MemoryError()", 1),
     ],
 )
-def test_only_a_parent_that_is_gone_ends_a_child_without_an_error(read: str, sent: str, code: int) -> None:
+def test_a_child_ends_without_error_only_if_its_parent_is_gone(read: str, sent: str, code: int) -> None:
     program = TALK.replace("{read}", read).replace("{sent}", sent)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
 
 
-def test_runs_are_told_apart_by_all_that_changes_their_games() -> None:
+def test_runs_and_lineups_are_told_apart_by_what_changes_games() -> None:
     """A worker of a run with another seed played on until its first game was examined."""
     run = settings()
-    changes: dict[str, Any] = {
-        "seed": 1,
-        "game": "connect_four",
-        "deterministic": False,
-        "simulations": 3,
-        "c_puct": 9.0,
-    }
-    told = {digest_of_run(replace(run, **{name: value})) for name, value in changes.items()}
-    assert len({digest_of_run(run), *told}) == 6
+    for changes in ({"seed": 1}, {"game": "connect_four"}, {"deterministic": False}, {"simulations": 3}):
+        assert digest_of_run(replace(run, **changes)) != digest_of_run(run)
     assert digest_of_run(replace(run, slots=7, workers=3, learning_rate=0.5)) == digest_of_run(run)
-
-
-def test_lineups_are_told_apart_by_who_plays_and_how() -> None:
     facts = {"network": None, "precision": "fp32", "resign_below": -1.0, "score_to_beat": None}
-    changes = {"network": "0" * 64, "precision": "fp16", "resign_below": -0.9, "score_to_beat": 0.5}
-    told = {digest_of_lineup(facts | {name: value}) for name, value in changes.items()}
-    assert len({digest_of_lineup(facts), *told}) == 5
+    for name, value in {"network": "0" * 64, "precision": "fp16", "resign_below": -0.9, "score_to_beat": 0.5}.items():
+        assert digest_of_lineup(facts | {name: value}) != digest_of_lineup(facts)
     assert digest_of_lineup(facts | {"lineup": 2, "answers": "other"}) == digest_of_lineup(facts)

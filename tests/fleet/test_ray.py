@@ -4,8 +4,6 @@ import contextlib
 import importlib.util
 import os
 import signal
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_fleet import hashes, middle, settings, train, wait_until
+from test_fleet import every_event, hashes, middle, settings, train
 
 import azpy
 from azpy.errors import MissingPackageError, RunError, SettingsError
@@ -21,19 +19,12 @@ from azpy.fleet.channels.ray import Cluster, RayPlayer, environment, places_of, 
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
 from azpy.games.names import make_game
-from azpy.runs.folder import RunFolder
 from azpy.training.events import Event, Noticed
 from azpy.training.trainer import Trainer
 from starts import Starts, command
 
+__all__ = ["every_event"]  # a fixture of here too
 here = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
-
-
-@pytest.fixture(autouse=True)
-def every_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = Head.take
-    monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
-    monkeypatch.setattr(Head, "take", lambda self, most: take(self, min(most, 3)))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -72,25 +63,27 @@ def test_all_actors_together_play_half_of_an_iteration_at_most() -> None:
 
 
 def test_without_ray_an_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingPackageError, match="ray is not installed: pip install ray"):
-        Trainer(settings(workers="ray"), tmp_path)
-
-
-def test_rays_client_mode_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "ray", None)
+        with pytest.raises(MissingPackageError, match="ray is not installed: pip install ray"):
+            Trainer(settings(workers="ray"), tmp_path)
     monkeypatch.setenv("RAY_ADDRESS", "ray://127.0.0.1:10001")
     with pytest.raises(SettingsError, match="client mode cannot carry games"):
         Trainer(settings(workers="ray"), tmp_path)
 
 
-class DiedError(Exception):
+class ActorDiedError(Exception):
     """An actor's process ended."""
 
 
-def a_head(now: list[float]) -> Head:
-    """A head of a run on Ray, on the test's clock."""
+def a_head(ray: "FakeRay", now: list[float], monkeypatch: pytest.MonkeyPatch) -> Head:
+    """A head that has begun to play a run on Ray, on the test's clock."""
+    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
     run = settings(workers="ray")
-    return Head(run, make_game("tic_tac_toe"), Cluster(run, lambda: now[0]), lambda: now[0])
+    head = Head(run, make_game("tic_tac_toe"), Cluster(run, lambda: now[0]), lambda: now[0])
+    head.ask([range(10)], [])
+    head.play(Lineup([azpy.UniformEvaluator()]))
+    return head
 
 
 class FakeRay:
@@ -98,16 +91,14 @@ class FakeRay:
 
     Attributes:
         paths: in which actors find their code.
-        head_node: its address; nobody looks whether auto is there.
     """
 
     def __init__(self, nodes: int, answers: int) -> None:
         self._nodes, self._answers = [node(f"{number}", CPU=1) for number in range(nodes)], answers
         self.paths: list[str] = []
-        self.head_node = "auto"
         names = ("ActorUnavailableError", "ObjectLostError", "NodeDiedError", "ActorUnschedulableError", "RayError")
         errors = {name: type(name, (Exception,), {}) for name in names}
-        self.exceptions = SimpleNamespace(ActorDiedError=DiedError, **errors)
+        self.exceptions = SimpleNamespace(ActorDiedError=ActorDiedError, **errors)
         self.job_config = SimpleNamespace(JobConfig=lambda code_search_path: code_search_path)
         self.util = SimpleNamespace(
             scheduling_strategies=SimpleNamespace(NodeAffinitySchedulingStrategy=lambda *_, **__: 0)
@@ -116,19 +107,16 @@ class FakeRay:
     def init(self, job_config: Any, **_: Any) -> None:
         self.paths = job_config
 
-    def get_runtime_context(self) -> Any:
-        return SimpleNamespace(gcs_address=self.head_node)
-
     def nodes(self) -> list[dict[str, Any]]:
         return self._nodes
 
     def remote(self, kind: type) -> Any:
         assert kind is RayPlayer
-        left = [b""] * self._answers
+        left: list[list[Any]] = [[]] * self._answers
 
-        def answer() -> tuple[bytes, bool]:
+        def answer() -> tuple[list[Any], bool]:
             if not left:
-                raise DiedError
+                raise ActorDiedError
             return left.pop(), True
 
         # Each call is another object, which `get` calls.
@@ -156,16 +144,13 @@ class FakeRay:
     ("answers", "deaths"),
     [(0, 3), (1, 12)],  # one that never answered is a death; of four that did, each is a quarter of one
 )
-def test_actors_that_answered_and_die_count_as_one_death_together(
+def test_all_actors_that_die_at_once_count_as_one_death(
     answers: int, deaths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray, now = FakeRay(4, answers), [0.0]
-    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
-    fleet = a_head(now)
-    fleet.ask([range(10)], [])
+    fleet = a_head(ray, now, monkeypatch)
 
     def play() -> None:
-        fleet.play(Lineup([azpy.UniformEvaluator()]))
         for _ in range(100):
             fleet.take(1)
             now[0] += 3.0  # it looks at the nodes again
@@ -204,57 +189,6 @@ def read(path: Path) -> bytes:
         return b""
 
 
-def test_a_head_node_that_is_gone_ends_the_run_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, now = FakeRay(1, 10**6), [0.0]
-    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
-    monkeypatch.setenv("RAY_ADDRESS", "auto")
-    fleet = a_head(now)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        ray.head_node = f"127.0.0.1:{server.getsockname()[1]}"
-        fleet.play(Lineup([azpy.UniformEvaluator()]))
-        fleet.take(1)
-
-    def play() -> None:
-        for _ in range(100):
-            now[0] += 3.0  # it looks at the nodes again
-            fleet.take(1)
-
-    with pytest.raises(RunError, match=r"^Ray at RAY_ADDRESS=auto: its head node is gone; start Ray again, and give"):
-        play()
-    assert 20 < now[0] < 60
-    fleet.close()
-
-
-def test_a_head_node_that_does_not_even_refuse_ends_the_run_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray, now = FakeRay(1, 10**6), [0.0]
-    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
-    monkeypatch.setenv("RAY_ADDRESS", "auto")
-    fleet = a_head(now)
-    fleet.play(Lineup([azpy.UniformEvaluator()]))
-    fleet.take(1)
-    assert isinstance(fleet._backend, Cluster)
-    fleet._backend._head_node = "127.0.0.1:1"
-
-    def wait(_: object, seconds: float) -> None:
-        now[0] += seconds
-        raise TimeoutError
-
-    monkeypatch.setattr("azpy.fleet.channels.ray.socket.create_connection", wait)
-    now[0] += 100.0  # a network was fitted: one look after it says little
-    fleet.take(1)
-    begin = now[0]
-
-    def play() -> None:
-        while now[0] - begin < 100:
-            now[0] += 0.2
-            fleet.take(1)
-
-    with pytest.raises(RunError, match="its head node is gone"):
-        play()
-    assert 10 < now[0] - begin < 25
-    fleet.close()
-
-
 VERSIONS = (
     "The cluster was started with:\n    Ray: 2.54.0\n    Python: 3.12.1\nThis process on node 10.0.0.1 was started "
 )
@@ -287,7 +221,7 @@ def test_where_ray_does_not_begin_an_error_is_short(
     assert len(str(caught.value)) < 300
 
 
-def test_a_node_that_is_dead_and_looks_alive_counts_as_no_death(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_node_that_looks_alive_is_no_death(monkeypatch: pytest.MonkeyPatch) -> None:
     ray, now, actors = FakeRay(1, 1), [0.0], list[Any]()
 
     def remote(kind: type) -> Any:
@@ -301,14 +235,12 @@ def test_a_node_that_is_dead_and_looks_alive_counts_as_no_death(monkeypatch: pyt
 
     monkeypatch.setattr(ray, "remote", remote)
     monkeypatch.setattr(ray, "get", get)
-    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
-    fleet = a_head(now)
-    fleet.play(Lineup([azpy.UniformEvaluator()]))
+    fleet = a_head(ray, now, monkeypatch)
     while len(actors) < 20:
         fleet.take(1)
         now[0] += 3.0
     fleet.take(1)
-    assert [worker.line.waits for worker in fleet.members] == [False]
+    assert [worker.waits for worker in fleet.members] == [False]
     assert not any("ended" in text for text in fleet.notices)
     fleet.close()
 
@@ -320,26 +252,8 @@ def test_ray_does_not_keep_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))  # as Ray does
 
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
-    fleet = a_head([0.0])
-    fleet.play(Lineup([azpy.UniformEvaluator()]))
-    fleet.close()
+    a_head(ray, [0.0], monkeypatch).close()
     assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_an_actor_that_sends_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.fleet.channels.ray._MOST_OF_A_REPLY", 10)
-    ray = FakeRay(1, 1)
-    monkeypatch.setattr(ray, "get", lambda call, **_: (bytes(11), True))
-    monkeypatch.setattr("azpy.fleet.channels.ray._import_ray", lambda: ray)
-    fleet = a_head([0.0])
-    fleet.play(Lineup([azpy.UniformEvaluator()]))
-    fleet.take(1)
-    assert (
-        "worker 1 on node 127.0.0.1 ended: it sent 11 bytes at once, expected 10 at most; its games are open again"
-        in fleet.notices
-    )
-    fleet.close()
 
 
 @here
@@ -365,7 +279,7 @@ def test_actors_play_the_same_games_also_if_one_is_killed(
     assert killed
     assert "Worker exit detail" not in capfd.readouterr().out  # of Ray, a page
     told = [event.text for event in found if isinstance(event, Noticed)]
-    assert "2 workers on 1 node, one for each CPU" in told[0]
+    assert "one worker for each CPU (workers: 2, nodes: 1)" in told[0]
 
 
 @contextlib.contextmanager
@@ -412,98 +326,13 @@ def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: py
     assert hashes(found) == straight
     assert not steps
     told = [event.text for event in found if isinstance(event, Noticed)]
-    assert f"RAY_ADDRESS={cluster.address}: 2 workers on 2 nodes, one for each 8 CPUs of a node" in told[0]
-
-
-def rays_here() -> set[int]:
-    """The processes on this machine that are Ray's own, or actors."""
-    found = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if b"/ray/core/src/" in read(path)}
-    return found | set(actors_here())
+    assert "one worker for each 8 CPUs of a node (workers: 2, nodes: 2)" in told[0]
 
 
 def with_environment(**changes: str) -> str:
     """Code for a start of az-train: Ray's settings of this module, with changes."""
     chosen = {name: value for name, value in os.environ.items() if name.startswith("RAY_")} | changes
     return f"import os, sys; os.environ.update({chosen!r}); sys.path[:0] = {sys.path!r}"
-
-
-@here
-@pytest.mark.slow
-def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_path: Path) -> None:
-    before = rays_here()
-    arguments = [*command("tic_tac_toe", tmp_path / "run", 4), "--games-per-iteration", "60"]
-    killed = starts.run(*arguments, "--workers", "ray", before=with_environment(), kill_when="iteration 2")
-    assert killed.code == -9, killed
-    wait_until(lambda: rays_here() <= before)  # Ray ends the actors, and itself, as az-train started it
-    end = starts.run(*arguments, "--workers", "ray", before=with_environment())
-    assert "done: " in end.output, end
-    assert "going on after iteration " in end.output
-    starts.finish(*command("tic_tac_toe", tmp_path / "alone", 4), "--games-per-iteration", "60")
-    found = []
-    for name in ("run", "alone"):
-        with RunFolder(tmp_path / name, {}) as run:
-            found.append((run.games_hash(), run.weights_hash(4)))
-    assert found[0] == found[1]
-
-
-def ip(*words: str) -> None:
-    """A command of iproute2; where it cannot be, the test is skipped."""
-    try:
-        subprocess.run(["ip", *words], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"needs network namespaces: {error}")
-
-
-@pytest.fixture
-def hosts() -> Iterator[dict[str, str]]:
-    """Two network namespaces with a cable between them, as two hosts with nothing beside: their names and addresses."""
-    found = {f"azpy-{os.getpid()}-{number}": f"10.201.7.{number}" for number in (1, 2)}
-    try:
-        for name in found:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-        first, second = found
-        ip("-n", first, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", second)
-        for name, address in found.items():
-            ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
-            ip("-n", name, "link", "set", "cable", "up")
-        yield found
-    finally:
-        for name in found:
-            there = subprocess.run(["ip", "netns", "pids", name], capture_output=True, check=False).stdout.split()
-            for pid in there:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-
-
-@here
-@pytest.mark.slow
-def test_two_hosts_are_one_cluster_and_play_the_same_games(hosts: dict[str, str], tmp_path: Path) -> None:
-    chosen = {name: value for name, value in os.environ.items() if name != "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"}
-    first, second = hosts
-    address = f"{hosts[first]}:6379"
-
-    def at(host: str, *words: str, **variables: str) -> str:
-        command = ["ip", "netns", "exec", host, sys.executable, "-m", *words]
-        done = subprocess.run(command, env=chosen | variables, capture_output=True, text=True, timeout=300, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    ray = ("ray.scripts.scripts", "start", "--num-cpus", "1", "--object-store-memory", str(100 << 20))
-    at(first, *ray, "--head", "--node-ip-address", hosts[first], "--port", "6379", "--include-dashboard", "false")
-    at(second, *ray, "--node-ip-address", hosts[second], "--address", address)
-    run = [*command("tic_tac_toe", tmp_path / "run", 2), "--games-per-iteration", "200", "--workers", "ray"]
-    said = at(first, "azpy", "train", *run, RAY_ADDRESS=address)
-    assert f"RAY_ADDRESS={address}: 2 workers on 2 nodes" in said
-    at(first, "azpy", "train", *command("tic_tac_toe", tmp_path / "alone", 2), "--games-per-iteration", "200")
-    found = []
-    for name in ("run", "alone"):
-        with RunFolder(tmp_path / name, {}) as folder:
-            found.append((folder.games_hash(), folder.weights_hash(2)))
-            rows = [row for row in folder.metrics() if row["kind"] == "worker"]
-            assert len({row["worker"] for row in rows if row["games"]}) == (2 if name == "run" else 0)
-    assert found[0] == found[1]
 
 
 @here
@@ -518,16 +347,3 @@ def test_a_cluster_lets_in_only_who_has_its_token(cluster: Any, starts: Starts, 
     token.write_text(os.environ["RAY_AUTH_TOKEN"])
     end = starts.run(*arguments, before=with_environment(RAY_AUTH_TOKEN="", RAY_AUTH_TOKEN_PATH=str(token)))
     assert "done: " in end.output, end
-
-
-@here
-def test_the_examples_for_clusters_are_of_rays_form() -> None:
-    """Ray checks the one of its launcher; KubeRay has no check in Python."""
-    yaml = pytest.importorskip("yaml")
-    from ray.autoscaler._private.util import prepare_config, validate_config
-
-    text = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
-    launcher, kubernetes = (yaml.safe_load(part.partition("```")[0]) for part in text.split("```yaml\n")[1:])
-    validate_config(prepare_config(launcher))
-    assert kubernetes["kind"] == "RayCluster"
-    assert kubernetes["spec"]["authOptions"] == {"mode": "token"}

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from test_onnx import make_model
+from test_queries import Asker
 
 import azpy
 from azpy import _core
@@ -26,8 +28,6 @@ from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Player, PlayerEngine, chosen, open_engine, open_player
 from talks import talk_to
-from test_onnx import make_model
-from test_queries import Asker
 
 GAME = "tic_tac_toe"
 NO_NUMBERS: list[Any] = ["x", [], 10**400, float("inf")]

@@ -20,26 +20,21 @@ import pytest
 import azpy
 from azpy.errors import RunError
 from azpy.runs.folder import RunFolder
-from azpy.runs.reader import StoredRun, read_metrics, read_model
-from azpy.runs.storage import sealed_in
+from azpy.runs.games import sealed_in
+from azpy.runs.reader import CHECKPOINT_FILES, StoredRun, read_metrics, read_model
 from azpy.settings.run import FIXED_SETTINGS, Settings
 from failing_disk import FailingDisk
 from starts import GAMES, Starts, command
 
 SETTINGS = asdict(Settings("tic_tac_toe", network="1x8", iterations=4, deterministic=True))
 FLIPS, CUTS = 30, 6
-NO_NUMBERS: list[Any] = ["x", [], 10**400, float("nan")]
-KINDS = {
-    "config.toml": "config.toml",
-    "games/journal.bin": "journal.bin",
-    "games/000002.npz": "000002.npz",
-    "checkpoints/000002/model.safetensors": "model.safetensors",
-    "checkpoints/000002/optimizer.safetensors": "optimizer.safetensors",
-    "checkpoints/000002/state.json": "state.json",
-    "checkpoints/000002/model.onnx": "model.onnx",
-    "checkpoints/000002/manifest.json": "manifest.json",
-    "metrics.jsonl": "metrics.jsonl",
-}
+FILES = [
+    "config.toml",
+    "metrics.jsonl",
+    "games/journal.bin",
+    "games/000002.npz",
+    *(f"checkpoints/000002/{name}" for name in (*CHECKPOINT_FILES, "manifest.json")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +113,7 @@ def outcomes(whole: Path, path: Path, file: str) -> Counter[str]:
             continue
         contents, notices, changed = result
         different = [kind for kind in expected if contents[kind] != expected[kind]]
-        assert set(different) <= {KINDS[file]}
+        assert set(different) <= {Path(file).name}
         if notices or changed:
             found["said"] += 1
         elif different == ["journal.bin"] and is_start(contents["journal.bin"], expected["journal.bin"]):
@@ -153,7 +148,7 @@ MAY_BE: dict[str, set[str]] = {
 }
 
 
-@pytest.mark.parametrize("file", KINDS)
+@pytest.mark.parametrize("file", FILES)
 def test_no_damage_is_taken_for_something_else(whole: Path, tmp_path: Path, file: str) -> None:
     found = outcomes(whole, tmp_path / "run", file)
     print(f"\n{file:42} {dict(found)}")
@@ -166,46 +161,42 @@ def test_no_damage_is_taken_for_something_else(whole: Path, tmp_path: Path, file
         assert found["harmless"] < 10
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"[]\n", b"null\n", b"{}\n", b"[" * 100_000 + b"\n", b"\xff\xfe\n", b"\0" * 50 + b"\n"]
-)
-def test_metrics_of_another_form_are_refused(whole: Path, tmp_path: Path, text: bytes) -> None:
-    path = shutil.copytree(whole, tmp_path / "run")
-    (path / "metrics.jsonl").write_bytes(b'{"kind": "other", "iteration": 1}\n' + text)
-    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
-        if text:
-            with pytest.raises(
-                RunError, match=r"metrics\.jsonl is damaged in line 2: .*; put that line right, or delete"
-            ):
-                run.trim_metrics(2)
-        else:
-            assert len(run.metrics()) == 1
+USUAL: dict[str, dict[str, Any]] = {  # rows of metrics.jsonl, by kind
+    "iteration": {"games": 6, "positions": 40, "seconds": 1.5},
+    "match": {"opponent": "random", "score": 1, "low": 1, "high": 1, "seconds": 1.5},
+    "worker": {"worker": "w", "since": 0, "seconds": 1.5, "silent": 0, "games": 1, "evaluations_per_second": 1},
+    **{kind: {"seconds": 1.5} for kind in ("collected", "stopped", "stopped_collecting")},
+    "settings": {"seconds": 1.5, "changed": {}},
+    "imported": {"seconds": 1.5, "files": []},
+}
 
 
-@pytest.mark.parametrize("kind", ["settings", "collected", "stopped", "stopped_collecting"])
-@pytest.mark.parametrize("seconds", ["1e999", "NaN", '"1"', "[]", "1" + 400 * "0"])
-def test_a_time_that_is_none_is_refused(whole: Path, tmp_path: Path, seconds: str, kind: str) -> None:
-    path = shutil.copytree(whole, tmp_path / "run")
-    (path / "metrics.jsonl").write_text(f'{{"kind": "{kind}", "iteration": 1, "seconds": {seconds}}}\n')
-    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run, pytest.raises(RunError, match="in line 1: seconds is"):
-        run.metrics()
+def rows_to_refuse() -> Iterator[tuple[bytes, str]]:
+    """A line of metrics.jsonl, and what is said of it."""
+    yield from ((text, "") for text in (b"[]", b"null", b"{}", b"[" * 100_000, b"\xff\xfe", b"\0" * 50))
+    for kind, usual in USUAL.items():
+        row = {"kind": kind, "iteration": 1} | usual
+        for name in row:
+            if name != "files":
+                yield json.dumps({key: value for key, value in row.items() if key != name}).encode(), ""
+        for value in ("1e999", "NaN", '"1"', "[]", "1" + 400 * "0"):
+            yield json.dumps(row).replace("1.5", value).encode(), "seconds is"
+    row = {"kind": "iteration", "iteration": 1} | USUAL["iteration"]
+    yield json.dumps(row | {"draws": "x"}).encode(), "draws is 'x'"
+    yield json.dumps({"kind": "imported", "iteration": 1, "seconds": 1.5, "files": [7]}).encode(), r"files is \[7\]"
 
 
-@pytest.mark.parametrize(
-    ("row", "said"),
-    [
-        *(({"draws": value}, "draws is") for value in NO_NUMBERS),
-        ({"kind": "match", "opponent": "random", "score": 1, "low": 1, "high": 1, "wins": "x"}, "wins is 'x'"),
-        ({"kind": "settings"}, "it does not say what changed"),
-        ({"kind": "imported", "files": [7]}, r"files is \[7\]"),
-    ],
-)
-def test_figures_that_are_no_numbers_are_refused(row: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_rows_of_metrics_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     """They were traces of the report, or of a run that goes on."""
-    usual = {"kind": "iteration", "iteration": 1, "games": 6, "positions": 40, "seconds": 1.5}
-    (tmp_path / "metrics.jsonl").write_text(json.dumps(usual | row) + "\n")
-    with pytest.raises(RunError, match=f"damaged in line 1: {said}"):
-        read_metrics(tmp_path / "metrics.jsonl")
+    path = tmp_path / "metrics.jsonl"
+    usual = b"".join(json.dumps({"kind": kind, "iteration": 1} | row).encode() + b"\n" for kind, row in USUAL.items())
+    path.write_bytes(usual)
+    assert len(read_metrics(path)[0]) == len(USUAL)
+    for line, said in rows_to_refuse():
+        path.write_bytes(usual + line + b"\n")
+        advice = f"damaged in line {len(USUAL) + 1}: {said}.*; put that line right, or delete it"
+        with pytest.raises(RunError, match=advice):
+            read_metrics(path)
 
 
 @pytest.mark.parametrize("text", ["[]", "5", '"x"'])
@@ -219,7 +210,7 @@ def test_a_manifest_of_another_form_is_damage(text: str, whole: Path, tmp_path: 
         read_model(path / "checkpoints/000002")
 
 
-def test_a_config_without_a_fixed_setting_is_damaged_not_another_run(whole: Path, tmp_path: Path) -> None:
+def test_a_config_without_a_fixed_setting_is_damaged(whole: Path, tmp_path: Path) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
     (path / "config.toml").write_text("")
     with pytest.raises(RunError, match=r"config\.toml is damaged: it does not say game; put that right"):
@@ -270,19 +261,7 @@ ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object],
 }
 
 
-@pytest.mark.parametrize("kind", ["iteration", "match"])
-def test_a_row_without_what_the_report_shows_is_refused(whole: Path, tmp_path: Path, kind: str) -> None:
-    path = shutil.copytree(whole, tmp_path / "run")
-    with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
-        row = next(row for row in run.metrics() if row["kind"] == kind)
-        for name in row:
-            lacking = {key: value for key, value in row.items() if key != name}
-            (path / "metrics.jsonl").write_text(json.dumps(lacking) + "\n")
-            with pytest.raises(RunError, match="in line 1"):
-                run.metrics()
-
-
-def test_following_the_advice_of_an_error_makes_the_run_go_on(starts: Starts, tmp_path: Path) -> None:
+def test_following_the_advice_of_an_error_makes_a_run_go_on(starts: Starts, tmp_path: Path) -> None:
     straight, arguments = tmp_path / "straight", command(GAMES[0], tmp_path / "run", 4)
     starts.finish(*command(GAMES[0], straight, 4))
     for file, (damage, said, repair, notice) in ADVICE.items():
@@ -348,7 +327,7 @@ def spend(path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", [change, look, spend])
-def test_whatever_fails_on_the_disk_is_one_error_that_says_what_to_do_and_costs_nothing_that_was_there(
+def test_a_failing_disk_is_one_error_and_costs_nothing(
     use: Callable[[Path], None], whole: Path, tmp_path: Path
 ) -> None:
     number, refused = 0, 0
@@ -381,36 +360,25 @@ def test_whatever_fails_on_the_disk_is_one_error_that_says_what_to_do_and_costs_
         assert number - refused < 10
 
 
-@pytest.mark.parametrize("kind", ["folder", "link to a folder", "link to itself", "link to nothing", "file", "pipe"])
-@pytest.mark.parametrize("where", [".tmp-x", ".tmp-config.toml", "games/.tmp-journal.bin", "checkpoints/.tmp-000003"])
-@pytest.mark.parametrize("is_new", [False, True])
-def test_whatever_has_the_name_of_a_temporary_file_is_deleted(
-    is_new: bool, where: str, kind: str, whole: Path, tmp_path: Path
-) -> None:
-    path, other = tmp_path / "run", tmp_path / "other"
+TEMPORARY: dict[str, Callable[[Path, Path], object]] = {  # makes something of this name; the other one is a folder
+    "file": lambda path, _: path.touch(),
+    "folder": lambda path, _: (path / "in it").mkdir(parents=True),
+    "link to a folder": lambda path, other: path.symlink_to(other),
+    "link to itself": lambda path, _: path.symlink_to(path),
+    "link to nothing": lambda path, other: path.symlink_to(other / "nothing"),
+    "pipe": lambda path, _: os.mkfifo(path),
+}
+
+
+@pytest.mark.parametrize("kind", TEMPORARY)
+@pytest.mark.parametrize("where", [".tmp-config.toml", "games/.tmp-journal.bin", "checkpoints/.tmp-000003"])
+def test_whatever_has_a_temporary_name_is_deleted(where: str, kind: str, whole: Path, tmp_path: Path) -> None:
+    path, other = shutil.copytree(whole, tmp_path / "run"), tmp_path / "other"
     other.mkdir()
     (other / "kept").touch()
-    if not is_new:
-        shutil.copytree(whole, path)
-    entry = path / where
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    if is_new and entry.parent != path:
-        return  # a folder with other files is no run folder
-    match kind:
-        case "folder":
-            (entry / "in it").mkdir(parents=True)
-        case "link to a folder":
-            entry.symlink_to(other)
-        case "link to itself":
-            entry.symlink_to(entry)
-        case "link to nothing":
-            entry.symlink_to(tmp_path / "nothing")
-        case "pipe":
-            os.mkfifo(entry)
-        case _:
-            entry.touch()
+    TEMPORARY[kind](path / where, other)
     with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:
-        assert not os.path.lexists(entry)
+        assert not os.path.lexists(path / where)
         run.write_settings()
     assert (other / "kept").exists()
 

@@ -131,9 +131,7 @@ def test_a_kill_at_every_step_of_writing_files_loses_nothing(starts: Starts, fou
 
 
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
-def test_changed_settings_are_said_and_written_down_once_whatever_is_killed(
-    starts: Starts, four: Path, every: int
-) -> None:
+def test_changed_settings_are_written_down_once(starts: Starts, four: Path, every: int) -> None:
     changes = ["--learning-rate", "0.001", "--slots", "5"]
     for step in (*range(1, 14, every), None):
         path = shutil.copytree(four / "four", four / f"changed-{step}")
@@ -161,7 +159,7 @@ def whole_files(path: Path) -> dict[str, bytes]:
     }
 
 
-def test_files_that_may_not_grow_are_one_line_and_the_same_command_goes_on(starts: Starts, tmp_path: Path) -> None:
+def test_files_that_may_not_grow_are_one_line_and_it_goes_on(starts: Starts, tmp_path: Path) -> None:
     starts.finish(*command(GAMES[0], tmp_path / "straight", 5))
     path, failed = tmp_path / "run", list[str]()
     # In the way of: config.toml, the journal, the model, the optimizer.

@@ -22,9 +22,7 @@ VARIANTS = [
 @pytest.mark.parametrize(
     "game", [GAMES[0], *(pytest.param(game, marks=pytest.mark.slow) for game in (*GAMES[1:], "connect_four"))]
 )
-def test_the_same_seed_gives_the_same_bits_whatever_the_threads_slots_pipelines_and_cache(
-    starts: Starts, tmp_path: Path, game: str
-) -> None:
+def test_the_same_seed_gives_the_same_bits_in_any_layout(starts: Starts, tmp_path: Path, game: str) -> None:
     end = starts.finish(*command(game, tmp_path / "straight", 3))
     games, weights = check_run(tmp_path / "straight", 3)
     assert f"hash of the games {games[:16]}, of the weights {weights[:16]}" in end.output
@@ -59,7 +57,7 @@ def test_each_setting_is_there_once_and_the_clock_is_refused() -> None:
         Settings("tic_tac_toe", deterministic=True, minutes=1.0)
 
 
-def test_speed_may_change_in_mid_run_and_what_changes_games_is_said(starts: Starts, tmp_path: Path) -> None:
+def test_speed_may_change_in_mid_run_and_the_rest_is_said(starts: Starts, tmp_path: Path) -> None:
     starts.finish(*command(GAMES[0], tmp_path / "straight", 3))
     path = tmp_path / "run"
     arguments = command(GAMES[0], path, 3)

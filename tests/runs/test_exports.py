@@ -23,9 +23,9 @@ from azpy.cli.export import main
 from azpy.errors import RunError
 from azpy.runs import exports
 from azpy.runs.folder import RunFolder
+from azpy.runs.games import SealedGames
 from azpy.runs.imports import Filters, import_games
 from azpy.runs.reader import StoredRun
-from azpy.runs.storage import SealedGames
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from models import make_model
@@ -154,24 +154,6 @@ def test_imported_games_keep_their_players_and_dates(
     assert sealed.tags(1) == {}
 
 
-def test_names_are_read_only_for_forms_that_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each export opened each file of games twice."""
-    opened, tags = list[int](), SealedGames.tags
-
-    def noted(self: SealedGames, iteration: int) -> dict[int, dict[str, str]]:
-        opened.append(iteration)
-        return tags(self, iteration)
-
-    with RunFolder(tmp_path / "run", vars(Settings("go(size=5)"))) as folder:
-        for iteration in range(3):
-            folder.sealed.write(iteration, [azpy.GameRecord.of_actions(GO, [25, 25], -1.0, game_id=iteration)])
-    monkeypatch.setattr(SealedGames, "tags", noted)
-    assert main([str(tmp_path / "run"), "--npz", str(tmp_path / "x"), "--jsonl", str(tmp_path / "y")]) == 0
-    assert opened == []
-    assert main([str(tmp_path / "run"), "--sgf", str(tmp_path / "z")]) == 0
-    assert opened == [0]
-
-
 @pytest.mark.parametrize("names", [{}, {0: "", 1: " \n"}])
 def test_an_action_without_a_name_goes_by_its_number(names: dict[int, str]) -> None:
     class Nameless(Countdown):
@@ -228,7 +210,7 @@ def through_a_pipe(path: Path, write: Callable[[], object]) -> bytes:
         os.close(reader)
 
 
-def test_games_without_searches_are_not_counted_among_those_with_positions(
+def test_games_without_searches_are_counted_by_themselves(
     collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, npz = Path(shutil.copytree(collected, tmp_path / "run")), tmp_path / "x.npz"
@@ -263,17 +245,23 @@ def test_a_pipe_is_written_into_and_stays_a_pipe(flag: str, with_models: Path, t
         assert {name: one[name].tobytes() for name in one} == {name: other[name].tobytes() for name in other}
 
 
-def test_what_a_link_points_to_is_replaced_and_the_link_stays(with_models: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    for name in ("old", "new"):
-        link, file = tmp_path / name, tmp_path / "elsewhere" / name
-        link.symlink_to(file)
-        if name == "old":
+def test_a_replaced_file_keeps_its_link_mode_and_neighbours(with_models: Path, tmp_path: Path) -> None:
+    folder, mine, link = tmp_path / "elsewhere", tmp_path / "mine", tmp_path / "x"
+    folder.mkdir()
+    file = folder / "file"
+    link.symlink_to(file)
+    mine.write_text("before")
+    (folder / ".tmp-file").symlink_to(mine)  # a user's own: it is not written through
+    for mode in (None, 0o600, 0o666):
+        if mode is not None:
             file.write_text("before")
+            file.chmod(mode)
         assert main([str(with_models), "--onnx", str(link)]) == 0
         assert link.is_symlink()
         assert file.read_bytes() == make_model(weight=2)
-    assert sorted(entry.name for entry in (tmp_path / "elsewhere").iterdir()) == ["new", "old"]
+        assert mode in (None, stat.S_IMODE(file.stat().st_mode))
+    assert mine.read_text() == "before"
+    assert sorted(entry.name for entry in folder.iterdir()) == [".tmp-file", "file"]
 
 
 def test_a_device_is_written_into_and_stays_a_device(with_models: Path, tmp_path: Path) -> None:
@@ -293,7 +281,7 @@ def test_a_device_is_written_into_and_stays_a_device(with_models: Path, tmp_path
 @pytest.mark.parametrize(
     ("flag", "target"), [("--jsonl", "/dev/stdout"), ("--npz", "/proc/self/fd/1"), ("--npz", "log")]
 )
-def test_a_file_that_standard_output_appends_to_keeps_what_it_held(
+def test_a_file_that_stdout_appends_to_keeps_what_it_held(
     flag: str, target: str, collected: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
@@ -321,7 +309,7 @@ def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
     assert process.wait(timeout=60) == 141
 
 
-def test_a_full_disk_under_an_export_is_one_line_and_leaves_what_was_there(
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(
     with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def full(_: int) -> None:
@@ -336,92 +324,6 @@ def test_a_full_disk_under_an_export_is_one_line_and_leaves_what_was_there(
     assert said.count("\n") == 1
     assert target.read_text() == "before"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "x"]
-
-
-def test_a_temporary_name_that_is_a_link_is_not_written_through(with_models: Path, tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("before")
-    (tmp_path / ".tmp-x").symlink_to(tmp_path / "mine")
-    assert main([str(with_models), "--onnx", str(tmp_path / "x")]) == 0
-    assert (tmp_path / "mine").read_text() == "before"
-    assert (tmp_path / "x").read_bytes() == make_model(weight=2)
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "other"),
-    [("--npz", "--pgn", "x"), ("--onnx", "--onnx-int8", "sub/../x"), ("--jsonl", "--onnx", "link")],
-)
-def test_two_exports_to_one_file_are_refused(
-    one: str,
-    two: str,
-    other: str,
-    with_models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("sub").mkdir()
-    Path("link").symlink_to("x")
-    assert main([str(with_models), one, "x", two, other]) == 2
-    assert capsys.readouterr().err == f"az-export: {one} and {two} both write {other}: give each a file of its own\n"
-    assert not Path("x").exists()
-
-
-def test_a_notation_is_for_its_game(
-    with_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([str(with_models), "--sgf", "d", "--jsonl", "d/all.jsonl"]) == 2
-    assert "--sgf is for games of go; these are of tic_tac_toe" in capsys.readouterr().err
-    assert main([str(with_models), "--sgf", "d", "--pgn", "x.pgn"]) == 2
-    assert "--pgn is for games of chess; these are of tic_tac_toe" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flag", "target"),
-    [
-        ("--npz", "run/games/000001.npz"),
-        ("--onnx", "run/checkpoints/000002/model.onnx"),
-        ("--jsonl", "link/metrics.jsonl"),
-        ("--pgn", "run/sub/../config.toml"),
-        ("--sgf", "run/games"),
-        ("--npz", "file"),
-    ],
-)
-def test_the_files_of_the_run_itself_are_not_written_over(
-    flag: str,
-    target: str,
-    with_models: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("link").symlink_to("run")
-    Path("file").symlink_to("run/games/000001.npz")
-    Path("run/sub").mkdir()
-    before = {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()}
-    assert main(["run", flag, target]) == 2
-    said = capsys.readouterr().err
-    assert said == f"az-export: {flag} {target} is among the own files of run: give another place\n"
-    assert {file: file.read_bytes() for file in with_models.rglob("*") if file.is_file()} == before
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o666])
-def test_a_file_that_is_replaced_keeps_its_mode(mode: int, with_models: Path, tmp_path: Path) -> None:
-    target = tmp_path / "x"
-    target.write_text("before")
-    target.chmod(mode)
-    assert main([str(with_models), "--onnx", str(target)]) == 0
-    assert target.read_bytes() == make_model(weight=2)
-    assert stat.S_IMODE(target.stat().st_mode) == mode
-
-
-def test_a_file_of_the_user_with_a_temporary_name_is_left_alone(with_models: Path, tmp_path: Path) -> None:
-    (tmp_path / ".tmp-x").write_text("mine")
-    assert main([str(with_models), "--onnx", str(tmp_path / "x")]) == 0
-    assert (tmp_path / ".tmp-x").read_text() == "mine"
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".tmp-x", "run", "x"]
 
 
 def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
@@ -475,15 +377,40 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--npz", "."], ". is a folder, expected the name of a file to write"),
         (["run", "--npz", ""], "--npz: an empty text, expected a name"),
         (["run", "--onnx-int8", ""], "--onnx-int8: an empty text, expected a name"),
-        (["run", "--jsonl", "run/games"], "--jsonl run/games is among the own files of run"),
         (["run", "--jsonl", "loop"], "loop cannot be used: Too many levels of symbolic links"),
+        (["run", "--sgf", "d", "--jsonl", "d/all.jsonl"], "--sgf is for games of go; these are of tic_tac_toe"),
+        (["run", "--pgn", "x.pgn"], "--pgn is for games of chess; these are of tic_tac_toe"),
+        *(
+            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each a file of its own")
+            for one, two, other in (
+                ("--npz", "--pgn", "x"),
+                ("--onnx", "--onnx-int8", "sub/../x"),
+                ("--jsonl", "--onnx", "to-x"),
+            )
+        ),
+        *(
+            (["run", flag, target], f"{flag} {target} is among the own files of run: give another place")
+            for flag, target in (
+                ("--npz", "run/games/000001.npz"),
+                ("--onnx", "run/checkpoints/000002/model.onnx"),
+                ("--jsonl", "to-run/metrics.jsonl"),
+                ("--pgn", "run/sub/../config.toml"),
+                ("--sgf", "run/games"),
+                ("--npz", "to-games"),
+            )
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
     arguments: list[str], text: str, collected: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(collected, "run")
-    Path("loop").symlink_to("loop")
+    run = Path(shutil.copytree(collected, "run"))
+    for folder in (run / "sub", Path("sub")):
+        folder.mkdir()
+    for link, target in {"loop": "loop", "to-x": "x", "to-run": "run", "to-games": "run/games/000001.npz"}.items():
+        Path(link).symlink_to(target)
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
     assert text in one_line(main, arguments, "az-export: ")
     assert not Path("x").exists()
+    assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before

@@ -18,6 +18,7 @@ import azpy
 from azpy.errors import RunError
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
+from azpy.runs.games import frame
 from azpy.runs.reader import CHECKPOINT_FILES, StoredRun
 
 SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
@@ -50,43 +51,23 @@ def payloads(records: list[azpy.GameRecord]) -> list[bytes]:
     return [record.to_bytes() for record in records]
 
 
-def test_a_new_name_is_on_the_device_before_a_write_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, fsync = dict[int, list[str]](), os.fsync
+def test_a_file_and_its_name_are_on_the_device_once_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file reaches the device before it has its name, and the name before the write is done."""
+    sizes, names, named = dict[int, int](), dict[int, list[str]](), list[Path]()  # on the device, by inode
+    fsync = os.fsync
 
     def noted(fd: int) -> None:
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            seen[os.fstat(fd).st_ino] = os.listdir(fd)
-        fsync(fd)
-
-    def synced(path: Path) -> bool:
-        """Whether the folder reached the device with this name, and without the temporary one."""
-        names = seen.get(path.parent.stat().st_ino, [])
-        return path.name in names and not any(name.startswith(storage.TEMPORARY) for name in names)
-
-    monkeypatch.setattr(os, "fsync", noted)
-    with folder(tmp_path) as run:
-        assert synced(tmp_path / "run/config.toml")
-        assert synced(tmp_path / "run/games/journal.bin")
-        run.append(*play(2))
-        run.seal(1)
-        assert synced(tmp_path / "run/games/000001.npz")
-        checkpoint = save(run, 1)
-        assert synced(checkpoint)
-        assert synced(checkpoint / "manifest.json")
-
-
-def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there, named, fsync = dict[int, int](), list[str](), os.fsync  # bytes of a file that reached the device, by inode
-
-    def noted(fd: int) -> None:
-        there[os.fstat(fd).st_ino] = os.fstat(fd).st_size
+        about = os.fstat(fd)
+        sizes[about.st_ino] = about.st_size
+        if stat.S_ISDIR(about.st_mode):
+            names[about.st_ino] = os.listdir(fd)
         fsync(fd)
 
     def checked(move: Any) -> Any:
         def moved(source: Path, target: Path) -> None:
             files = [one for one in (source, *Path(source).rglob("*")) if one.is_file()]
-            assert [there.get(one.stat().st_ino) for one in files] == [one.stat().st_size for one in files], target
-            named.append(Path(target).name)
+            assert [sizes.get(one.stat().st_ino) for one in files] == [one.stat().st_size for one in files], target
+            named.append(Path(target))
             move(source, target)
 
         return moved
@@ -94,35 +75,47 @@ def test_a_file_is_whole_on_the_device_before_it_has_its_name(tmp_path: Path, mo
     monkeypatch.setattr(os, "fsync", noted)
     monkeypatch.setattr(os, "replace", checked(os.replace))
     monkeypatch.setattr(os, "rename", checked(os.rename))
+
+    def written() -> set[str]:
+        """The names of what was written meanwhile, all on the device."""
+        found = {path.name for path in named}
+        for path in named:
+            on_device = names[path.parent.stat().st_ino]
+            assert path.name in on_device
+            assert not any(name.startswith(storage.TEMPORARY) for name in on_device)
+        named.clear()
+        return found
+
     with folder(tmp_path) as run:
+        assert written() == {"config.toml", "journal.bin"}
         run.append(*play(2))
         run.seal(1)
+        assert written() == {"000001.npz", "journal.bin"}
         save(run, 1)
+        assert written() == {"000001"}
     with storage.output(tmp_path / "export") as file:
         file.write(b"text")
-    assert {"config.toml", "journal.bin", "000001.npz", "000001", "export"} == set(named)
+    assert written() == {"export"}
 
 
-def test_sealing_moves_the_games_in_order_of_id(tmp_path: Path) -> None:
-    games = play(8)
+def test_sealing_moves_games_in_order_of_id_and_leaves_the_others(tmp_path: Path) -> None:
+    games = sorted(play(8), key=lambda game: game.game_id)
     with folder(tmp_path) as run:
-        for game in reversed(games):
-            run.append(game)
-        sealed = run.seal(1)
-        assert run.journal == []
-        run.append(play(1, first=8)[0])
-    by_id = sorted(games, key=lambda game: game.game_id)
+        run.append(*reversed(games))
+        assert payloads(run.seal(1, range(2, 6))) == payloads(games[2:6])
     with folder(tmp_path) as run:
-        assert payloads(run.sealed.read(1)) == payloads(sealed) == payloads(by_id)
-        assert [game.game_id for game in run.journal] == [8]
+        assert payloads(run.journal) == payloads([*reversed(games[6:]), *reversed(games[:2])])
         assert run.sealed.iterations() == [1]
+        assert payloads(run.sealed.read(1)) == payloads(games[2:6])
+        run.seal(2)
+        assert run.journal == []
     with np.load(tmp_path / "run/games/000001.npz", allow_pickle=False) as arrays:
-        assert arrays["game_id"].tolist() == [game.game_id for game in by_id]
-        assert arrays["outcome"].tolist() == [game.outcome for game in by_id]
-        assert arrays["length"].tolist() == [len(game) for game in by_id]
+        assert arrays["game_id"].tolist() == [game.game_id for game in games[2:6]]
+        assert arrays["outcome"].tolist() == [game.outcome for game in games[2:6]]
+        assert arrays["length"].tolist() == [len(game) for game in games[2:6]]
 
 
-def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay(tmp_path: Path) -> None:
+def test_games_that_are_sealed_leave_the_journal_at_the_start(tmp_path: Path) -> None:
     journal = tmp_path / "run/games/journal.bin"
     with folder(tmp_path) as run:
         for iteration, first in ((3, 8), (2, 0)):  # those of iteration 2 were lost, and are played again
@@ -138,7 +131,7 @@ def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay
     for game in others:  # ... with games that were kept after it
         payload = game.to_bytes()
         with journal.open("ab") as file:
-            file.write(storage.frame(game))
+            file.write(frame(game))
         assert payload in journal.read_bytes()
     for _ in range(2):
         with folder(tmp_path) as run:
@@ -147,18 +140,6 @@ def test_games_are_known_for_sealed_whatever_their_iteration_and_the_others_stay
         run.append(play(1, first=30)[0])
     with folder(tmp_path) as run:
         assert [game.game_id for game in run.journal] == [*(game.game_id for game in others), 30]
-
-
-def test_sealing_some_games_leaves_the_others_in_the_journal(tmp_path: Path) -> None:
-    games = sorted(play(8), key=lambda game: game.game_id)
-    with folder(tmp_path) as run:
-        for game in games:
-            run.append(game)
-        assert payloads(run.seal(1, range(2, 6))) == payloads(games[2:6])
-        assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
-    with folder(tmp_path) as run:
-        assert payloads(run.sealed.read(1)) == payloads(games[2:6])
-        assert payloads(run.journal) == payloads([*games[:2], *games[6:]])
 
 
 def two_iterations(path: Path, **settings: Any) -> Path:
@@ -190,36 +171,27 @@ def with_label(path: Path, label: str) -> None:
     np.savez_compressed(path, **kept | {"label": np.array(label)})
 
 
-def test_sealed_games_of_another_iteration_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [{}, {"seed": 4}, {"game": "dice_nim"}, {"network": "2x8"}])
+def test_sealed_games_of_another_iteration_or_run_are_refused(other: dict[str, Any], tmp_path: Path) -> None:
     games = two_iterations(tmp_path / "run")
-    shutil.copy(games / "000001.npz", games / "000002.npz")
-    whose = "the run with game tic_tac_toe, network 1x8, seed 3, deterministic False, run_id [0-9a-f]{16}"
-    found = f"the games of iteration 1 of {whose}, expected those of iteration 2 of {whose}"
-    text = rf"000002\.npz holds {found}: put the right file back, or delete it to go on without its games"
+    whose, theirs = ("iteration 1", games) if not other else ("iteration 2", two_iterations(tmp_path / "o", **other))
+    shutil.copy(theirs / f"00000{whose[-1]}.npz", games / "000002.npz")
+    names = ("game", "network", "seed", "deterministic")
+    found, wanted = (", ".join(f"{name} {one[name]}" for name in names) for one in (SETTINGS | other, SETTINGS))
+    text = (
+        rf"000002\.npz holds the games of {whose} of the run with {found}, run_id \w+, expected those of iteration 2 "
+    )
+    text += rf"of the run with {wanted}, run_id \w+: put the right file back, or delete it to go on without its games"
     with RunFolder(tmp_path / "run", SETTINGS) as run:
         assert len(run.sealed.read(1)) == 3
-        with pytest.raises(RunError, match=text):
-            run.sealed.read(2)
-        with pytest.raises(RunError, match=text):
-            run.sealed.ids(2)
+        for read in (run.sealed.read, run.sealed.ids):
+            with pytest.raises(RunError, match=text):
+                read(2)
     with pytest.raises(RunError, match=text):
         list(StoredRun(tmp_path / "run").games([2]))
 
 
-@pytest.mark.parametrize("other", [{"seed": 4}, {"game": "dice_nim"}, {"network": "2x8"}])
-def test_sealed_games_of_another_run_are_refused(other: dict[str, Any], tmp_path: Path) -> None:
-    games, theirs = two_iterations(tmp_path / "run"), two_iterations(tmp_path / "other", **other)
-    shutil.copy(theirs / "000002.npz", games / "000002.npz")
-    found = ", ".join(f"{name} {(SETTINGS | other)[name]}" for name in ("game", "network", "seed", "deterministic"))
-    whose = rf"iteration 2 of the run with {found}, run_id \w+"
-    text = rf"000002\.npz holds the games of {whose}, expected .* with game tic_tac_toe, "
-    with RunFolder(tmp_path / "run", SETTINGS) as run, pytest.raises(RunError, match=text):
-        run.sealed.read(2)
-    with pytest.raises(RunError, match=text):
-        list(StoredRun(tmp_path / "run").games([2]))
-
-
-def test_sealed_games_that_say_more_or_less_than_this_version_are_read(tmp_path: Path) -> None:
+def test_sealed_games_of_other_versions_are_read(tmp_path: Path) -> None:
     games = two_iterations(tmp_path / "run")
     with_label(games / "000001.npz", '{"iteration": 1, "game": "tic_tac_toe", "komi_rule": "area"}')
     with_label(games / "000002.npz", '{"iteration": 2, "seed": 4, "komi_rule": "area"}')
@@ -231,7 +203,7 @@ def test_sealed_games_that_say_more_or_less_than_this_version_are_read(tmp_path:
             run.sealed.read(2)
 
 
-def test_runs_of_one_seed_are_told_apart_if_they_are_not_deterministic(tmp_path: Path) -> None:
+def test_free_runs_of_one_seed_are_told_apart(tmp_path: Path) -> None:
     games, theirs = two_iterations(tmp_path / "run"), two_iterations(tmp_path / "other")
     shutil.copy(theirs / "000002.npz", games / "000002.npz")
     with RunFolder(tmp_path / "run", SETTINGS) as run:
@@ -248,7 +220,7 @@ def test_runs_of_one_seed_are_told_apart_if_they_are_not_deterministic(tmp_path:
 
 
 @pytest.mark.parametrize("label", ["iteration 1 of the run with game tic_tac_toe", "7", "{"])
-def test_sealed_games_with_a_label_that_is_none_are_damaged(label: str, tmp_path: Path) -> None:
+def test_sealed_games_with_a_wrong_label_are_damaged(label: str, tmp_path: Path) -> None:
     with_label(two_iterations(tmp_path / "run") / "000002.npz", label)
     with RunFolder(tmp_path / "run", SETTINGS) as run:
         assert len(run.sealed.read(1)) == 3
@@ -272,9 +244,7 @@ def test_a_checkpoint_that_lacks_a_file_is_refused_by_name(tmp_path: Path, name:
             run.load_checkpoint(1)
 
 
-def test_a_checkpoint_is_whole_wherever_the_writing_of_an_int8_model_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_is_whole_wherever_int8_writing_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = storage.write_atomically
     with folder(tmp_path) as run:
         save(run, 1)
@@ -326,7 +296,7 @@ def test_a_run_is_repeatable_if_one_player_collected_its_games(tmp_path: Path) -
         assert not run.is_repeatable()
 
 
-def test_time_and_collected_games_outlive_the_iterations_that_are_done_again(tmp_path: Path) -> None:
+def test_time_and_collected_games_outlive_repeated_iterations(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         for iteration in (1, 2):
             run.append(play(1, first=iteration)[0])
@@ -382,7 +352,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
         RunFolder(tmp_path / "file", SETTINGS)
 
 
-def test_another_run_s_folder_is_refused_and_other_settings_may_change(tmp_path: Path) -> None:
+def test_another_run_s_folder_is_refused(tmp_path: Path) -> None:
     with folder(tmp_path):
         pass
     with folder(tmp_path, minutes=5.0, learning_rate=0.001) as run:
@@ -417,7 +387,7 @@ def test_nothing_is_pickled() -> None:
     assert not [match for text in sources for match in forbidden.findall(text)]
 
 
-def test_a_folder_of_the_user_s_under_a_temporary_name_is_not_deleted(tmp_path: Path) -> None:
+def test_a_user_s_folder_with_a_temporary_name_is_kept(tmp_path: Path) -> None:
     mine = tmp_path / f"{storage.TEMPORARY}elo.json"
     mine.mkdir()
     (mine / "thesis.txt").write_text("mine")

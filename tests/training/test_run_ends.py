@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from azpy.errors import SettingsError
+from azpy.runs.games import read_journal
 from azpy.runs.reader import StoredRun, read_checkpoint
-from azpy.runs.storage import read_journal
 from azpy.training.budget import Budget
 from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.generations import is_kept

@@ -18,8 +18,8 @@ from azpy.errors import RunError
 from azpy.fleet.examine import Examiner, RefusedError
 from azpy.games.lines import replayed
 from azpy.learning.learner import Learner
-from azpy.runs import storage
 from azpy.runs.folder import RunFolder
+from azpy.runs.games import SealedGames
 from azpy.runs.imports import Filters, import_games, is_held_out
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
@@ -356,11 +356,11 @@ def test_outcomes_of_imported_games_count_little_in_every_fit(
 
 
 def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(self: storage.SealedGames, iteration: int, records: Any, tags: Any) -> None:
+    def killed(self: SealedGames, iteration: int, records: Any, tags: Any) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(storage.SealedGames, "write", killed)
+        patch.setattr(SealedGames, "write", killed)
         with pytest.raises(KeyboardInterrupt):
             begun(files, tmp_path / "run")
     assert len(rows_of(tmp_path / "run", "imported")) == 1

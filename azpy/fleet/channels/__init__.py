@@ -1,55 +1,52 @@
 """What carries messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
 
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from azpy.devices import Device
 from azpy.settings import Settings
 
-MOST_STEP = 5.0  # seconds between two looks; more do not count
-
 
 class Message(NamedTuple):
-    """What a worker has said."""
+    """A message of a worker."""
 
     facts: dict[str, Any]
     body: bytes
     let_go: Callable[[], object] = lambda: None  # the head needs it no more, whatever happens
 
 
-class Attention:
-    """A clock that runs only while somebody looks: what nobody looked at was not silent."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock, self._last, self._seconds, self._lock = clock, clock(), 0.0, threading.Lock()
-
-    def look(self) -> None:
-        """Notes that somebody looks, in any thread."""
-        with self._lock:
-            now = self._clock()
-            self._seconds, self._last = self._seconds + min(now - self._last, MOST_STEP), now
-
-    def __call__(self) -> float:
-        """Seconds, as of the last look."""
-        return self._seconds
-
-
 class Channel(ABC):
-    """The head's end of the line to one worker: a mailbox to it, a mailbox from it, and a sign of life."""
+    """The head's end of the line to one worker, and what the head knows of this worker.
 
-    settings: Settings  # the worker's part of the run's
-    name = ""  # the head's, for a user; no other worker of this head has it
+    A backend moves messages and sets the attributes of the class. All that stands in `__init__` is the head's.
+
+    Args:
+        settings: the worker's part of the run's.
+    """
+
     where = ""  # it plays, as " on HOST"; empty on this machine
     alive = True  # until the worker has ended or cannot be reached. What it said before can still be polled
-    silent: float | None = None  # seconds since a sign of life; None where only messages are one
     ahead = 0.5  # games that it needs besides those that it plays, for each of them, while messages are under way
     bounded = False  # whether all such workers together hold one iteration's games at most: they choose their slots
+    weight = 1.0  # how much the worker's end counts as a death, once it is closed: 1 for its own fault, 0 for none
     waits = False  # whether the worker has no place to begin yet, so that nobody can expect an answer
-    is_open = False  # whether anybody can come by such a line, so that ends count only after a game that did
-    weight = 1.0  # how much the worker's end counts as a death: 1 for its own fault, 0 for none
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.name = ""  # for a user; no other worker of this head has it
+        self.heard = 0.0  # when it last gave a heartbeat, on the head's clock
+        # When it last did what the head asked for, on the same clock: answered a lineup or, where it plays the newest
+        # one, finished a game. Also when the head began to ask.
+        self.since = 0.0
+        self.lineup = 0  # number of the newest that it plays; 0: none yet. It gets no ids before it plays the newest
+        self.network: tuple[str | None, str] = (None, "")  # that it was sent last, by SHA-256 and precision
+        self.slots = 1  # games that it plays at once
+        self.error = ""  # its own last words
+        self.stats, self.pipelines = Counter[str](), Counter[str]()  # its totals: see `SelfPlay.stats`; all pipelines
+        self.games = 0  # of it that counted
 
     @abstractmethod
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
@@ -57,7 +54,7 @@ class Channel(ABC):
 
     @abstractmethod
     def poll(self) -> Iterator[Message]:
-        """What has come, in order, without waiting. Messages that are not asked for stay for the next call.
+        """What has come, without waiting. Messages that are not asked for stay for the next call.
 
         Raises:
             ValueError: the worker says nonsense.
@@ -77,10 +74,7 @@ class Backend(ABC):
 
     Attributes:
         notices: what a user should know; the head takes them out.
-        leftover: lines to workers that this head does not know or has given up, whose messages may still count.
     """
-
-    leftover: Sequence[Channel] = ()
 
     def __init__(self) -> None:
         self.notices: list[str] = []
@@ -99,7 +93,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def look(self, seconds: float) -> list[Channel]:
+    def look(self, seconds: float) -> Iterable[Channel]:
         """Carries messages, and returns the lines to workers that are new.
 
         Args:
@@ -108,6 +102,10 @@ class Backend(ABC):
         Raises:
             RunError: the run cannot go on.
         """
+
+    def leftover(self) -> Iterator[Message]:
+        """Messages that may still count, of workers that this head does not know or has given up."""
+        return iter(())
 
     def finish(self) -> None:  # noqa: B027 - a backend may have nothing to end
         """From now on no worker takes the place of another one."""

@@ -1,16 +1,15 @@
 """A folder that several machines share: names, whole writes, careful reads, and counters that show life.
 
-    head                         what the head says to everybody, with its counter
+    head                         the head's heartbeat, with its counter
     stop                         made by a user: the workers end
-    workers/WORKER               a worker's sign of life, with its counter
+    workers/WORKER               a worker's heartbeat, with its counter
     networks/SHA256              a network's file
     to/WORKER-NUMBER             a message to a worker, until it has read the message
     from/WORKER-NUMBER           a message of a worker, until the head has written its games down
 
 WORKER is 16 random hexadecimal digits, NUMBER 8 decimal ones. Other names are not looked at. A file is written under a
 temporary name and renamed, and so is whole. Files with games and networks are synced. Nothing in the folder is
-believed: a link, a pipe, a folder or a file that is too long is not read, and a folder in the place of a file that is
-to be written is deleted. No time of a file counts.
+believed: a link, a pipe, a folder or a file that is too long is not read. No time of a file counts.
 """
 
 import contextlib
@@ -20,7 +19,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.fleet.wire import PROTOCOL, as_object, pack, unpack
-from azpy.runs.storage import TEMPORARY, disk_errors, is_folder, replacing
+from azpy.runs.storage import disk_errors, is_folder, replacing
 from azpy.system import open_plain, sync_folder
 
 BEAT = 1.0  # seconds between two counts
@@ -39,8 +37,8 @@ _HEX, _NUMBER, _SEAL = "[0-9a-f]{16}", "[0-9]{8}", 16
 _PARTS = {"workers": _HEX, "networks": "[0-9a-f]{64}", "to": f"{_HEX}-{_NUMBER}", "from": f"{_HEX}-{_NUMBER}"}
 
 
-class Files:
-    """The folder.
+class SharedFolder:
+    """The folder, for both of its sides.
 
     Args:
         path: of the folder; it may be a link.
@@ -55,29 +53,10 @@ class Files:
         with disk_errors(self.path):
             if make:
                 self.path.mkdir(parents=True, exist_ok=True)
-            self.make_parts()
-
-    def make_parts(self, *, again: bool = False) -> None:
-        """Make the parts that are missing.
-
-        With `again`, make them also in place of what is not a folder, and of an empty folder that may not be used. Then
-        nothing is made where all parts are gone: an empty mount point is not the folder.
-
-        Raises:
-            OSError: something is in the way.
-        """
-        if again and not any(self.is_there("", part) for part in _PARTS):
-            return
-        for part in _PARTS:
-            path = self.path / part
-            if again and not is_folder(path):
-                self.delete("", part)
-            elif again and not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-                with contextlib.suppress(OSError):  # it is not empty
-                    path.rmdir()
-            with contextlib.suppress(FileExistsError):
-                path.mkdir()
-            self._check(part)
+            for part in _PARTS:
+                with contextlib.suppress(FileExistsError):
+                    (self.path / part).mkdir()
+                self._check(part)
 
     def _check(self, part: str) -> None:
         if part and not is_folder(self.path / part):
@@ -114,22 +93,16 @@ class Files:
         return bytes(data)
 
     def said(self, part: str, name: str) -> dict[str, Any]:
-        """What a head or a worker says of itself; errors are those of `read`."""
-        return as_object(self.read(part, name, MOST_SAID))
+        """What a head or a worker says of itself; nothing if that cannot be read now."""
+        try:
+            return as_object(self.read(part, name, MOST_SAID))
+        except (OSError, ValueError):
+            return {}
 
     def write(self, part: str, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Replace a file as a whole, or a folder in its place; with `sync` it survives a power cut.
-
-        Errors are those of the system.
-        """
+        """Replace a file as a whole; with `sync` it survives a power cut. Errors are those of the system."""
         self._check(part)
-        try:
-            self._write(self.path / part / name, data, sync=sync)
-        except (IsADirectoryError, PermissionError):
-            self.delete(part, name)
-            self._write(self.path / part / name, data, sync=sync)
-
-    def _write(self, path: Path, data: bytes, *, sync: bool) -> None:
+        path = self.path / part / name
         with replacing(path, sync=False) as temporary, temporary.open("xb") as file:
             file.write(data)
             if sync:
@@ -158,14 +131,9 @@ class Files:
         return os.path.lexists(self.path / part / name)
 
     def delete(self, part: str, name: str) -> None:
-        """Deletes a file, or what was left of one under its temporary name; a folder with all that is in it."""
-        for each in (name, TEMPORARY + name):
-            # A folder in a folder in a folder: Python before 3.13 calls itself for each.
-            with contextlib.suppress(OSError, RecursionError):
-                try:
-                    (self.path / part / each).unlink()
-                except (IsADirectoryError, PermissionError):
-                    shutil.rmtree(self.path / part / each)
+        """Deletes a file, if that is possible now."""
+        with contextlib.suppress(OSError):
+            (self.path / part / name).unlink()
 
 
 def new_name() -> str:
@@ -185,7 +153,7 @@ def without_checksum(data: bytes) -> bytes:
     return data[_SEAL:]
 
 
-class Pulse:
+class HeartbeatWatch:
     """How long ago a counter of another machine changed, on a clock of this one.
 
     Attributes:
@@ -208,55 +176,51 @@ class Pulse:
         return self._clock() - self._changed
 
 
-class Sign:
-    """A file of facts, with a counter that a thread of this process moves on.
+class Heartbeat:
+    """A heartbeat: a file of facts, which a thread of this process writes again and again with a counter.
 
     Args:
         files: of the folder.
         part: of the folder.
         name: of the file.
-        before: called before each write but the first; False: another process owns the file now, and writing ends.
+        facts: to write.
+        is_mine: asked before each write but the first; False: another process owns the file now, and writing ends.
     """
 
-    def __init__(self, files: Files, part: str, name: str, before: Callable[[], bool] = lambda: True) -> None:
-        self._files, self._part, self._name, self._before = files, part, name, before
-        self._facts: dict[str, Any] = {"protocol": PROTOCOL, "beat": 0}
-        self._lock, self._ended = threading.Lock(), threading.Event()
-        self._thread: threading.Thread | None = None
+    def __init__(
+        self,
+        files: SharedFolder,
+        part: str,
+        name: str,
+        facts: Mapping[str, Any],
+        is_mine: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._files, self._part, self._name, self._is_mine = files, part, name, is_mine
+        self._facts: dict[str, Any] = {"protocol": PROTOCOL, "beat": 0} | dict(facts)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-heartbeat")
 
-    def note(self, **facts: Any) -> None:
-        """Changes facts; they are written with the next count."""
-        with self._lock:
-            self._facts |= facts
-
-    def say(self, **facts: Any) -> None:
-        """Changes facts, and writes them now; after an `OSError` the next count tries again."""
-        self.note(**facts)
+    def begin(self) -> None:
+        """Writes the file for the first time, and has the thread go on, also after an `OSError`."""
         try:
-            self._write(first=self._thread is None)
+            self._write()
         finally:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-sign")
-                self._thread.start()
+            self._thread.start()
 
-    def _write(self, *, first: bool = False) -> None:
-        with self._lock:
-            if not first and not self._before():
-                self._ended.set()
-            if self._ended.is_set():
-                return
-            self._facts["beat"] += 1
-            self._files.write(self._part, self._name, json.dumps(self._facts).encode(), sync=False)
+    def _write(self) -> None:
+        self._facts["beat"] += 1
+        self._files.write(self._part, self._name, json.dumps(self._facts).encode(), sync=False)
 
     def _count(self) -> None:
-        while not self._ended.wait(BEAT):
+        while not self._ended.wait(BEAT) and self._is_mine():
             with contextlib.suppress(OSError):  # the folder may come back
                 self._write()
 
     def close(self, **facts: Any) -> None:
         """Ends the counting, with last facts."""
-        if self._thread is not None:
-            with contextlib.suppress(OSError):
-                self.say(**facts)
-            self._ended.set()
-            self._thread.join()
+        self._ended.set()
+        self._thread.join()
+        self._facts |= facts
+        with contextlib.suppress(OSError):
+            if self._is_mine():
+                self._write()

@@ -8,120 +8,84 @@ is new to each head. The line to it ends by the head's clock: after too long wit
 import contextlib
 import math
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from azpy import _core
 from azpy.devices import Device
 from azpy.errors import RunError, one_line
-from azpy.fleet.channels import MOST_STEP, Attention, Backend, Channel, Message
-from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
-from azpy.fleet.fleet import digest_of_run
+from azpy.fleet.channels import Backend, Channel, Message
+from azpy.fleet.channels.files import Heartbeat, HeartbeatWatch, SharedFolder, new_name
 from azpy.fleet.wire import MOST_OF_A_WORKER
 from azpy.runs.storage import disk_errors
 from azpy.settings import Settings
 
 FOLDER = "folder:"  # begins the setting `workers`
 _WAIT = 0.1  # seconds between two looks of the head at the mail
-_LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at signs of life
+_LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at heartbeats
 _SILENT_SECONDS = 120.0  # without a change of its counter end the line to a worker
 _MOST_WORKERS = 1024  # that are known at once
 _TROUBLE_SECONDS = 600.0  # for which the folder may be out of reach
 _NOTICE_SECONDS = 60.0  # between two notices of one trouble
-_MOST_TROUBLES = 8  # of a worker that a user hears of
+_NETWORKS = 2  # that lie in the folder: some workers may still open the one before the newest
 
 
 class FolderLine(Channel):
-    """The line to a worker at the folder; see `Channel`.
-
-    Attributes:
-        is_here: the worker has come to this head, and the line is not closed. What others have left still counts.
-        is_refused: it did something wrong, and nothing more of it counts.
-        mail: names of its messages, as last seen.
-    """
+    """The line to a worker at the folder, by its name there; see `Channel`."""
 
     ahead, bounded = 2.0, True
-    is_open = True  # to everybody who can write in the folder
 
-    def __init__(self, key: str, folder: "Folder", *, is_here: bool = False) -> None:
-        self.key, self.settings, self._folder = key, folder.settings, folder
-        self.is_here, self.is_refused, self.mail = is_here, False, list[str]()
-        self.pulse = Pulse(folder.attention)
+    def __init__(self, key: str, folder: "Folder") -> None:
+        super().__init__(folder.settings)
+        self.key, self._folder = key, folder
+        self._watch = HeartbeatWatch(folder.clock)
         self._ended: str | None = None  # the worker's own reason
-        self._told = set[str]()
+        self._is_at_fault = True
         self._out = deque[Mapping[str, Any]]()
-        self._sent = self._next = 0
+        self._sent = 0
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`. The bytes, a network, lie in the folder."""
         self._out.append(message)
         with contextlib.suppress(OSError):  # the next look at the folder tries again
-            if body:
-                self._folder.lay(message["network"], body)
             self.flush()
 
     def flush(self) -> None:
         """Writes what is queued, with the errors of the system."""
         while self._out:
+            self._folder.lay(self._out[0].get("network"))
             self._folder.files.put("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
             self._sent += 1
             self._out.popleft()
 
-    def count(self, said: Mapping[str, Any]) -> None:
-        """Takes note of the worker's counter."""
-        if isinstance(said.get("beat"), int):
-            self.pulse.note(said["beat"])
-
-    def hear(self, said: Mapping[str, Any]) -> None:
-        """Takes note of the worker's sign of life; what is not as it should be is not believed."""
-        self.count(said)
-        self.silent = self.pulse.silent
-        if (host := said.get("host")) is not None:
-            self.where = f" on {one_line(host, 64)}"
-        trouble = str(said.get("trouble", ""))
-        if self.name and trouble not in ("", *self._told) and len(self._told) < _MOST_TROUBLES:
-            self._told.add(trouble)
-            self._folder.notices.append(f"{self.name}{self.where}: {one_line(trouble)}")
+    def note(self, said: Mapping[str, Any]) -> None:
+        """Takes note of the worker's heartbeat; what is not as it should be is not believed."""
+        if isinstance(beat := said.get("beat"), int):
+            self._watch.note(beat)
+        if "host" in said:
+            self.where = f" on {one_line(said['host'], 64)}"
+        silent = self._watch.silent
+        self.heard = self._folder.clock() - silent
         if (ended := said.get("ended")) is not None:
-            self.alive, self._ended = False, str(ended)
-            self.weight = float(said.get("failed") is True)
-        elif self.silent > _SILENT_SECONDS:
-            self.alive, self.weight = False, 0.0
+            self.alive, self._ended, self._is_at_fault = False, str(ended), said.get("failed") is True
+        elif silent > _SILENT_SECONDS:
+            self.alive = self._is_at_fault = False
 
     def poll(self) -> Iterator[Message]:
-        """See `Channel`. Where the worker is not here, some of its messages may have gone."""
-        for name in self.mail:
-            number = int(name[-8:])
-            if number < self._next or (self.is_here and number > self._next):
-                continue
-            try:
-                message = self._folder.read(name)
-            except ValueError:
-                if self.is_here:
-                    raise
-                self._folder.let_go(name)
-                continue
-            except OSError as error:  # it may pass
-                self._folder.note_trouble(error)
-                return
-            self._next = number + 1
-            yield message
+        """See `Channel`."""
+        return self._folder.messages(self.key)
 
     def close(self, why: str = "") -> str:
         """See `Channel`. The worker begins anew, unless it did something wrong; what it has left then still counts."""
-        self.is_here, self.is_refused = False, bool(why)
-        self.mail = [] if why else self.mail
-        files = self._folder.files
-        files.delete("workers", self.key)
-        with contextlib.suppress(OSError):
-            for name in files.names("to"):
-                if name.startswith(self.key):
-                    files.delete("to", name)
-        if self._ended is None:
-            self.send({"do": "stop", "error": why} if why else {"do": "stop"})
-        return f"it gave no sign of life for {_SILENT_SECONDS:.0f} seconds" if self._ended is None else self._ended
+        # Anybody can come to a folder: only a worker of which a game counted can end the run.
+        self.weight = float(self._is_at_fault and self.games > 0)
+        self._folder.forget(self.key, is_refused=bool(why))
+        if self._ended is not None:
+            return self._ended
+        self.send({"do": "stop", "error": why} if why else {"do": "stop"})
+        return f"it gave no sign of life for {_SILENT_SECONDS:.0f} seconds"
 
 
 class Folder(Backend):
@@ -129,8 +93,6 @@ class Folder(Backend):
 
     Attributes:
         files: of the folder, from `play` on.
-        lines: to all workers that came or left messages, by their names in the folder.
-        attention: the clock of signs of life.
     """
 
     def __init__(
@@ -143,75 +105,55 @@ class Folder(Backend):
         super().__init__()
         self.settings, self._path, self.clock, self._sleep = settings, path, clock, sleep
         self._epoch = new_name()
-        self.lines: dict[str, FolderLine] = {}
-        self.attention = Attention(clock)
-        self._let_go = set[str]()  # messages that are being deleted
-        self._sign: Sign | None = None
+        self._lines: dict[str, FolderLine] = {}  # to the workers that have come to this head, by their names
+        self._closed: dict[str, bool] = {}  # lines by the same names -> whether nothing more of the worker counts
+        self._mail = defaultdict[str, list[str]](list)  # worker -> names of its messages in the folder, as last seen
+        self._read: dict[str, bool] = {}  # those of them that the head has -> whether it has let go of them
+        self._models: dict[str, bytes] = {}  # in the folder, by SHA-256, the newest last
+        self._heartbeat: Heartbeat | None = None
         self._taken_over = self._finishing = False
-        self._networks = list[str]()  # in the folder, the newest last
         self._looked = self._looked_at_workers = -math.inf
         self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
         self._alone = 0.0  # since when there is no worker
 
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
-        """See `Backend`. Trouble with the folder may pass."""
-        sign, sha256 = self._sign or self._open(), lineup["network"]
-        while True:
-            try:
-                if model:
-                    self.lay(sha256, model)
-                    self._networks = [*(one for one in self._networks if one != sha256), sha256]
-                sign.say(lineup=dict(lineup))
-                break
-            except OSError as error:
-                self.note_trouble(error)
-                self._sleep(1.0)
-        before = [network for network in self._networks if network != sha256]
-        for network in before[:-1]:  # some workers may still open the newest of them
-            self.files.delete("networks", network)
-            self._networks.remove(network)
+        """See `Backend`. A worker's line lays the network into the folder before it writes of it."""
+        if self._heartbeat is None:
+            self._open()
+        if model:
+            self._models.pop(lineup["network"], None)
+            self._models[lineup["network"]] = model
+        while len(self._models) > _NETWORKS:
+            oldest = next(iter(self._models))
+            self.files.delete("networks", oldest)
+            del self._models[oldest]
 
-    def lay(self, sha256: str, model: bytes) -> None:
-        """Write a network's file, unless it is there and whole; errors are those of the system."""
+    def lay(self, sha256: str | None) -> None:
+        """Writes a network's file, unless it is there and whole; errors are those of the system."""
+        if sha256 is None or (model := self._models.get(sha256)) is None:
+            return
         with contextlib.suppress(OSError, ValueError):
             if self.files.read("networks", sha256, len(model)) == model:
                 return
         self.files.write("networks", sha256, model)
 
-    def _open(self) -> Sign:
+    def _open(self) -> None:
         """Takes the folder over: nothing that heads before have said counts."""
-        self.files = Files(self._path, make=True)
+        self.files = SharedFolder(self._path, make=True)
+        facts = {"epoch": self._epoch, "version": _core.__version__, "ended": False}
         with disk_errors(self.files.path):
             for part in ("to", "workers", "networks"):  # networks may be damaged
                 for name in self.files.names(part):
                     self.files.delete(part, name)
-        self._sign, self._alone = Sign(self.files, "", "head", self._goes_on), self.clock()
-        self._sign.note(epoch=self._epoch, version=_core.__version__, run=digest_of_run(self.settings), ended=False)
-        self._sign.note(settings=asdict(self.settings))
-        return self._sign
+            self._heartbeat, self._alone = Heartbeat(self.files, "", "head", facts, self._is_mine), self.clock()
+            self._heartbeat.begin()
 
-    def _goes_on(self) -> bool:
-        """Whether no other head has taken the folder over; the thread of this head's sign asks each second.
-
-        Where the head fits its network or plays matches, the thread looks at the counters in its place.
-        """
-        with contextlib.suppress(OSError, ValueError):
-            epoch = self.files.said("", "head").get("epoch")
-            self._taken_over = epoch is not None and epoch != self._epoch
-            if self.clock() - self._looked_at_workers >= MOST_STEP:
-                for line in self._here():
-                    line.count(self._said_by(line.key))
-                self.attention.look()
+    def _is_mine(self) -> bool:
+        """Whether no other head has taken the folder over; the thread of its heartbeat asks each second."""
+        self._taken_over = self.files.said("", "head").get("epoch") not in (None, self._epoch)
         return not self._taken_over
 
-    def _said_by(self, key: str) -> dict[str, Any]:
-        """What a worker says of itself; nothing if that cannot be read now."""
-        try:
-            return self.files.said("workers", key)
-        except (OSError, ValueError):
-            return {}
-
-    def look(self, seconds: float) -> list[Channel]:
+    def look(self, seconds: float) -> list[FolderLine]:
         """See `Backend`. Trouble with the folder may pass."""
         if self._taken_over:
             raise RunError(f"another az-train has taken over {self._path}: give each run a folder of its own")
@@ -220,46 +162,97 @@ class Folder(Backend):
                 return []
             self._sleep(wait)
         now = self._looked = self.clock()
-        new = list[Channel]()
+        new = list[FolderLine]()
         try:
             if now - self._looked_at_workers >= _LOOK_AT_WORKERS:
                 self._looked_at_workers = now
                 new += self._look_at_workers()
-            self._look_at_mail()  # after the signs: what a worker did before it ended is there
-            for line in self._here():
+            self._look_at_mail()  # after the heartbeats: what a worker did before it ended is there
+            for line in self._lines.values():
                 line.flush()
         except OSError as error:
-            self.note_trouble(error)
+            self._note_trouble(error)
         else:
-            self.attention.look()
             self._trouble = math.inf
         return new
 
-    def _here(self) -> list[FolderLine]:
-        return [line for line in list(self.lines.values()) if line.is_here]
+    def _look_at_workers(self) -> Iterator[FolderLine]:
+        """Looks at the heartbeats; gives the lines to workers that have come."""
+        keys = self.files.names("workers")  # first: where the folder is out of reach, nobody is silent
+        for line in self._lines.values():
+            line.note(self.files.said("workers", line.key))
+        for key in keys:
+            if key in self._lines:
+                continue
+            said = self.files.said("workers", key)
+            if said.get("epoch") == self._epoch and key not in self._closed and not self._finishing:
+                if len(self._lines) < _MOST_WORKERS:
+                    self._lines[key] = line = FolderLine(key, self)
+                    line.note(said)
+                    yield line
+            elif said.get("ended") is not None:
+                self.files.delete("workers", key)  # it slept
+        now = self.clock()
+        if self._lines:
+            self._alone = now
+        elif now - self._alone > _NOTICE_SECONDS:
+            self._alone = now
+            self.notices.append(f"no worker is at {self._path}: start some with az-worker {self._path}")
 
     def _look_at_mail(self) -> None:
-        there = self.files.names("from")
-        self._let_go.intersection_update(there)
-        for name in self._let_go:
-            self.files.delete("from", name)
-        for line in self.lines.values():
-            line.mail = []
-        for name in there:
-            key = name.partition("-")[0]
-            line = self.lines.get(key) or self.lines.setdefault(key, FolderLine(key, self))
-            if line.is_refused:
-                self.files.delete("from", name)
-            elif name not in self._let_go:
-                line.mail.append(name)
+        names = self.files.names("from")
+        self._read = {name: self._read[name] for name in names if name in self._read}
+        self._mail.clear()
+        for name in names:
+            key, _, _ = name.partition("-")
+            self._mail[key].append(name)
+            if self._read.get(name) or self._closed.get(key):
+                self._let_go(name)
 
-    @property
-    def leftover(self) -> Sequence[Channel]:  # type: ignore[override]
+    def messages(self, key: str) -> Iterator[Message]:
+        """The messages of a worker; a `ValueError` if one is damaged."""
+        for name in self._mail.get(key, ()):
+            if name not in self._read and (message := self._message(name)):
+                yield message
+
+    def leftover(self) -> Iterator[Message]:
         """See `Backend`."""
-        return [line for line in self.lines.values() if line.mail and not line.is_here]
+        for key, names in self._mail.items():
+            for name in () if key in self._lines else names:
+                with contextlib.suppress(ValueError):
+                    if name not in self._read and (message := self._message(name)):
+                        yield message
 
-    def note_trouble(self, error: OSError) -> None:
-        """Tell the user of trouble with the folder, and make parts that are gone; a `RunError` if it lasts too long."""
+    def _message(self, name: str) -> Message | None:
+        """A message; None if it cannot be read now, and a `ValueError` if it is damaged."""
+        try:
+            facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
+        except (FileNotFoundError, PermissionError, ValueError) as error:
+            self._let_go(name)
+            raise ValueError(f"a message of it is damaged: {error}") from error
+        except OSError as error:  # it may pass
+            self._note_trouble(error)
+            return None
+        self._read[name] = False
+        return Message(facts, body, partial(self._let_go, name))
+
+    def _let_go(self, name: str) -> None:
+        """Deletes a message of a worker; the next look tries again."""
+        self._read[name] = True
+        self.files.delete("from", name)
+
+    def forget(self, key: str, *, is_refused: bool) -> None:
+        """Closes the line to a worker: what it has left counts later, unless it is refused."""
+        del self._lines[key]
+        self._closed[key] = is_refused
+        self.files.delete("workers", key)
+        with contextlib.suppress(OSError):
+            for name in self.files.names("to"):
+                if name.startswith(key):
+                    self.files.delete("to", name)
+
+    def _note_trouble(self, error: OSError) -> None:
+        """Tell the user of trouble with the folder; a `RunError` if it lasts too long."""
         now = self.clock()
         self._trouble = min(self._trouble, now)
         if now - self._trouble > _TROUBLE_SECONDS:
@@ -267,45 +260,6 @@ class Folder(Backend):
         if now - self._told > _NOTICE_SECONDS:
             self._told = now
             self.notices.append(f"{self._path} cannot be used, trying again: {error.strerror or error}")
-        with contextlib.suppress(OSError):
-            self.files.make_parts(again=True)
-
-    def read(self, name: str) -> Message:
-        """A message of a worker; a `ValueError` if it is none or damaged, an `OSError` if it cannot be read now."""
-        try:
-            facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
-        except (FileNotFoundError, PermissionError, ValueError) as error:
-            raise ValueError(f"a message of it is damaged: {error}") from error
-        return Message(facts, body, lambda: self.let_go(name))
-
-    def let_go(self, name: str) -> None:
-        """Deletes a message of a worker; the next look tries again."""
-        self._let_go.add(name)
-        self.files.delete("from", name)
-
-    def _look_at_workers(self) -> Iterator[FolderLine]:
-        """Looks at the signs of life; gives the lines to workers that have come."""
-        here = self._here()
-        for line in here:
-            line.hear({})  # its file may be gone
-        for key in self.files.names("workers"):
-            said = self._said_by(key)
-            if (known := self.lines.get(key)) is None:
-                if said.get("epoch") == self._epoch and not self._finishing and len(here) < _MOST_WORKERS:
-                    here.append(line := FolderLine(key, self, is_here=True))
-                    self.lines[key] = line
-                    line.hear(said)
-                    yield line
-            elif known.is_here:
-                known.hear(said)
-            elif said.get("ended") is not None:
-                self.files.delete("workers", key)  # it slept
-        now = self.clock()
-        if here:
-            self._alone = now
-        elif now - self._alone > _NOTICE_SECONDS:
-            self._alone = now
-            self.notices.append(f"no worker is at {self._path}: start some with az-worker {self._path}")
 
     def finish(self) -> None:
         """See `Backend`. A worker that comes now waits for the next head."""
@@ -313,5 +267,5 @@ class Folder(Backend):
 
     def close(self, *, ended: bool) -> None:
         """See `Backend`. The workers of a run that has ended end too; else they wait for the next head."""
-        if self._sign is not None:
-            self._sign.close(ended=ended)
+        if self._heartbeat is not None:
+            self._heartbeat.close(ended=ended)

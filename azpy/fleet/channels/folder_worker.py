@@ -15,7 +15,7 @@ from azpy import _core
 from azpy.devices import Device
 from azpy.errors import RunError, SettingsError
 from azpy.fleet.channels import part_of
-from azpy.fleet.channels.files import Files, Pulse, Sign, new_name
+from azpy.fleet.channels.files import Heartbeat, HeartbeatWatch, SharedFolder, new_name
 from azpy.fleet.wire import MOST_OF_A_HEAD, PROTOCOL, Inbox, in_words
 from azpy.fleet.worker import Worker
 from azpy.games.names import refuse_untyped
@@ -59,9 +59,9 @@ class FolderWorker:
     ) -> None:
         self._path, self._game, self._layout, self._patience = path, game, dict(layout or {}), patience
         self.say, self._asked_to_end, self.clock, self.sleep = say, asked_to_end, clock, sleep
-        self.files = Files(path, make=False)
-        self._head, self._pulse = dict[str, Any](), Pulse(clock)  # what the head says, and its counter
-        self._visited = self._why = ""  # the epoch of the last head for which this worker played; why it ends
+        self.files = SharedFolder(path, make=False)
+        self._head, self._watch = dict[str, Any](), HeartbeatWatch(clock)  # what the head says, and its counter
+        self._epoch = self._why = ""  # the epoch of the last head for which this worker played; why it ends
 
     def run(self) -> str:
         """Plays until the run ends, the user ends it, or the head is silent for too long; returns why.
@@ -72,9 +72,9 @@ class FolderWorker:
         while not (why := self._look()):
             ended = self._head.get("ended")
             # The counter of a head that is there has moved while this worker looked.
-            if self._pulse.moved and self._head.get("epoch") is not None and not ended:
-                self._visit()
-            elif self._visited and ended and self._head.get("epoch") == self._visited:
+            if self._watch.moved and self._head.get("epoch") is not None and not ended:
+                self._serve()
+            elif self._epoch and ended and self._head.get("epoch") == self._epoch:
                 return "the run has ended"
             else:
                 self.sleep(_LOOK)
@@ -84,37 +84,37 @@ class FolderWorker:
         """Looks at what the head says to everybody; returns why the worker ends, or an empty text."""
         if self._asked_to_end():
             return "it was told to end"
-        with contextlib.suppress(OSError, ValueError):  # the folder may come back
-            if self.files.is_there("", "stop"):
-                return f"{self._path}/stop is there"
-            before, self._head = self._head.get("epoch"), self.files.said("", "head")
-            if self._head.get("epoch") != before:
-                self._pulse = Pulse(self.clock)
-            self._pulse.note(self._head.get("beat"))
-        if self._pulse.silent > self._patience:
+        if self.files.is_there("", "stop"):
+            return f"{self._path}/stop is there"
+        if head := self.files.said("", "head"):  # else the folder may come back
+            if head.get("epoch") != self._head.get("epoch"):
+                self._watch = HeartbeatWatch(self.clock)
+            self._head = head
+            self._watch.note(head.get("beat"))
+        if self._watch.silent > self._patience:
             raise RunError(
                 f"no sign of az-train at {self._path} for {self._patience:.0f} seconds: start it again with --workers "
                 f"folder:{self._path}, and then this worker"
             )
         return ""
 
-    def _visit(self) -> None:
+    def _serve(self) -> None:
         """Plays for one head, until one of the two ends it; errors are those of `run`."""
         if (found := (self._head.get("protocol"), self._head.get("version"))) != (PROTOCOL, _core.__version__):
             raise RunError(
                 f"az-train at {self._path} is of azpy {found[1]} with protocol {found[0]}, this worker of "
                 f"{_core.__version__} with protocol {PROTOCOL}: install the same azpy"
             )
-        self._visited, self._pulse = self._head["epoch"], Pulse(self.clock)
-        visit = _Visit(self, self._visited)
-        worker = Worker(visit.inbox, visit.send, self._mine, _GATHER, self.clock)
+        self._epoch, self._watch = self._head["epoch"], HeartbeatWatch(self.clock)
+        line = _Connection(self, self._epoch)
+        worker = Worker(line.inbox, line.send, self._mine, _GATHER, self.clock)
         self._why = "it was interrupted"
         try:
             worker.run()
         finally:
-            error = worker.error or visit.error
+            error = worker.error or line.error
             why, own = in_words(error) if error is not None else (self._why, True)
-            visit.close(why, failed=not (error is None or isinstance(error, RunError | SettingsError)))
+            line.close(why, failed=not (error is None or isinstance(error, RunError | SettingsError)))
         if error is not None:
             if own:
                 raise error
@@ -123,7 +123,7 @@ class FolderWorker:
     def goes_on(self) -> bool:
         """Whether this worker goes on with the head that it plays for."""
         self._why = self._look()
-        return not self._why and self._head.get("epoch") == self._visited and not self._head.get("ended")
+        return not self._why and self._head.get("epoch") == self._epoch and not self._head.get("ended")
 
     def _mine(self, settings: Settings) -> Settings:
         refuse_untyped(settings.game, self._game, self._path, "playing", "GAME {} on the command line")
@@ -136,7 +136,7 @@ class FolderWorker:
         return mine
 
 
-class _Visit:
+class _Connection:
     """The worker's end of a line to the head of an epoch.
 
     Attributes:
@@ -150,19 +150,26 @@ class _Visit:
         self.key, self.over = new_name(), threading.Event()
         self.error: Exception | None = None
         self.inbox: Inbox = queue.SimpleQueue()
-        self._sign, self._said_at = Sign(self._files, "workers", self.key), home.clock()
+        self._said_at = home.clock()
         self._read = self._sent = 0
         self._unread: list[str] = []  # messages in the folder that the head has not let go
+        facts = {"epoch": epoch, "version": _core.__version__, "host": socket.gethostname(), "pid": os.getpid()}
+        self._heartbeat = Heartbeat(self._files, "workers", self.key, facts)
         with contextlib.suppress(OSError):  # the next count tries again
-            self._sign.say(epoch=epoch, version=_core.__version__, host=socket.gethostname(), pid=os.getpid())
+            self._heartbeat.begin()
         self._thread = threading.Thread(target=self._listen, daemon=True, name="azpy-inbox")
         self._thread.start()
 
     def _listen(self) -> None:
-        """Reads the messages of the head, until the visit is over."""
+        """Reads the messages of the head, until the line is closed."""
+        trouble = ""
         try:
             while not self.over.is_set() and self._home.goes_on():
-                self._fetch()
+                try:
+                    self._fetch()
+                except (OSError, ValueError) as error:  # it may be there whole in a while
+                    if (text := f"what az-train says cannot be read, trying again: {error}") != trouble:
+                        self._home.say(trouble := text)
                 self.over.wait(_LOOK)
         except Exception as error:
             self.error = error
@@ -170,16 +177,16 @@ class _Visit:
         self.inbox.put(({"do": "stop"}, b""))
 
     def _fetch(self) -> None:
-        """Reads the messages that are there. One that cannot be read may be there whole in a while."""
+        """Reads the messages that are there; errors are those of `SharedFolder.message`."""
         while not self.over.is_set():
+            name = f"{self.key}-{self._read:08d}"
+            # One before it could not be deleted.
+            mine = [other for other in self._files.names("to") if other.startswith(self.key) and other >= name]
+            if not mine:
+                return
+            missing = name not in mine
+            name = mine[-1] if missing else name
             try:
-                name = f"{self.key}-{self._read:08d}"
-                # One before it could not be deleted.
-                mine = [other for other in self._files.names("to") if other.startswith(self.key) and other >= name]
-                if not mine:
-                    return
-                missing = name not in mine
-                name = mine[-1] if missing else name
                 message, body = self._files.message("to", name, 0)
                 # The head may have let this worker go meanwhile. Else a listing lacks what is there or comes.
                 if missing and message["do"] != "stop":
@@ -190,9 +197,6 @@ class _Visit:
                         raise ValueError(f"networks/{network} is damaged")
             except FileNotFoundError:  # of a lineup that is over
                 self.over.set()
-                return
-            except (OSError, ValueError) as error:
-                self._sign.note(trouble=f"what az-train says cannot be read: {error}")
                 return
             self._files.delete("to", name)
             self._read = int(name[-8:]) + 1
@@ -214,9 +218,7 @@ class _Visit:
                 self._files.put("from", name, message, body)
                 break
             except OSError as error:
-                text = f"a result cannot be written, trying again: {error.strerror or error}"
-                self._sign.note(trouble=text)
-                self._home.say(text)
+                self._home.say(f"a result cannot be written, trying again: {error.strerror or error}")
                 if self.over.is_set():
                     return
                 self._home.sleep(1.0)
@@ -227,7 +229,7 @@ class _Visit:
             self._home.say(f"{stats.get('games', 0):,.0f} games, {stats.get('rows', 0):,.0f} evaluations")
 
     def close(self, why: str, *, failed: bool = False) -> None:
-        """End the visit, and tell the head why, and whether it counts as a death."""
+        """Close the line, and tell the head why the worker ends and whether it counts as a death."""
         self.over.set()
         self._thread.join()
-        self._sign.close(ended=why, failed=failed)
+        self._heartbeat.close(ended=why, failed=failed)

@@ -83,7 +83,8 @@ class Pipe(Channel):
             environment = os.environ | {"PYTHONPATH": modules}
             # What a game prints is no output of the parent.
             self.process = start_with_socket(_COMMAND, theirs, env=environment, stdout=2)
-        self.number, self.settings = number, settings
+        super().__init__(settings)
+        self.number = number
         self.socket.setblocking(False)
         self._unpacker = Unpacker(MOST_OF_A_WORKER)
         self._out = bytearray()
@@ -140,7 +141,7 @@ class Pipes(Backend):
         """See `Backend`."""
         self._devices = list(devices)
 
-    def look(self, seconds: float) -> list[Channel]:
+    def look(self, seconds: float) -> list[Pipe]:
         """See `Backend`."""
         self._pipes = [pipe for pipe in self._pipes if pipe.socket.fileno() >= 0]
         if missing := set(range(self._most)) - {pipe.number for pipe in self._pipes}:
@@ -150,7 +151,7 @@ class Pipes(Backend):
                     self._pipes.append(Pipe(number, settings))
                 except OSError as error:
                     raise RunError(f"a worker cannot be started: {error}; try fewer workers") from error
-            return [*self._pipes[-len(missing) :]]
+            return self._pipes[-len(missing) :]
         if self._pipes:
             with selectors.DefaultSelector() as selector:
                 for pipe in self._pipes:

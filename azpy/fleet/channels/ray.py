@@ -18,7 +18,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,12 +25,14 @@ from azpy import _core
 from azpy.devices import Device
 from azpy.errors import MissingPackageError, RunError, SettingsError, one_line, pip_install
 from azpy.fleet.channels import Backend, Channel, Message, part_of
-from azpy.fleet.wire import MOST_OF_A_HEAD, MOST_OF_A_PART, MOST_OF_A_WORKER, Inbox, Unpacker, pack
+from azpy.fleet.wire import MOST_OF_A_PART, Inbox
 from azpy.fleet.worker import Worker
 from azpy.games.names import must_be_typed
 from azpy.games.openspiel import PREFIX
 from azpy.settings import Settings
 from azpy.system import usable_cores
+
+Said = Sequence[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 
 CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
 _ANSWER_SECONDS = 300.0  # for any actor to answer
@@ -39,11 +40,25 @@ _POLL = 0.25  # seconds that an actor waits for something to say
 _LOOK_SECONDS = 2.0  # between two looks at the cluster's nodes
 _GET_SECONDS = 60.0  # to fetch an answer that is there
 _CONNECT_SECONDS = 5.0  # for a cluster to take a connection
-_MISSED_SECONDS = 20.0  # of play without a connection to the head node; Ray ends this process after a minute
 _STORED = 4  # networks in the object store
 _STORE_BYTES = 512 << 20  # of a Ray that this process starts: some networks
-_MOST_OF_A_REPLY = MOST_OF_A_WORKER + (1 << 23)  # bytes: two parts of games, and what is said with each
 _MOST_WORDS = 200  # letters of an error of Ray's
+_NODE_DIED = "its node died"
+_WHY_GONE = {  # a part of Ray's error or of its names -> why an actor gave no answer
+    "low on memory": "Ray ended it because its node was low on memory: use a node with more, or fewer --slots",
+    "node has died": _NODE_DIED,
+    "NodeDiedError": _NODE_DIED,
+    "ActorDiedError": "its process died",
+    "ActorUnavailableError": "it cannot be reached",
+    "ObjectLostError": "its answer was lost",
+}
+_WHY_NOT = {  # a part of Ray's error or of its names -> why Ray does not begin, and what to do
+    "AuthenticationError": "the cluster lets in only who has its token: set RAY_AUTH_MODE=token, and copy the token to "
+    "~/.ray/auth_token or into RAY_AUTH_TOKEN",
+    "Could not find any running Ray": "no cluster runs on this machine: start one with `ray start --head`, or give "
+    "HOST:PORT",
+    "Found multiple active Ray": "several clusters run on this machine: give HOST:PORT of one",
+}
 
 
 class RayPlayer:
@@ -51,29 +66,29 @@ class RayPlayer:
 
     def __init__(self) -> None:
         self._inbox: Inbox = queue.SimpleQueue()
-        self._said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._said: Inbox = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True, name="azpy-worker")
         self._thread.start()
 
     def _work(self) -> None:
-        Worker(self._inbox, lambda message, body: self._said.put(pack(message, body))).run()
+        Worker(self._inbox, lambda message, body: self._said.put((dict(message), body))).run()
 
-    def exchange(self, stream: bytes, seconds: float, network: bytes = b"") -> tuple[bytes, bool]:
+    def exchange(self, messages: Sequence[dict[str, Any]], seconds: float, network: bytes = b"") -> tuple[Said, bool]:
         """Takes messages to the worker, and returns what it has said, and whether it may say more.
 
         Args:
-            stream: packed messages, with one lineup at most; the first one of all is `begin`.
+            messages: with one lineup at most; the first one of all is `begin`.
             seconds: to wait for something to say.
             network: the bytes of the lineup.
         """
-        for message, body in Unpacker(MOST_OF_A_HEAD).feed(stream):
-            self._inbox.put((message, network if message["do"] == "play" else body))
-        more, parts, size = self._thread.is_alive(), list[bytes](), 0
+        for message in messages:
+            self._inbox.put((message, network if message["do"] == "play" else b""))
+        more, said, size = self._thread.is_alive(), list[tuple[dict[str, Any], bytes]](), 0
         with contextlib.suppress(queue.Empty):
             while size < MOST_OF_A_PART:
-                parts.append(self._said.get(timeout=seconds) if seconds and not parts else self._said.get_nowait())
-                size += len(parts[-1])
-        return b"".join(parts), more
+                said.append(self._said.get(timeout=seconds) if seconds and not said else self._said.get_nowait())
+                size += len(said[-1][1])
+        return said, more
 
 
 class Place(NamedTuple):
@@ -119,76 +134,60 @@ class Actor(Channel):
     """The line to an actor that plays; see `Channel`. The oldest of its `calls` has an answer if it `is_ready`."""
 
     def __init__(self, place: Place, settings: Settings, actor: Any, cluster: "Cluster") -> None:
-        self.place, self.settings, self.actor, self._cluster = place, settings, actor, cluster
+        super().__init__(settings)
+        self.place, self.actor, self._cluster = place, actor, cluster
         self.where = f" on node {place.address}"
         self.calls: deque[Any] = deque()  # on their way, in order
         self.is_ready, self.waits = False, True
-        self._unpacker, self._how = Unpacker(MOST_OF_A_WORKER), "it is gone"
-        self._out, self._network = bytearray(), list[Any]()  # not sent yet; one network at most
+        self._how = "it is gone"
+        self._said = deque[tuple[dict[str, Any], bytes]]()  # by it, and not polled yet
+        self._out, self._network = list[dict[str, Any]](), list[Any]()  # not sent yet; one network at most
 
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`."""
         if body:
             self._network = [self._cluster.stored[message["network"]]]
-        self._out += pack(message)
+        self._out.append(dict(message))
         if message["do"] != "begin":  # a lineup follows
             self.ask(0.0)
 
     def ask(self, seconds: float) -> None:
         """Sends what is queued, and asks what the actor has to say; it may wait so long for something."""
-        self.calls.append(self.actor.exchange.remote(bytes(self._out), seconds, *self._network))
-        self._out, self._network = bytearray(), []
+        self.calls.append(self.actor.exchange.remote(self._out, seconds, *self._network))
+        self._out, self._network = [], []
 
     def poll(self) -> Iterator[Message]:
         """See `Channel`."""
-        yield from starmap(Message, self._unpacker.feed(b""))
         if self.is_ready and self.alive:
             self.is_ready = False
-            yield from starmap(Message, self._unpacker.feed(self._reply()))
+            self._hear()
+        while self._said:
+            yield Message(*self._said.popleft())
 
-    def _reply(self) -> bytes:
-        """The answer to the oldest call; empty where the actor has ended. A `ValueError`: it says nonsense."""
+    def _hear(self) -> None:
+        """Takes the answer to the oldest call; a `ValueError`: it says nonsense."""
         errors = self._cluster.ray.exceptions
         try:
-            reply, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
-            if len(reply) > _MOST_OF_A_REPLY:
-                raise ValueError(f"it sent {len(reply):,} bytes at once, expected {_MOST_OF_A_REPLY:,} at most")
-            self.waits, self.alive = False, bool(more or reply)
-            return bytes(reply)
+            said, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
+            self._said += said
+            self.waits, self.alive = False, bool(more or said)
         except errors.ActorUnschedulableError:
             # Its node is dead, and for a moment `ray.nodes` says otherwise: a look later begins anew.
             self.lose("")
-        except (errors.ActorDiedError, errors.ObjectLostError, errors.NodeDiedError) as error:
-            self.lose(self._why(error))
         except errors.ActorUnavailableError as error:
-            self.lose("" if self.waits else self._why(error))  # Ray is still starting it
+            self.lose("" if self.waits else _in_words(error))  # Ray is still starting it
+        except (errors.ActorDiedError, errors.ObjectLostError, errors.NodeDiedError) as error:
+            self.lose(_in_words(error))
         except (errors.RayError, TypeError, AttributeError) as error:
-            raise ValueError(self._why(error)) from error
-        return b""
+            raise ValueError(_in_words(error)) from error
 
     def lose(self, how: str) -> None:
         """Takes note that the actor is gone; `how` is empty where the user need not know."""
         self.alive, self._how = False, how
-        if not self.waits:  # all actors of a node may go at once, which is no worker's fault
-            self.weight = 1 / max(1, len(self._cluster.places))
-        elif not self._cluster.has(self.place):
+        if how == _NODE_DIED:
             self.weight = 0.0
-
-    def _why(self, error: Exception) -> str:
-        """Why an actor gave no answer, in a few words where Ray has hundreds."""
-        errors, said = self._cluster.ray.exceptions, str(error)
-        if "low on memory" in said:
-            return "Ray ended it because its node was low on memory: use a node with more, or fewer --slots"
-        if isinstance(error, errors.NodeDiedError) or "node has died" in said:
-            return "its node died"
-        if isinstance(error, errors.ActorDiedError):
-            return "its process died"
-        if isinstance(error, errors.ActorUnavailableError):
-            return "it cannot be reached"
-        if isinstance(error, errors.ObjectLostError):
-            return "its answer was lost"
-        own = getattr(error, "cause", None)  # an exception of the actor's own code
-        return (one_line(error) if own is None else f"{type(own).__name__}: {one_line(own)}")[:_MOST_WORDS]
+        elif not self.waits:  # several actors may go at once, which is no worker's fault
+            self.weight = 1 / max(1, len(self._cluster.places))
 
     def close(self, why: str = "") -> str:
         """See `Channel`."""
@@ -228,8 +227,7 @@ class Cluster(Backend):
         self._actors: list[Actor] = []
         self._connected = self._gpus = self._finishing = False
         self._looked = -math.inf  # when the nodes were looked at last
-        self._head_node, self._missed = "auto", 0.0  # its address; seconds of play since it took a connection
-        self._answered = 0.0  # when an actor last had something to say
+        self._answered = 0.0  # when an actor was last known to play, or actors were asked to
         python = must_be_typed(settings.game) or settings.game.startswith(PREFIX)
         self._most_cpus = 1 if python else CPUS_OF_ACTOR  # Python's lock lets one thread at a time play such a game
 
@@ -253,7 +251,8 @@ class Cluster(Backend):
         where = self._where
         options: dict[str, Any] = {"address": self._address or "local"}
         if self._address:
-            _refuse_nobody(self._address, where)
+            if self._address != "auto":
+                _refuse_nobody(self._address, where)
             paths = [str(Path(_core.__file__).parents[1])]
         else:
             options |= {"num_cpus": usable_cores(), "include_dashboard": False, "object_store_memory": _STORE_BYTES}
@@ -268,48 +267,24 @@ class Cluster(Backend):
                 signal.signal(signal.SIGTERM, at_sigterm)
         except Exception as error:  # Ray's errors share no base
             raise RunError(f"{where}: {_why_not(error, self._address)}") from error
-        self._connected, self._head_node = True, self.ray.get_runtime_context().gcs_address
+        self._connected = True
         self._gpus = devices[0].kind == "cuda" and self.ray.cluster_resources().get("GPU", 0) >= 1
         self.places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         each = "GPU" if self._gpus else f"{self._most_cpus} CPUs of a node" if self._most_cpus > 1 else "CPU"
         nodes = len({place.node for place in self.places})
-        counted = f"{_count(len(self.places), 'worker')} on {_count(nodes, 'node')}"
-        self.notices.append(f"{where}: {counted}, one for each {each}")
+        self.notices.append(f"{where}: one worker for each {each} (workers: {len(self.places)}, nodes: {nodes})")
 
-    def _look_at_nodes(self) -> list[Channel]:
-        """Looks at the nodes: gives the lines to new actors, and loses those whose node is gone.
-
-        A `RunError`: the cluster's head node is gone.
-        """
-        before, self._looked = self._looked, self._clock()
-        try:
-            _refuse_nobody(self._head_node, self._where)
-            self._missed = 0.0
-        except RunError as error:
-            # Nobody looks while a network is fitted: one look counts for so many seconds at most.
-            self._missed += min(self._looked - before, _LOOK_SECONDS + _CONNECT_SECONDS)
-            if self._missed < _MISSED_SECONDS:
-                return []
-            again = "start Ray again, and give the same command" if self._address else "give the same command again"
-            raise RunError(f"{self._where}: its head node is gone; {again}") from error
+    def _look_at_nodes(self) -> list[Actor]:
+        """Looks at the nodes: gives the lines to new actors, and loses those whose node is gone."""
+        self._looked = self._clock()
         self.places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         for actor in self._actors:
             if actor.place not in self.places:
-                actor.lose("its node is gone")
-                actor.weight = 0.0
-        busy, new = {actor.place for actor in self._actors}, list[Channel]()
-        for place in self.places:
-            if place not in busy:
-                self._actors.append(actor := self._start(place))
-                new.append(actor)
+                actor.lose(_NODE_DIED)
+        busy = {actor.place for actor in self._actors}
+        new = [self._start(place) for place in self.places if place not in busy]
+        self._actors += new
         return new
-
-    def has(self, place: Place) -> bool:
-        """Whether a node is there."""
-        try:
-            return place.node in {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
-        except Exception:  # Ray's errors share no base; the next look says more
-            return True
 
     def _start(self, place: Place) -> Actor:
         here = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(place.node, soft=False)
@@ -317,12 +292,12 @@ class Cluster(Backend):
         actor = self.ray.remote(RayPlayer).options(scheduling_strategy=here, **options).remote()
         return Actor(place, settings_of_actor(self._settings, place, len(self.places)), actor, self)
 
-    def look(self, seconds: float) -> list[Channel]:
+    def look(self, seconds: float) -> list[Actor]:
         """See `Backend`."""
         if not self._finishing and self._clock() - self._looked > _LOOK_SECONDS and (new := self._look_at_nodes()):
             return new
         if any(not actor.waits for actor in self._actors):
-            self._answered = max(self._answered, self._looked)
+            self._answered = self._clock()
         elif self._clock() - self._answered > _ANSWER_SECONDS:
             raise RunError(
                 f"no worker of Ray answered in {_ANSWER_SECONDS:.0f} seconds: install azpy {_core.__version__} and the "
@@ -376,10 +351,6 @@ def environment() -> dict[str, str]:
     return found
 
 
-def _count(number: int, name: str) -> str:
-    return f"{number:,} {name}" + "s" * (number != 1)
-
-
 def _import_ray() -> Any:
     try:
         import ray
@@ -397,23 +368,25 @@ def _why_not(error: Exception, address: str) -> str:
     if versions := re.search(r"Ray: (\S+) Python: (\S+) .* Ray: (\S+) Python: (\S+)", said):
         has, here = (f"Ray {versions[at]} and Python {versions[at + 1]}" for at in (1, 3))
         return f"the cluster has {has}, here are {here}: install the same ones"
-    if "AuthenticationError" in f"{type(error).__name__} {error.__cause__}":
-        return (
-            "the cluster lets in only who has its token: set RAY_AUTH_MODE=token, and copy the token to "
-            "~/.ray/auth_token or into RAY_AUTH_TOKEN"
-        )
-    if "Could not find any running Ray" in said:
-        return "no cluster runs on this machine: start one with `ray start --head`, or give HOST:PORT"
-    if "Found multiple active Ray" in said:
-        return "several clusters run on this machine: give HOST:PORT of one"
+    for part, words in _WHY_NOT.items():
+        if part in f"{type(error).__name__} {error.__cause__} {said}":
+            return words
     look = "see `ray status`" if address else "its logs are in /tmp/ray/session_latest/logs"
     return f"{said[:_MOST_WORDS].strip()}: {look}"
 
 
+def _in_words(error: Exception) -> str:
+    """Why an actor gave no answer, in a few words where Ray has hundreds."""
+    names = " ".join(kind.__name__ for kind in type(error).__mro__)
+    for part, words in _WHY_GONE.items():
+        if part in f"{names} {error}":
+            return words
+    own = getattr(error, "cause", None)  # an exception of the actor's own code
+    return (one_line(error) if own is None else f"{type(own).__name__}: {one_line(own)}")[:_MOST_WORDS]
+
+
 def _refuse_nobody(address: str, where: str) -> None:
     """Raises a `RunError` where nothing takes connections: Ray itself would try for minutes."""
-    if address == "auto":
-        return
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
