@@ -77,7 +77,7 @@ def test_each_device_is_asked_by_its_own_pipelines(devices: int, pipelines: int,
     assert found == games_of(OnDevice(0), pipelines=2)  # the same games as on one device
 
 
-def test_without_forks_a_device_is_asked_by_one_pipeline_at_a_time() -> None:
+def test_without_forks_one_pipeline_asks_at_a_time() -> None:
     evaluators = (Unforked(), Unforked())
     assert games_of(evaluators, pipelines=5) == games_of(OnDevice(0))
     assert [len(evaluator.threads) for evaluator in evaluators] == [3, 2]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.export import main as export
-from azpy.errors import ModelError, SettingsError
+from azpy.errors import ModelError
 from azpy.evaluators import drift as parity
 from azpy.evaluators.drift import Drift, drift
 from azpy.evaluators.int8 import times_as_fast, to_int8
@@ -27,7 +27,6 @@ from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.reader import StoredRun, read_checkpoint, read_model
 from azpy.settings import Settings
-from azpy.training.collector import Collector
 from azpy.training.events import Saved, Started
 from azpy.training.trainer import Trainer
 
@@ -156,7 +155,7 @@ def test_the_gate_says_what_is_too_far(change: dict[str, float], words: str) -> 
     assert words in replace(good, **change).too_far
 
 
-def test_the_int8_model_plays_from_the_second_iteration_on_and_games_repeat(trained: Path) -> None:
+def test_int8_plays_from_iteration_2_and_games_repeat(trained: Path) -> None:
     run = StoredRun(trained)
     first, second = (read_checkpoint(trained / f"checkpoints/{n:06d}") for n in (1, 2))
     assert first.int8 is not None
@@ -221,7 +220,7 @@ def rows_of(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("whatever_agrees")
-def test_every_network_that_plays_on_has_its_int8_model_however_short_iterations_are(tmp_path: Path) -> None:
+def test_each_network_that_plays_on_has_its_int8_model(tmp_path: Path) -> None:
     # More games than may wait to be taken, so that each network plays some.
     events = train(tmp_path, **FREE | {"games_per_iteration": 150})
     first, second, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2, 3))
@@ -245,7 +244,7 @@ def test_every_network_that_plays_on_has_its_int8_model_however_short_iterations
 
 
 @pytest.mark.usefixtures("whatever_agrees")
-def test_an_int8_model_that_a_checkpoint_lacks_is_made_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_missing_int8_model_is_made_when_the_run_resumes(tmp_path: Path) -> None:
     train(tmp_path, **FREE, iterations=1)
     checkpoint = tmp_path / "checkpoints/000001"
     assert read_checkpoint(checkpoint).int8 is None
@@ -272,9 +271,7 @@ def test_what_keeps_int8_from_playing_is_said(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("whatever_agrees")
-def test_an_int8_model_that_cannot_be_opened_here_does_not_stop_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_int8_model_that_does_not_open_stops_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = FREE | {"iterations": 2}
     with Trainer(Settings(**SMALL | settings), tmp_path) as trainer:
         next(event for event in trainer.run() if isinstance(event, Saved))
@@ -330,13 +327,6 @@ def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest
     train(tmp_path, **FREE, precision="auto", iterations=2)
     assert len(plays) == 1
     assert timed == [True]
-
-
-def test_games_of_a_run_that_goes_on_in_int8_can_be_repeated(tmp_path: Path) -> None:
-    train(tmp_path, iterations=1, precision="fp32")
-    train(tmp_path, iterations=2)
-    run = StoredRun(tmp_path)
-    assert repeat_game(run, next(record for _, record in run.games([2]))).difference is None
 
 
 def test_an_int8_model_is_checked_where_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,11 +406,6 @@ def test_an_int8_model_that_is_too_far_is_not_exported(
     assert export([str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")]) == 2
     assert "is too far from it: best actions agree in" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_a_collection_makes_no_int8_models(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="the model that it is given, in fp32 if"):
-        Collector(Settings("tic_tac_toe", precision="int8"), tmp_path)
 
 
 def test_what_is_no_model_is_refused() -> None:

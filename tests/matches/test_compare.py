@@ -119,7 +119,7 @@ def test_a_side_s_settings_without_effect_are_said(training: FakeTraining, capsy
 @pytest.mark.parametrize(
     ("stop_at", "stop_by"), [(0, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM), (3, signal.SIGINT)]
 )
-def test_after_an_interruption_the_same_command_does_what_is_missing(
+def test_after_an_interruption_the_command_does_the_rest(
     stop_at: int, stop_by: int, training: FakeTraining, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [*COMMAND, "--seeds", "2", "--json", "--out"]
@@ -137,7 +137,7 @@ def test_after_an_interruption_the_same_command_does_what_is_missing(
     assert training.opened == 4 - stop_at // 2 * 2
 
 
-def test_equal_time_and_equal_evaluations_have_runs_and_rows_of_their_own(
+def test_equal_time_and_equal_evaluations_have_their_own_runs(
     training: FakeTraining, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lengths = list[tuple[float | None, int | None]]()

@@ -77,7 +77,7 @@ def known(**changes: Any) -> Served:
 # The ladder -----------------------------------------------------------------------------------------------------------
 
 
-def test_levels_have_equal_steps_and_lie_between_what_was_measured() -> None:
+def test_levels_have_equal_steps_of_elo() -> None:
     ladder = known().ladder
     assert list(ladder.levels) == list(LEVELS)
     assert [level.elo for level in ladder.levels.values()] == pytest.approx([0, 100, 200, 300, 400, 500, 600])
@@ -113,7 +113,7 @@ def test_full_strength_is_the_simulations_that_are_given(run: Path, given: int, 
     assert ladder_of(run, 2, True).levels["full strength"].simulations == 2
 
 
-def test_without_a_whole_ladder_levels_go_by_simulations_and_say_so(run: Path) -> None:
+def test_without_a_ladder_levels_go_by_simulations(run: Path) -> None:
     plain = ladder_of(run, 800, True)
     assert plain == plain_ladder(800, True)
     assert "not calibrated" in plain.about("00ff")
@@ -168,7 +168,7 @@ def test_a_damaged_ladder_is_refused(run: Path, content: str, one_line: Callable
 # Who plays ------------------------------------------------------------------------------------------------------------
 
 
-def test_one_simulation_is_the_network_alone_whose_prior_is_softened() -> None:
+def test_one_simulation_softens_the_prior_of_the_network() -> None:
     [result] = searched(1)
     expected = np.exp(np.arange(9) / 2) ** (1 / 2)
     np.testing.assert_allclose(result._softened(2.0), expected / expected.sum(), rtol=1e-5)

@@ -1,5 +1,6 @@
 """Other programs as players: they play by their protocols, and lose a game where they break the rules."""
 
+import asyncio
 import errno
 import json
 import os
@@ -311,7 +312,7 @@ def test_a_program_of_gtp_is_told_the_rules_and_the_time(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["good", "passes-itself"])
-def test_a_program_of_gtp_plays_othello_and_need_not_be_told_of_a_pass(
+def test_gtp_programs_play_othello_and_may_refuse_a_pass(
     how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(GAMES, "gtp", "othello(size=6)")
@@ -472,7 +473,7 @@ def test_a_program_that_refuses_a_legal_move_loses(folder: Path) -> None:
     assert fault.text.endswith("': 'illegal move'")
 
 
-def test_a_program_that_sees_another_result_is_named_and_loses_nothing_by_it(folder: Path) -> None:
+def test_a_program_that_sees_another_result_only_is_named(folder: Path) -> None:
     pairs = play(folder, "ugi", "differs", pairs=1)
     assert [fault.forfeit for fault in pairs[0].faults[0]] == [False, False]
     assert all(fault.text.startswith("says ") for fault in pairs[0].faults[0])
@@ -495,33 +496,39 @@ def test_transcripts_are_few_and_none_is_overwritten(folder: Path, monkeypatch: 
 # The pipe
 
 
+def talk(script: str, line: str, seconds: float, wanted: int) -> tuple[list[str], str, str]:
+    """What a program in Python answers to a line, why it gives no further answer, and the transcript."""
+
+    async def spoken() -> tuple[list[str], str, str]:
+        program = await Program.start([sys.executable, "-c", script])
+        program.send(line, seconds)
+        lines = [await program.read() for _ in range(wanted)]
+        with pytest.raises(Misbehaved) as caught:
+            await program.read()
+        await program.close()
+        assert not program.is_running
+        return lines, str(caught.value), program.transcript()
+
+    return asyncio.run(spoken())
+
+
 def test_a_program_that_does_not_read_blocks_nobody() -> None:
-    program = Program([sys.executable, "-c", "import time; time.sleep(600)"])
-    program.send("x" * 10_000_000, 0.3)
-    with pytest.raises(Misbehaved, match=r"gives no answer to 'x+\.\.\.' in 0.3 s"):
-        program.read()
-    program.close()
-    assert not program.is_running
+    _, problem, _ = talk("import time; time.sleep(600)", "x" * 10_000_000, 0.3, 0)
+    assert re.fullmatch(r"gives no answer to 'x+\.\.\.' in 0.3 s", problem)
 
 
 def test_a_long_line_reaches_a_program_that_reads() -> None:
-    program = Program([sys.executable, "-c", "print(len(input()))"])
-    program.send("x" * 10_000_000, 60)
-    assert program.read() == "10000000"
-    with pytest.raises(Misbehaved, match="ends with exit status 0"):
-        program.read()
-    program.close()
+    lines, problem, _ = talk("print(len(input()))", "x" * 10_000_000, 60, 1)
+    assert lines == ["10000000"]
+    assert problem.startswith("ends with exit status 0")
 
 
 def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
     script = "import os; input(); os.write(1, b'a\\r\\nlast'); os.kill(os.getpid(), 9)"
-    program = Program([sys.executable, "-c", script])
-    program.send("go", 60)
-    assert [program.read(), program.read()] == ["a", "last"]
-    with pytest.raises(Misbehaved, match="ends by signal 9 in place of an answer to 'go'"):
-        program.read()
-    assert program.transcript().count("\n") == 3
-    program.close()
+    lines, problem, transcript = talk(script, "go", 60, 2)
+    assert lines == ["a", "last"]
+    assert problem == "ends by signal 9 in place of an answer to 'go'"
+    assert transcript.count("\n") == 3
 
 
 # The command

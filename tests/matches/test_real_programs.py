@@ -84,7 +84,7 @@ def test_gnu_backgammon_plays_the_openings_that_everybody_plays() -> None:
         ("openspiel_ugi.py --game wall_game", "OpenSpiel has no game"),
     ],
 )
-def test_a_translator_that_cannot_play_is_refused_before_the_match(program: str, words: str, one_line: Any) -> None:
+def test_translators_that_cannot_play_are_refused_first(program: str, words: str, one_line: Any) -> None:
     if program.startswith("openspiel"):
         pytest.importorskip("pyspiel")
     name, _, arguments = program.partition(" ")
@@ -103,7 +103,7 @@ def test_openspiel_s_search_plays_and_can_be_played_again(game: str, capsys: pyt
 
 
 @pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
-def test_openspiel_s_search_with_fresh_seeds_plays_other_games_from_the_start(
+def test_openspiel_with_fresh_seeds_plays_other_games(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("pyspiel")
