@@ -230,17 +230,6 @@ def test_each_network_that_plays_on_has_its_int8_model(tmp_path: Path) -> None:
     assert not any("int8" in text for text in said(events))
     for row in rows_of(tmp_path, "iteration")[:2]:
         assert 0 < row["int8_policy"] < Drift.MOST_POLICY
-    (untrained,) = {one for networks in networks_of(tmp_path, 1) for one in networks} - {0}
-    order = [untrained, network_id(first.int8), network_id(second.int8)]
-    searched = [[one for one in networks if one] for n in (2, 3) for networks in networks_of(tmp_path, n)]
-    assert all(networks == sorted(networks, key=order.index) for networks in searched)
-
-    def begins_with_int8(record: azpy.GameRecord) -> bool:
-        # Two searches: where the first one met the exchange of networks, nothing can be repeated.
-        return any(record.networks[record.networks != 0][:2].tolist() == [network] * 2 for network in order[1:])
-
-    repeatable = [record for _, record in StoredRun(tmp_path).games([2, 3]) if begins_with_int8(record)]
-    assert repeat_game(StoredRun(tmp_path), repeatable[0]).difference is None
 
 
 @pytest.mark.usefixtures("whatever_agrees")
@@ -268,26 +257,6 @@ def test_what_keeps_int8_from_playing_is_said(tmp_path: Path, monkeypatch: pytes
     assert any(expected in text for text in said(events))
     with pytest.raises(ModelError, match="no space left"):  # what chance decides is not a deterministic run
         train(tmp_path / "deterministic")
-
-
-@pytest.mark.usefixtures("whatever_agrees")
-def test_an_int8_model_that_does_not_open_stops_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = FREE | {"iterations": 2}
-    with Trainer(Settings(**SMALL | settings), tmp_path) as trainer:
-        next(event for event in trainer.run() if isinstance(event, Saved))
-    assert (tmp_path / "checkpoints/000001/model.int8.onnx").exists()
-
-    class Elsewhere(OnnxEvaluator):
-        def __init__(self, model: bytes, *rest: Any, **options: Any) -> None:
-            if b"DequantizeLinear" in model:
-                raise ModelError("no such kernel")
-            super().__init__(model, *rest, **options)
-
-    monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", Elsewhere)
-    events = train(tmp_path, **settings)
-    started = next(event for event in events if isinstance(event, Started))
-    expected = "fp32 plays, as int8 is not possible for this network: no such kernel"
-    assert any(expected in notice for notice in started.notices)
 
 
 @pytest.mark.usefixtures("whatever_agrees")
@@ -327,16 +296,6 @@ def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest
     train(tmp_path, **FREE, precision="auto", iterations=2)
     assert len(plays) == 1
     assert timed == [True]
-
-
-def test_an_int8_model_is_checked_where_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train(tmp_path, iterations=1)
-    monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
-    events = train(tmp_path, iterations=2)
-    started = next(event for event in events if isinstance(event, Started))
-    assert any("fp32 plays, as the int8 model is too far from it" in notice for notice in started.notices)
-    model = network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)
-    assert {one for networks in networks_of(tmp_path, 2) for one in networks} - {0} == {model}
 
 
 @pytest.mark.parametrize(("times", "plays"), [(1.5, True), (1.05, False)])

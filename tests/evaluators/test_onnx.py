@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import azpy
 from azpy.errors import AzpyError, ModelError, RunError, SettingsError
@@ -76,25 +76,6 @@ def test_observations_of_another_form_are_refused(observations: Any, got: str) -
     with pytest.raises(ModelError) as caught:
         OnnxEvaluator(make_model()).evaluate_batch(observations)
     assert str(caught.value) == f"model takes observations float32 [B, 2, 3, 3], got {got}"
-
-
-def test_it_is_known_whether_a_row_depends_on_its_batch() -> None:
-    assert OnnxEvaluator(make_model()).row_exact
-    model = onnx.load_from_string(make_model())
-    # The sum over the batch, times almost nothing, is added to the logits.
-    model.graph.node[1].output[0] = "alone"
-    model.graph.initializer.append(numpy_helper.from_array(np.array([0], np.int64), "batch_axis"))
-    model.graph.initializer.append(numpy_helper.from_array(np.array(1e-5, np.float32), "little"))
-    model.graph.node.extend(
-        [
-            helper.make_node("ReduceSum", ["alone", "batch_axis"], ["sum"]),
-            helper.make_node("Mul", ["sum", "little"], ["small"]),
-            helper.make_node("Add", ["alone", "small"], ["logits"]),
-        ]
-    )
-    evaluator = OnnxEvaluator(bytes(model.SerializeToString()))
-    assert not evaluator.row_exact
-    assert not evaluator.fork().row_exact
 
 
 @pytest.mark.parametrize(("differs_from", "batch"), [(64, 64), (65, 200), (200, 200)])

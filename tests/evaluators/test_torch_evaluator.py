@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from azpy.learning.network import Network, to_arrays
 from azpy.learning.own import network_of
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
-from sound_games import HEAP
 
 GAME = azpy.make_game("connect_four")
 BUCKETS = (4, 16)
@@ -293,22 +291,6 @@ def test_a_checkpoint_is_loaded_by_its_folder(tmp_path: Path) -> None:
     assert str(folder) in repr(evaluator)
     for game in (None, "connect_four"):
         assert TorchEvaluator(tmp_path / "run", game=game).network_id == evaluator.network_id
-
-
-def test_a_run_of_a_python_class_is_loaded_with_that_class_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "heap_game.py").write_text(HEAP)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "heap_game", raising=False)
-    module = Network((1, 1, 1), 2, "1x8")
-    with RunFolder("run", {"game": "heap_game:Heap", "network": module.spec}) as run:
-        run.save_checkpoint(1, model=to_arrays(module), optimizer={}, state={}, onnx=to_onnx(module))
-    with pytest.raises(SettingsError, match="would import module heap_game"):
-        TorchEvaluator("run")
-    assert "heap_game" not in sys.modules
-    assert TorchEvaluator("run", game="heap_game:Heap").num_actions == 2
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:

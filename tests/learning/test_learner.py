@@ -19,8 +19,6 @@ from azpy.learning.learner import Learner
 from azpy.learning.losses import policy_loss
 from azpy.learning.muon import Muon
 from azpy.learning.network import to_arrays
-from azpy.learning.own import answers
-from azpy.reports.advice import alarms
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.fitting import fit as iteration_steps
@@ -259,15 +257,8 @@ def test_batches_are_drawn_as_asked() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu() -> None:
-    def on(device: str) -> Learner:
-        return Learner(GAME, "1x16", device=device)
-
-    with pytest.raises(DeviceError, match=r"this torch is built for the CPU|torch finds no GPU"):
-        on("cuda")
-    with pytest.raises(SettingsError, match="got 'gpu'"):
-        on("gpu")
-    assert on("auto").device == torch.device("cpu")
+def test_without_a_gpu_auto_is_the_cpu() -> None:
+    assert Learner(GAME, "1x16", device="auto").device == torch.device("cpu")
 
 
 def test_a_step_keeps_the_share_decay_of_the_averaged_weights() -> None:
@@ -428,33 +419,3 @@ def test_softened_targets_need_three_classes() -> None:
         SettingsError, match=r"value_smoothing needs a value of three classes, such as --network 5x64\+wdl"
     ):
         Learner(GAME, "1x16", value_smoothing=0.1)
-
-
-class MadeOfDraws(Planted):
-    """19 of 20 positions are drawn. One in ten is marked: by a corner won or lost, or as often drawn all the same."""
-
-    def sample(self, rows: int, *, seed: int, **_: Any) -> Batch:
-        observations, legal, policy, _value = super().sample(rows, seed=seed)
-        rng = np.random.default_rng([seed, 1])
-        marked, won, drawn = (rng.random(rows) < share for share in (0.1, 0.5, 0.5))
-        observations[:, 1, 1, 1], observations[:, 1, 0, 0] = marked, won
-        value = np.where(marked & ~drawn, np.where(won, 1, -1), 0)
-        return observations, legal, policy, value.astype(np.float32)
-
-
-def test_softened_and_weighted_targets_cure_a_drawish_value() -> None:
-    batches, found = MadeOfDraws(), list[tuple[list[str], float]]()
-    observations, *_, values = batches.sample(2000, seed=99)
-    for smoothing, weight in ((0.0, 1.0), (0.15, 3.0)):
-        trainee = Learner(GAME, "1x16+wdl", learning_rate=5e-3, value_smoothing=smoothing, decisive_weight=weight)
-        list(trainee.fit(batches, 130, batch_size=64))
-        draws = trainee.class_shares(observations)[1]
-        rows = [{"kind": "iteration", "draws": 0.93, "predicted_draws": draws}] * 3
-        with torch.no_grad():
-            answered = answers(trainee.averaged.eval(), torch.from_numpy(observations))[1].numpy()
-        found.append((alarms(rows), float((answered * values)[values != 0].mean())))  # 1: it knows them all
-    (said, before), (unsaid, after) = found
-    assert "The value says draw: 95%" in said[0]
-    assert not unsaid
-    assert before < 0.1
-    assert after > 0.4

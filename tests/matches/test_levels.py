@@ -18,7 +18,6 @@ import azpy
 from azpy import _core
 from azpy.cli.calibrate import _report
 from azpy.cli.match import main
-from azpy.cli.terminal import Terminal
 from azpy.games.names import make_game
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
@@ -295,41 +294,6 @@ def test_a_query_has_a_level() -> None:
     assert [level["name"] for level in model["levels"]] == list(LEVELS)
     assert model["levels"][3] == {"name": "intermediate", "simulations": 3, "temperature": 0.0, "elo": 300}
     engine.close()
-
-
-def test_the_terminal_plays_at_a_level(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = iter(["level", "level Strong", "switch", "new", "level 5", "new", "level weak"])
-    asked = list[int]()
-
-    def typed(_: str) -> str:
-        try:
-            return next(lines)
-        except StopIteration:
-            raise EOFError from None
-
-    served = known()
-    engine = open_engine(served, threads=1)
-
-    class Counted:
-        """The engine, which notes the simulations of each search with a tree of its own."""
-
-        def submit(self, state: azpy.State, simulations: int) -> Any:
-            asked.append(simulations)
-            return engine.submit(state, simulations)
-
-        def game(self, state: azpy.State) -> Any:
-            return engine.game(state)
-
-    monkeypatch.setattr("builtins.input", typed)
-    assert Terminal(Model(served, Counted()), {0}).run() == 0  # type: ignore[arg-type]
-    engine.close()
-    said = capsys.readouterr().out
-    assert "intermediate      3 simulations, temperature 0.0, Elo 300" in said
-    assert "level strong; you play O;" in said
-    assert "5 simulations; you play O;" in said
-    assert "level must be " in said
-    assert asked
-    assert set(asked) == {8}
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------

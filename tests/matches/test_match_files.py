@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import gzip
 import io
 import json
 import os
@@ -178,21 +177,6 @@ def test_fewer_plies_of_each_line_and_equal_openings_once() -> None:
 def test_bad_lines_are_named_by_their_numbers(name: str, text: str, game: str, problem: str) -> None:
     with pytest.raises(SettingsError, match=problem):
         book(name, text, game)
-
-
-def test_books_are_read_packed_and_in_their_encoding() -> None:
-    """In Shift_JIS the second byte of ソ is a backslash: read as Latin-1, the stone is gone."""
-    japanese = "(;CA[Shift_JIS]GM[1]SZ[5]PB[ソ]AB[cc];W[ee])"
-    for name, data, game, expected in (
-        ("b.sgf", japanese.encode("shift_jis"), GO, ["E1"]),
-        ("b.SGF.gz", gzip.compress(japanese.encode("shift_jis")), GO, ["E1"]),
-        ("b.pgn", PGN.encode("utf-16"), CHESS, ["e2e4", "e7e5", "g1f3"]),
-        ("b.txt.gz", gzip.compress(b"b2 a3"), GAME, ["b2", "a3"]),
-    ):
-        Path(name).write_bytes(data)
-        first = openings_of(Path(name), game)[0]
-        assert names(first) == expected
-        assert ("AB[cc]" in first.start.to_text()) == (game == GO)
 
 
 def test_games_of_a_book_are_read_however_lines_end() -> None:
