@@ -21,39 +21,21 @@ from azpy.learning.network import Network, to_arrays
 from azpy.learning.own import network_of
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
+from networks import trained
 
 GAME = azpy.make_game("connect_four")
 BUCKETS = (4, 16)
 
 
 def network(seed: int = 0, spec: str = "2x16", game: azpy.State = GAME) -> Network:
-    """A network with opinions, and with batch norm that is not the identity."""
+    """A network with opinions."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        made = Network.of(game, spec)
-        for name, tensor in made.state_dict().items():
-            if "running_var" in name:
-                nn.init.uniform_(tensor, 0.5, 1.5)
-            elif tensor.is_floating_point():
-                nn.init.normal_(tensor, std=0.2)
-    return made.eval()
+        return trained(Network.of(game, spec), seed).eval()
 
 
-def positions(game: str, count: int, seed: int = 0) -> list[azpy.State]:
-    """Players' turns of random games."""
-    rng, found, state = np.random.default_rng(seed), list[azpy.State](), azpy.make_game(game)
-    while len(found) < count:
-        if state.is_terminal:
-            state = azpy.make_game(game)
-        actions = state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()]
-        if state.turn >= 0:
-            found.append(state.clone())
-        state.play(int(rng.choice(actions)))
-    return found
-
-
-def rows(count: int) -> Any:
-    return np.random.default_rng(0).integers(0, 2, (count, *GAME.obs_shape)).astype(np.float32)
+def rows(count: int, game: azpy.State = GAME) -> Any:
+    return np.random.default_rng(0).integers(0, 2, (count, *game.obs_shape)).astype(np.float32)
 
 
 class Plain(nn.Module):
@@ -144,9 +126,10 @@ def test_forks_and_threads_get_their_own_answers(buckets: tuple[int, ...]) -> No
 
 @pytest.mark.parametrize("game", ["connect_four", "chess", "pig"])
 def test_batches_of_fixed_sizes_say_the_same(game: str) -> None:
-    module = network(game=azpy.make_game(game))
+    start = azpy.make_game(game)
+    module = network(game=start)
     plain, fixed = TorchEvaluator(module), TorchEvaluator(module, buckets=BUCKETS)
-    observations = np.array([state.observation() for state in positions(game, 37)])
+    observations = rows(37, start)
     for mine in (fixed, fixed.fork()):
         for count in (37, 1, 5, 16, 20):
             for found, expected in zip(

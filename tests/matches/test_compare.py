@@ -156,17 +156,6 @@ def test_equal_time_and_equal_evaluations_have_their_own_runs(
     assert [(row.get("minutes"), row.get("total_evaluations")) for row in rows] == [(None, 1000), (1.5, None)]
 
 
-@pytest.mark.parametrize(
-    ("length", "text"), [([], "one of the arguments"), (["--minutes", "1", "--total-evaluations", "9"], "not allowed")]
-)
-def test_exactly_one_length_is_given(
-    length: list[str], text: str, training: FakeTraining, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*COMMAND[:3], *length]) == 2
-    assert text in capsys.readouterr().err
-    assert not training.trained
-
-
 def test_runs_are_shared_and_seeds_are_added(training: FakeTraining) -> None:
     assert main([*COMMAND, "--seeds", "1"]) == 0
     assert main([*COMMAND, "--seeds", "2"]) == 0

@@ -130,18 +130,6 @@ def test_outcomes_are_those_of_player_a_in_both_seats() -> None:
     assert MatchResult(tuple(pairs)).has_grades
 
 
-def test_games_start_with_the_opening_and_can_be_played_again() -> None:
-    openings = book(plies=4)
-    for number, pair in enumerate(play_rounds(openings, (RandomPlayer(), RandomPlayer()), 5, seed=2)):
-        for actions, points, sign in zip(pair.actions, pair.points, (1, -1), strict=True):
-            assert actions[:4] == openings[number].actions
-            position = make_game(BOARD)
-            for action in actions:
-                position.play(action)
-            assert position.is_terminal
-            assert points == (1 + sign * position.outcome()) / 2
-
-
 # Openings
 
 
@@ -326,14 +314,6 @@ def test_a_sequential_test_stops_early_and_says_so(run: str, capsys: pytest.Capt
     assert "SPRT accepts H0: A is as strong as B rather than 100 Elo stronger than B" in capsys.readouterr().out
     assert main([*command[:4], "--games", "4", "--elo0", "-5", "--elo1", "5"]) == 0
     assert "undecided whether A is 5 Elo weaker than B or 5 Elo stronger than B" in capsys.readouterr().out
-
-
-def test_repeated_pairs_are_told(run: str, capsys: pytest.CaptureFixture[str]) -> None:
-    both = [run, "c4/checkpoints/000001", "--simulations", "4", "--games", "40"]
-    assert main([*both, "--opening-plies", "1"]) == 0
-    output = capsys.readouterr().out
-    assert "from 5 distinct openings of 1 random ply" in output
-    assert "15 of 20 pairs repeat an earlier one" in output
 
 
 def test_a_round_robin_gives_the_run_s_elo_curve(run: str, capsys: pytest.CaptureFixture[str]) -> None:

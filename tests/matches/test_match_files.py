@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_match import BOARD, model
 
 import azpy
 from azpy.cli.match import main
@@ -27,7 +26,6 @@ from azpy.matches.openings import Book, Opening, read_book
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
-from azpy.runs.folder import RunFolder
 from talks import COMMAND
 
 GAME = "tic_tac_toe"
@@ -510,25 +508,6 @@ def test_bad_files_are_one_line_and_exit_code_2(options: list[str], problem: str
         fcntl.flock(locked, fcntl.LOCK_EX)
         assert problem in one_line(main, ["random", "mcts:2", "--game", GAME, "--games", "2", *options], "az-match: ")
     assert not Path("games").exists()
-
-
-@pytest.fixture
-def c4(here: Path) -> None:
-    """A run folder of this name with two checkpoints."""
-    with RunFolder(Path("c4"), {"game": BOARD}) as run:
-        for iteration in (1, 2):
-            run.save_checkpoint(iteration, model={}, optimizer={}, state={}, onnx=model(iteration))
-
-
-@pytest.mark.usefixtures("c4")
-def test_a_round_robin_saves_the_games_of_all_its_pairings(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("b.txt").write_text("1 2\n3\n")
-    command = ["c4", "random", "--round-robin", "--simulations", "2", "--book", "b.txt", "--save", "g.jsonl"]
-    assert main(command) == 0
-    shown = capsys.readouterr().out
-    assert "3 players, 3 pairings of 4 games" in shown
-    assert len({frozenset(game["players"]) for game in games("g.jsonl")}) == 3
-    assert len(games("g.jsonl")) == 12
 
 
 # Infinite intervals

@@ -24,8 +24,6 @@ from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player
 from azpy.matches.programs import Misbehaved, Program, Transcripts
 from azpy.matches.results import Round
-from azpy.runs.folder import RunFolder
-from models import make_model
 
 # A program that plays the first legal action, and misbehaves as told: in each game, or in one game of the match alone.
 STAND_IN = r'''
@@ -604,22 +602,6 @@ def test_the_result_names_the_program_and_the_transcript(folder: Path, capsys: p
     assert Path(fault["transcript"]).read_text().count("bestmove 99") == 1
     assert main([*command, "--slots", "1"]) == 2
     assert capsys.readouterr().err == "az-match: --slots must be at least 2, got 1\n"
-
-
-def test_a_round_robin_names_the_program(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(folder)
-    start = make_game(GAMES["ugi"])
-    onnx = make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
-    with RunFolder("run", {"game": GAMES["ugi"]}) as run:
-        run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=onnx)
-    player = spec(folder, "ugi", "illegal", "timeout=60&nodes=1")
-    assert main(["run", player, "--round-robin", "--games", "2", "--simulations", "2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(f"{player.partition('?')[0]}?nodes=1 (Stand-in 1.0) lost 2 games by rule: it 2 " in one for one in lines)
-    [match] = json.loads(Path("run/elo.json").read_text())["matches"]
-    assert (match["forfeits"], match["score"]) == ([0, 2], 1.0)
 
 
 def test_ctrl_c_ends_a_program_that_thinks(folder: Path) -> None:

@@ -20,7 +20,7 @@ from azpy.errors import SettingsError
 from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, mcts, play_match, play_rounds
 from azpy.matches.openings import Book
-from azpy.matches.ratings import bradley_terry, elo, expected_score, round_interval
+from azpy.matches.ratings import bradley_terry, elo, expected_score
 from azpy.matches.results import MatchResult, Round, told
 from azpy.reports.advice import alarms
 from azpy.runs.folder import RunFolder
@@ -152,16 +152,6 @@ def test_the_figures_of_a_result_are_those_of_a_slow_count(players: int) -> None
     others = [x for one in rounds for row in one.outcomes for x in row[1:]]
     assert (result.outcome_of(0)[0], result.outcome_of(1)[0]) == pytest.approx((np.mean(own), np.mean(others)))
     assert result.difference[0] == pytest.approx(np.mean(own) - np.mean(others))
-
-
-def test_intervals_of_three_players_cover_the_truth() -> None:
-    rng = np.random.default_rng(3)
-    truth, covered = expected_score(150, copies=2), 0
-    for _ in range(100):
-        wins = rng.binomial(3, truth, size=25)  # of three games, each a third of a round's 18 steps
-        low, high = round_interval(np.bincount(6 * wins, minlength=19).tolist())
-        covered += low <= truth <= high
-    assert 90 <= covered <= 100
 
 
 def test_ratings_of_three_players_are_the_most_likely_ones() -> None:
