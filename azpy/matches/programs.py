@@ -374,6 +374,8 @@ class ProgramPlayer(Follower):
         ends = [session.program.close() for session in playing.values()]
         await asyncio.gather(*ends, *(session.program.close(_GRACE) for session in idle))
         if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for other in others:
+                other.cancel()
             await asyncio.wait(others)
 
     def _write(self, program: Program, problem: str) -> str | None:

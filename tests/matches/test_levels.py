@@ -132,30 +132,27 @@ def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
     assert "of iteration 7" in ladder_of(run, 800, True).about("0abc")
 
 
+def ladder_file(*steps: Any, **facts: Any) -> str:
+    return json.dumps({"network": "00ff", "iteration": 7, "steps": steps} | facts)
+
+
 @pytest.mark.parametrize(
     "content",
     [
         "{",
         "[]",
         '{"steps": []}',
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(0, 0.0, 0.0)]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 11.0, 0.0)]}),
+        ladder_file(step(0, 0.0, 0.0)),
+        ladder_file(step(1, 11.0, 0.0)),
+        ladder_file(step(800, 0.0, 0), step(1, 0.0, 1), step(800, 0.0, 2)),
         *(
-            json.dumps(
-                {"network": "00ff", "iteration": 7, "steps": [step(n, 0.0, elo) for elo, n in enumerate(counts)]}
-            )
-            for counts in ([1, 100, 10], [800, 1, 800])
-        ),
-        *(
-            json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {name: value}]})
+            ladder_file(step(1, 0.0, 0.0) | {name: value})
             for name in ("temperature", "elo", "low", "high")
             for value in NO_NUMBERS
         ),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [10**400] * 5}]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [1]}]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [0, 0, -1, 0, 0]}]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"more": 1}]}),
-        json.dumps({"network": None, "iteration": 7, "steps": [step(1, 0.0, 0.0)]}),
+        *(ladder_file(step(1, 0.0, 0.0) | {"pairs": pairs}) for pairs in ([10**400] * 5, [1], [0, 0, -1, 0, 0])),
+        ladder_file(step(1, 0.0, 0.0) | {"more": 1}),
+        ladder_file(step(1, 0.0, 0.0), network=None),
     ],
 )
 def test_a_damaged_ladder_is_refused(run: Path, content: str, one_line: Callable[..., str]) -> None:

@@ -394,12 +394,8 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["nobody", "random", "--game", BOARD], "player 'nobody': expected random, mcts:N"),
         (["mcts:0", "random", "--game", BOARD], "player 'mcts:0': the number of simulations must be at least 1, got 0"),
         (["random", "mcts@5", "--game", BOARD], "'mcts@5': @N is for models, and mcts is none: write mcts:5"),
-        (["c4@99999999999", "random"], "simulations must be at most 4294967295, got 99999999999"),
-        (["empty", "random"], "empty is neither a run folder nor a checkpoint"),
         (["c4", "c4/checkpoints/000099"], "no such file or folder: a run keeps its newest three checkpoints"),
-        (["broken", "random"], "broken/config.toml is no TOML file"),
         (["mcts:5", "random"], "give --game"),
-        (["mcts:5", "random", "--game", "chequers"], 'unknown game "chequers"'),
         (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
         (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),
         (["text.onnx", "random", "--game", BOARD], "text.onnx is no usable ONNX model"),
@@ -410,11 +406,9 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "random", "--checkpoints", "3"], "--checkpoints belongs to --round-robin"),
         (["random", "--round-robin"], "a round robin has at least two players, got 1"),
         (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints is for one run folder"),
-        (["c4?temperature=11", "random"], "temperature must be at most 10.0, got 11"),
         (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
         (["c4?c_pukt=1", "random"], "c_pukt: no setting of a player's search; did you mean c_puct?"),
         (["c4?games=1", "random"], "games: no setting of a player's search; expected one of simulations, level, te"),
-        (["c4?solver", "random"], "player 'c4?solver': expected key=value, got 'solver'"),
         (["c4?fpu=0&fpu=1", "random"], "fpu is given twice"),
         (["c4@9?simulations=9", "random"], "simulations are given twice, 9 before the ?"),
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
@@ -427,7 +421,6 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, run: str, one_line: Any) -> None:
-    Path("empty").mkdir()
     Path("text.onnx").write_text("no model")
     configs = {"broken": "game = ", "other": 'game = "tic_tac_toe"'}
     for name, config in configs.items():
