@@ -409,6 +409,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
         (["c4?c_pukt=1", "random"], "c_pukt: no setting of a player's search; did you mean c_puct?"),
         (["c4?games=1", "random"], "games: no setting of a player's search; expected one of simulations, level, te"),
+        (["c4?solver", "random"], "player 'c4?solver': expected key=value, got 'solver'"),
         (["c4?fpu=0&fpu=1", "random"], "fpu is given twice"),
         (["c4@9?simulations=9", "random"], "simulations are given twice, 9 before the ?"),
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
