@@ -93,6 +93,18 @@ def test_rows_rounded_otherwise_in_large_batches_are_noticed(
     assert OnnxEvaluator(make_model(), batch=differs_from - 1).row_exact
 
 
+def test_rows_rounded_otherwise_far_behind_in_a_batch_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = OnnxEvaluator._evaluate
+
+    def rounded(self: OnnxEvaluator, observations: Any) -> Any:
+        logits, values = exact(self, observations)
+        values[40:] = np.nextafter(values[40:], np.float32(2))
+        return logits, values
+
+    monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
+    assert not OnnxEvaluator(make_model()).row_exact
+
+
 def test_network_id_is_a_hash_of_the_bytes(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(make_model())
@@ -130,6 +142,11 @@ def test_forks_answer_from_other_threads(fixed: bool) -> None:
         (make_model(names=("observations", "p", "values")), "'p'"),
         (make_model(dtype=TensorProto.DOUBLE), "tensor(double)"),
         (make_priors_model(fixed_outputs=4), "batches of [None, 4, 4]"),
+        (make_model(shape=("batch", 18)), "observations has shape ['batch', 18], expected 4 dimensions"),
+        (
+            make_model(shape=("batch", 2, "height", 3)),
+            "may be free, got observations [B, [2, 'height', 3]]",
+        ),
         (make_priors_model(names=("States", "Priors", "v")), "['States'] to ['Priors', 'v']"),
         (make_priors_model(per_row=2), "it gives 2 numbers as the value of a position, expected 1"),
         (make_priors_model(per_row=7), "expected one value a row, or one a player"),
