@@ -52,7 +52,7 @@ from azpy.game import Game
 from azpy.games.names import make_game
 
 if TYPE_CHECKING:
-    from azpy.evaluators.loaded import load_run
+    from azpy.evaluators.choice import load_run
     from azpy.evaluators.net import NetEvaluator
     from azpy.evaluators.onnx import OnnxEvaluator
     from azpy.evaluators.torch import TorchEvaluator, export_onnx
@@ -101,7 +101,7 @@ _LATE = {
     "OnnxEvaluator": "azpy.evaluators.onnx",
     "TorchEvaluator": "azpy.evaluators.torch",
     "export_onnx": "azpy.evaluators.torch",
-    "load_run": "azpy.evaluators.loaded",
+    "load_run": "azpy.evaluators.choice",
     "match": "azpy.matches.match",
     "replay": "azpy.reports.game_picture",
     "train": "azpy.training.train",

@@ -189,8 +189,8 @@ def dont_wait(descriptor: int) -> None:
         os.set_blocking(descriptor, False)
 
 
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends a process of `OWN_GROUP` and what it started, at once; on Windows the process alone."""
+def kill_group(process: Any) -> None:
+    """Ends a running process of `OWN_GROUP` and what it started, at once; on Windows the process alone."""
     if sys.platform == "win32":
         process.kill()
     else:

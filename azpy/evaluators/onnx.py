@@ -1,9 +1,8 @@
 """An evaluator that runs an ONNX model with ONNX Runtime, on the CPU or a GPU.
 
 A model takes `observations` [B, C, H, W] float32 and gives raw `logits` [B, A] float32 and `values` [B] float32 in
-[-1, 1] for the player to move. It is one file with its weights. Other names, priors as the policy and a fixed B are
-possible (`azpy/evaluators/signature.py`). A model is checked before it answers. A device that is asked for by name is
-used or refused, never replaced.
+[-1, 1] for the player to move. It is one file with its weights. `read_signature` says which other forms there are. A
+model is checked before it answers. A device that is asked for by name is used or refused, never replaced.
 """
 
 import copy
@@ -11,6 +10,8 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,26 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from azpy import _core
-from azpy.devices import (
-    BUCKETS,
-    OWN,
-    Device,
-    check_precision,
-    chunks,
-    default_cache_dir,
-    provider_options,
-)
+from azpy.devices import BUCKETS, OWN, Device, check_precision, chunks, default_cache_dir, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line, rate
 from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
-from azpy.evaluators.signature import Signature, logits_of_priors, read_signature
 from azpy.games.names import make_game
 from azpy.runs.reader import checkpoint_at, read_model
 from azpy.system import usable_cores
 
 ANY_SIZE = b"policy.last.weight"  # in the bytes of a model of a network with +conv
-# Half precision (TensorRT) sums to 1 as closely as this.
-_PRIORS_ERROR = 0.01
+_PRIORS_ERROR = 0.01  # half precision (TensorRT) sums to 1 as closely as this
+# A prior below the smallest normal float32 counts as that: the logarithm of 0 is no number.
+_LEAST_PRIOR = np.finfo(np.float32).tiny
+_MOST_PLAYERS = 6
 _CPU_ROWS = 64
 
 
@@ -55,19 +49,12 @@ class OnnxEvaluator(CheckedEvaluator):
         threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
         precision: "fp32"; on TensorRT also "fp16" (on CUDA `TorchEvaluator` has it). On CUDA and TensorRT even fp32
             lets layers use TF32. Measure what fp16 changes before you trust it (azpy/evaluators/drift.py).
-        buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts.
+        buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts. They do
+            not count for a model whose batch is fixed.
         cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
             own; nothing is deleted.
-        input: name of the model's one input. If not given: "observations" or "States", in any case of letters.
-        policy: name of the output with the policy [B, A]. If not given: "logits", else "Priors".
-        value: name of the output with the values [B] or [B, 1]. If not given: "values".
         batch: rows of the largest batches to come: no bucket is prepared beyond the one that holds them. On the CPU
             `row_exact` compares rows in batches of this size. If not given: all buckets, and 64.
-        policy_kind: "logits", or "priors": probabilities over all actions, of which search takes those of the legal
-            actions, divided by their sum (if all of them are 0, each is as likely as another). If not given, the
-            policy's name says it.
-
-    A model whose batch is fixed gets its rows in batches of that size, padded; `buckets` do not count then.
 
     Attributes:
         network_id: nonzero 64-bit hash of the model's bytes, and of the precision if that is not fp32.
@@ -82,13 +69,11 @@ class OnnxEvaluator(CheckedEvaluator):
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
         DeviceError: the device was asked for by name and cannot be used.
         MissingPackageError: onnxruntime is not installed, or one without a GPU in it.
-        SettingsError: no such device, or a precision that it does not have; or a policy of unknown kind; or no such
-            game.
+        SettingsError: no such device, or a precision that it does not have; or no such game.
 
     Example:
         >>> evaluator = OnnxEvaluator("runs/c4", "cuda")  # doctest: +SKIP
         >>> logits, values = evaluator.evaluate_batch(observations)  # doctest: +SKIP
-        >>> OnnxEvaluator("theirs.onnx", policy="p", value="v", policy_kind="priors")  # doctest: +SKIP
     """
 
     def __init__(
@@ -101,10 +86,6 @@ class OnnxEvaluator(CheckedEvaluator):
         precision: str = "fp32",
         buckets: Sequence[int] = BUCKETS,
         cache_dir: str | os.PathLike[str] | None = None,
-        input: str | None = None,  # noqa: A002 - what ONNX calls it
-        policy: str | None = None,
-        value: str | None = None,
-        policy_kind: str | None = None,
         batch: int | None = None,
     ) -> None:
         self._given = {name: value for name, value in locals().items() if name not in {"self", "model"}}
@@ -128,34 +109,32 @@ class OnnxEvaluator(CheckedEvaluator):
         self.network_id = network_id(data, precision)
         ort = import_onnxruntime(devices[-1])
         # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
-        on_cpu = open_on_cpu(ort, data, threads, self.name)
-        named = {"input": input, "policy": policy, "value": value}
-        self.signature = read_signature(on_cpu.get_inputs(), on_cpu.get_outputs(), self.name, named, policy_kind)
-        self.obs_shape, self.num_actions = self.signature.obs_shape, self.signature.num_actions
-        self.num_values = self.signature.num_values
-        fixed = self.signature.batch
-        buckets = buckets if fixed is None else (fixed,)
-        if batch is not None:
-            buckets = buckets[: 1 + sum(rows < batch for rows in buckets)]
-        batch = batch or _CPU_ROWS
+        session = open_on_cpu(ort, data, threads, self.name)
+        self.signature = signature = read_signature(session, self.name)
+        self.obs_shape, self.num_actions = signature.obs_shape, signature.num_actions
+        self.num_values = signature.num_values
         if shape is not None:
             way = "; azpy.learning.export.for_board writes an fp32 model with +conv for another size of its game"
             self._check_fits(shape, way if ANY_SIZE in data else "")
-        cache = default_cache_dir() if cache_dir is None else Path(cache_dir)
-        notes: list[str] = []
+        buckets = buckets if signature.batch is None else (signature.batch,)
+        if batch is not None:
+            buckets = buckets[: 1 + sum(rows < batch for rows in buckets)]
+        batch = batch or _CPU_ROWS
+        cache, notes = default_cache_dir() if cache_dir is None else Path(cache_dir), list[str]()
+        self._runner, on_cores = _Runner(session, signature, None if signature.batch is None else buckets), 0.0
+        self._batches = (batch,)
         self._open: Callable[[], _Runner] | None = None  # opens another session on a GPU
-        cpu, on_cores = _Runner(on_cpu, self.signature, None if fixed is None else buckets), 0.0
         for candidate in devices:
-            if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
-                continue  # nobody who left it out need be told
             if candidate.kind == "cpu":
-                self._runner, self._batches = cpu, (batch,)
                 kind = "int8" if b"DequantizeLinear" in data else "fp32"
-                rows = "" if fixed is None else f" of {fixed} rows"
+                rows = "" if signature.batch is None else f" of {signature.batch} rows"
                 said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch{rows}"
                 break
+            if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
+                continue  # nobody who left it out need be told
             try:
-                opened = self._on_gpu(ort, data, candidate, precision, buckets, cache)
+                providers = self._providers(candidate, precision, buckets, cache)
+                opened = partial(_on_gpu, ort, data, candidate, providers, signature, buckets)
                 runner = opened()
             except (DeviceError, MissingPackageError) as error:
                 if candidate is devices[-1]:
@@ -163,49 +142,37 @@ class OnnxEvaluator(CheckedEvaluator):
                 notes.append(str(error))
                 continue
             if len(devices) > 1:
-                on_cores = on_cores or rate([cpu.run], batch, self.obs_shape) * max(1, usable_cores() // threads)
+                cores = max(1, usable_cores() // threads)
+                on_cores = on_cores or rate([self._runner.run], batch, self.obs_shape) * cores
                 on_gpu = rate([runner.run], batch, self.obs_shape)
                 found = f"{candidate.title} answers {on_gpu:,.0f} rows/s of this network, the CPU {on_cores:,.0f}"
                 notes.append(f"{found}, in batches of {batch}")
                 if on_gpu <= on_cores:
                     continue
-            self._runner, self._batches = runner, buckets
+            self._runner, self._batches = runner, tuple(buckets)
             self._open = None if candidate.kind == "webgpu" else opened  # its sessions run one at a time
             gpu = f", GPU {candidate.index}" if ":" in str(candidate) else ""
             said = f"{candidate.title}{gpu}, {precision}, batches of {', '.join(map(str, buckets))} rows"
             break
         self.description, self.device, self.notes = said, str(candidate), tuple(notes)
         self._warm_up()
-        if self.signature.kind == "priors":
+        if signature.kind == "priors":
             self._check_priors()
 
-    def _on_gpu(
-        self, ort: Any, data: bytes, device: Device, precision: str, buckets: Sequence[int], cache_dir: Path
-    ) -> "Callable[[], _Runner]":
-        """What opens a session on a GPU."""
-        providers = list[tuple[str, dict[str, str]]]()
-        if not device.plugin:
-            inputs = {self.signature.input: self.obs_shape}
-            providers = provider_options(device, self.network_id, inputs, buckets, cache_dir, precision)
+    def _providers(
+        self, device: Device, precision: str, buckets: Sequence[int], cache_dir: Path
+    ) -> list[tuple[str, dict[str, str]]]:
+        """The providers of a session on a GPU; none for a plugin. Makes the folder of TensorRT's engines."""
+        if device.plugin:
+            return []
         if device.kind == "tensorrt":
             try:
                 cache_dir.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 why = error.strerror or error
                 raise DeviceError(f"TensorRT cannot keep its engines in {cache_dir}: {why}") from error
-
-        signature = self.signature  # a fork does not keep the evaluator that it comes from
-
-        def opened() -> _Runner:
-            runner = _Runner(open_on_gpu(ort, data, device, providers), signature, buckets)
-            try:
-                for rows in buckets:  # the first run of a shape prepares it
-                    runner.run(np.zeros((rows, *signature.obs_shape), np.float32))
-            except Exception as error:  # onnxruntime's exceptions share no base
-                raise DeviceError(f"{device.title} cannot run the model: {first_line(error)}") from error
-            return runner
-
-        return opened
+        inputs = {self.signature.input: self.obs_shape}
+        return provider_options(device, self.network_id, inputs, buckets, cache_dir, precision)
 
     def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
         policy, values = self._runner.run(observations)
@@ -219,7 +186,7 @@ class OnnxEvaluator(CheckedEvaluator):
         if abs(float(priors.sum()) - 1) > _PRIORS_ERROR:
             raise ModelError(
                 f"{self.name}: {self.signature.policy} of an empty board sum to {priors.sum():g}, expected "
-                'probabilities that sum to 1: logits need policy_kind="logits"'
+                "probabilities that sum to 1: an output with logits must be called logits"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -267,6 +234,93 @@ def _opened_again(model: Path | bytes, given: Mapping[str, Any], network: int) -
     return evaluator
 
 
+@dataclass(frozen=True)
+class Signature:
+    """A model's input and outputs."""
+
+    input: str  # name of the observations [B, C, H, W]
+    policy: str  # name of the policy [B, A]
+    value: str  # name of the values [B] or [B, 1]; of several players without a zero sum [B, P]
+    kind: str  # what the policy holds: "logits", or "priors" that sum to 1 over all actions
+    obs_shape: tuple[int, int, int]  # (C, H, W)
+    num_actions: int  # A
+    num_values: int  # of a row: 1, or P
+    batch: int | None  # B, if the model takes no other
+
+
+def read_signature(session: Any, model: str) -> Signature:
+    """Finds a model's input, policy and value by their names, in any case of letters, and checks them.
+
+    The input is "observations" or "States". The policy is "logits", else "Priors": probabilities over all actions, of
+    which search takes those of the legal actions, divided by their sum (if all of them are 0, each is as likely as
+    another). "values" are [B] or [B, 1]. Other outputs are ignored. A model whose batch is fixed gets its rows in
+    batches of that size, padded.
+
+    Args:
+        session: of ONNX Runtime.
+        model: the model's name, for errors.
+
+    Raises:
+        ModelError: a name is missing, or a shape or type is wrong.
+    """
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    taken, given = ({item.name.lower(): item for item in items} for items in (inputs, outputs))
+    kind = "logits" if "logits" in given else "priors"
+    found: list[Any] = [taken.get("observations", taken.get("states")), given.get(kind), given.get("values")]
+    if None in found or len(inputs) > 1:
+        came = f"{[item.name for item in inputs]} to {[item.name for item in outputs]}"
+        raise ModelError(f"{model} maps {came}, expected ['observations'] to ['logits', 'values']: rename them")
+    observations, policy, values = found
+    for item, ranks in ((observations, (4,)), (policy, (2,)), (values, (1, 2))):
+        if item.type != "tensor(float)":
+            raise ModelError(f"{model}: {item.name} is {item.type}, expected tensor(float)")
+        if len(item.shape) not in ranks:
+            expected = " or ".join(map(str, ranks))
+            raise ModelError(f"{model}: {item.name} has shape {item.shape}, expected {expected} dimensions")
+    num_values = values.shape[1] if len(values.shape) == 2 else 1
+    if num_values not in range(1, _MOST_PLAYERS + 1):
+        raise ModelError(f"{model}: {values.name} has shape {values.shape}, expected one value a row, or one a player")
+    batches = [item.shape[0] if isinstance(item.shape[0], int) else None for item in found]
+    batch = batches[0]
+    if any(other not in (batch, None) for other in batches) or (batch is not None and batch < 1):
+        raise ModelError(
+            f"{model}: input, policy and values have batches of {batches}, expected the same, or free ones"
+        )
+    sizes = [*observations.shape[1:], policy.shape[1]]
+    if not all(isinstance(size, int) and size > 0 for size in sizes):
+        raise ModelError(
+            f"{model}: only the batch may be free, got {observations.name} [B, {sizes[:3]}], {policy.name} {sizes[3:]}"
+        )
+    return Signature(observations.name, policy.name, values.name, kind, tuple(sizes[:3]), sizes[3], num_values, batch)
+
+
+def logits_of_priors(priors: NDArray[np.float32], what: str) -> NDArray[np.float32]:
+    """Logits whose softmax over any set of actions is their priors divided by the sum of these.
+
+    A prior of 0 counts as the smallest normal float32, 1.2e-38: next to any other it is 0 again, and where all of a set
+    are 0 the softmax is even.
+
+    Args:
+        priors: [B, A] float32, at least 0.
+        what: where they come from, for errors.
+
+    Returns:
+        [B, A] float32, all finite; NaN stays NaN.
+
+    Raises:
+        ModelError: a prior below 0.
+
+    Example:
+        >>> priors = np.array([[0.5, 0.25, 0.0, 0.25]], np.float32)
+        >>> weights = np.exp(logits_of_priors(priors, "a model"))[0, 1:]  # the first action is not legal
+        >>> (weights / weights.sum()).round(3).tolist()
+        [0.5, 0.0, 0.5]
+    """
+    if (priors < 0).any():
+        raise ModelError(f"{what} has a prior of {priors.min():g}, expected at least 0: logits must be called logits")
+    return np.log(np.maximum(priors, _LEAST_PRIOR))
+
+
 class _Runner:
     """A session, which any number of threads may run.
 
@@ -292,6 +346,24 @@ class _Runner:
                 parts.append([each[: end - begin] for each in self._session.run(names, {input_: padded})])
             policy, values = map(np.concatenate, zip(*parts, strict=True))
         return policy, values.reshape(-1) if self._signature.num_values == 1 else values
+
+
+def _on_gpu(
+    ort: Any,
+    data: bytes,
+    device: Device,
+    providers: list[tuple[str, dict[str, str]]],
+    signature: Signature,
+    buckets: Sequence[int],
+) -> _Runner:
+    """A session on a GPU with each bucket prepared."""
+    runner = _Runner(open_on_gpu(ort, data, device, providers), signature, buckets)
+    try:
+        for rows in buckets:  # the first run of a shape prepares it
+            runner.run(np.zeros((rows, *signature.obs_shape), np.float32))
+    except Exception as error:  # onnxruntime's exceptions share no base
+        raise DeviceError(f"{device.title} cannot run the model: {first_line(error)}") from error
+    return runner
 
 
 def network_id(model: bytes, precision: str = "fp32") -> int:

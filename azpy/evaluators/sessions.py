@@ -90,11 +90,14 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     given: dict[str, Any] = {"enable_fallback": 0}  # nor does the Python side fall back, neither now nor in a run
     missing = ""
     if device.plugin:
-        found = _plugin_device(ort, device)
-        options.add_provider_for_devices([found], {})
+        options.add_provider_for_devices([_plugin_device(ort, device)], {})
     else:
         missing = _preload(ort)
-        _check_offered(ort, device, missing)
+        if device.provider not in ort.get_available_providers():
+            if driver := driver_problem(device.index):  # no package helps where there is no driver
+                raise DeviceError(f"{device.title} cannot be used: {driver}")
+            absent = missing or "ONNX Runtime does not offer it"
+            raise MissingPackageError(f"{device.title} cannot be used: {absent}; {remedy(device)}")
         given["providers"] = providers
     with _SESSION_LOCK:
         try:
@@ -106,7 +109,8 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     if fell_back:
         why = f"{missing or 'ONNX Runtime fell back to another provider'}; {remedy(device)}"
     if why:
-        raise DeviceError(f"{device.title} cannot be used: {_driver_problem(device) or why}")
+        driver = None if device.plugin else driver_problem(device.index)
+        raise DeviceError(f"{device.title} cannot be used: {driver or why}")
     return _OneAtATime(session) if device.kind == "webgpu" else session
 
 
@@ -125,25 +129,8 @@ class _OneAtATime:
             del self._session
 
 
-def _driver_problem(device: Device) -> str | None:
-    """Of NVIDIA's driver, which no other GPU needs."""
-    return None if device.kind == "webgpu" else driver_problem(device.index)
-
-
-def _check_offered(ort: Any, device: Device, missing: str) -> None:
-    """Refuses an ONNX Runtime that has no such provider."""
-    if device.provider not in ort.get_available_providers():
-        driver = driver_problem(device.index)
-        if driver is not None:  # no package helps where there is no driver
-            raise DeviceError(f"{device.title} cannot be used: {driver}")
-        absent = missing or "ONNX Runtime does not offer it"
-        raise MissingPackageError(f"{device.title} cannot be used: {absent}; {remedy(device)}")
-
-
 def _plugin_device(ort: Any, device: Device) -> Any:
     """What ONNX Runtime calls the first GPU that a plugin finds."""
-    if problem := _driver_problem(device):
-        raise DeviceError(f"{device.title} cannot be used: {problem}")
     try:
         with _SESSION_LOCK:
             _register(ort, device)

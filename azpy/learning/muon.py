@@ -1,7 +1,6 @@
 """The optimizer Muon (Jordan and others, 2024), for the convolutions of a board's network."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,10 +29,6 @@ class Muon(torch.optim.Optimizer):
         groups = [{"params": each} for each in (kernels, rest) if each]
         super().__init__(groups, {"lr": rate, "weight_decay": decay})
         self._adamw = torch.optim.AdamW(rest, rate, weight_decay=decay, fused=True) if rest else None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a copy needs: torch names its own attributes alone."""
-        return super().__getstate__() | {"_adamw": self._adamw}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]

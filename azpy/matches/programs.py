@@ -4,19 +4,19 @@ A program is ended where it breaks its protocol or the game's rules, and loses t
 process. Knows nothing of any protocol: `azpy/matches/protocols.py` does.
 """
 
+import asyncio
 import contextlib
 import errno
-import os
-import subprocess
 import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
+from asyncio.subprocess import Process, SubprocessStreamProtocol
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self, TypeVar
 
 from azpy._core import State
 from azpy.errors import SettingsError
@@ -24,10 +24,11 @@ from azpy.games.lines import read_action
 from azpy.matches.arena import Answer, Board, Follower
 from azpy.matches.query import query_text
 from azpy.matches.results import Fault
-from azpy.system import OWN_GROUP, dont_wait, kill_group, ready
+from azpy.system import OWN_GROUP, kill_group
+
+T = TypeVar("T")
 
 MOST_SLOTS = 1024  # processes of one player at a time
-_CHUNK = 1 << 16  # bytes a read or a write
 _LONGEST_LINE = 1 << 16  # bytes
 _KEPT_LINES, _KEPT_CHARACTERS = 2_000, 1_000  # of a transcript: its newest lines, and the start of each
 _MOST_TRANSCRIPTS = 20  # files a player writes in a match
@@ -46,128 +47,96 @@ def shown(text: str) -> str:
 
 
 class Program:
-    """A process that is talked to in lines of text.
-
-    No shell reads the command. One thread at a time may call `send` and `read`; any thread may call `kill`. A line of
-    the program is at most 64 KiB long. Nothing blocks for longer than the time that `send` gives for the answer.
+    """A process that is talked to in lines of text. No shell reads the command. A line that comes is at most 64 KiB.
 
     Raises:
         Misbehaved: the program cannot be started.
         SettingsError: the system allows no more processes or files.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, transport: asyncio.SubprocessTransport, streams: SubprocessStreamProtocol) -> None:
+        self._transport, self._process = transport, Process(transport, streams, asyncio.get_running_loop())
+        pipes: Any = streams.stdin, streams.stdout, streams.stderr
+        self._input, self._output, self._errors = pipes
         self._began = time.monotonic()
         self._transcript: deque[tuple[float, str, str]] = deque(maxlen=_KEPT_LINES)
-        self._outgoing, self._incoming = b"", b""
-        self._lines: deque[str] = deque()
         self._asked, self._seconds, self._deadline, self._complaint = "", 0.0, 0.0, ""
-        pipe = subprocess.PIPE
+        self._complaints = asyncio.create_task(self._hear_complaints())
+
+    @classmethod
+    async def start(cls, command: Sequence[str]) -> Self:
+        """See `Program`."""
+        loop = asyncio.get_running_loop()
         try:
-            self._process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603  the user typed it to have it run
-                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, **OWN_GROUP
+            # As asyncio.create_subprocess_exec does it, which hides the transport: only that can be closed.
+            return cls(
+                *await loop.subprocess_exec(
+                    lambda: SubprocessStreamProtocol(_LONGEST_LINE, loop), *command, **OWN_GROUP
+                )
             )
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in _EXHAUSTED:  # not the program's fault
                 problem = f"cannot start another {command[0]}, {error.strerror}: give fewer --slots"
                 raise SettingsError(problem) from error
             raise Misbehaved(f"does not start: {error}") from error
-        process = self._process
-        self._streams = [stream for stream in (process.stdin, process.stdout, process.stderr) if stream is not None]
-        self._input, self._output, self._errors = (stream.fileno() for stream in self._streams)
-        self._open = {self._output, self._errors}
-        dont_wait(self._input)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.poll() is None
 
     def send(self, line: str, seconds: float) -> None:
-        """Sends a line with the next `read`, which the program must answer within so many seconds from now."""
+        """Sends a line without a wait; the program must answer within so many seconds from now."""
         self._asked, self._seconds, self._deadline = line, seconds, time.monotonic() + seconds
         self._note(">", line)
-        self._outgoing += line.encode() + b"\n"
+        self._input.write(line.encode() + b"\n")
 
-    def read(self) -> str:
+    async def read(self) -> str:
         """The next line of the program, without blanks at its end.
 
         Raises:
             Misbehaved: the program ended, is late, or writes a line that is too long.
         """
-        while not self._lines:
-            self._exchange()
-        return self._lines.popleft()
+        try:
+            line = await asyncio.wait_for(self._output.readline(), max(0.0, self._deadline - time.monotonic()))
+        except TimeoutError:
+            raise Misbehaved(f"gives no answer to {shown(self._asked)} in {self._seconds:g} s") from None
+        except ValueError:
+            raise Misbehaved(f"writes a line of more than {_LONGEST_LINE} bytes") from None
+        if not line:
+            raise Misbehaved(await self._end())
+        text: str = line.decode("utf-8-sig", errors="replace").rstrip()
+        self._note("<", text)
+        return text
 
-    def kill(self) -> None:
-        """Ends the process and what it started, at once."""
+    async def close(self, grace: float = 0.0) -> None:
+        """Ends the process and what it started; with `grace` it is told to quit, and has so many seconds for it."""
+        if grace:
+            self._input.write(b"quit\n")
+            self._input.close()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), grace)
         if self.is_running:
             kill_group(self._process)
+        self._transport.close()  # first: asyncio waits for the ends of pipes too, and nobody reads a flood any more
+        await self._process.wait()
+        await self._complaints
 
-    def quit(self) -> None:
-        """Tells the program to end; `close` waits for it."""
-        with contextlib.suppress(OSError):
-            os.write(self._input, b"quit\n")
-        with contextlib.suppress(OSError):
-            self._streams[0].close()
-
-    def close(self, grace: float = 0.0) -> None:
-        """Ends the process, after `grace` seconds in which it may end by itself, and closes the pipes."""
-        if grace:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(grace)
-        self.kill()
-        self._process.wait()
-        for stream in self._streams:
-            with contextlib.suppress(OSError):
-                stream.close()
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.returncode is None
 
     def transcript(self) -> str:
         """The newest lines: ">" was sent, "<" came, "!" came on the standard error. Seconds count from the start."""
         return "".join(f"{seconds:9.3f} {mark} {text}\n" for seconds, mark, text in self._transcript)
 
-    def _exchange(self) -> None:
-        """Writes what is due and reads what is there, as soon as one of them is possible."""
-        if self._output not in self._open:
-            raise Misbehaved(self._end())
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise Misbehaved(f"gives no answer to {shown(self._asked)} in {self._seconds:g} s")
-        for pipe in ready(self._open, [self._input] if self._outgoing else [], left + 0.001):
-            if pipe == self._input:
-                self._write()
-            else:
-                self._take(pipe, os.read(pipe, _CHUNK))
-
-    def _write(self) -> None:
-        try:
-            self._outgoing = self._outgoing[os.write(self._input, self._outgoing[:_CHUNK]) :]
-        except BlockingIOError:
-            pass
-        except OSError:  # nobody reads: the end of the output, or the deadline, will tell
-            self._outgoing = b""
-
-    def _take(self, pipe: int, data: bytes) -> None:
-        if not data:
-            self._open.discard(pipe)
-        if pipe == self._errors:
+    async def _hear_complaints(self) -> None:
+        """Reads the standard error."""
+        while data := await self._errors.read(_LONGEST_LINE):
             for line in data.decode(errors="replace").splitlines():
                 self._complaint = line.strip() or self._complaint
                 self._note("!", line)
-            return
-        *lines, self._incoming = (self._incoming + data).split(b"\n")
-        if not data and self._incoming:  # an unended last line counts
-            lines, self._incoming = [self._incoming], b""
-        if max(map(len, [*lines, self._incoming])) > _LONGEST_LINE:
-            raise Misbehaved(f"writes a line of more than {_LONGEST_LINE} bytes")
-        for one in lines:
-            self._lines.append(one.decode("utf-8-sig", errors="replace").rstrip())
-            self._note("<", self._lines[-1])
 
-    def _end(self) -> str:
+    async def _end(self) -> str:
         """Says how the program ended."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(self._process.wait(), asyncio.shield(self._complaints)), _GRACE)
         code = self._process.returncode
         how = "closes its output" if code is None else f"ends with exit status {code}"
         if code is not None and code < 0:
@@ -225,19 +194,19 @@ class Session(ABC):
         """Refuses settings that the protocol has not."""
 
     @abstractmethod
-    def open(self) -> None:
+    async def open(self) -> None:
         """Waits until the program is there, and sets its options. Called once, first."""
 
-    def begin(self, start: State | None = None) -> None:
+    async def begin(self, start: State | None = None) -> None:
         """Begins a new game; `start` is where it begins, the game's usual start where it is left out."""
         self.start = self.usual if start is None else start
         self._followed, self._state = [], self.start.clone()
 
     @abstractmethod
-    def choose(self, game: Board) -> int | None:
+    async def choose(self, game: Board) -> int | None:
         """The program's legal action in a game that is at its turn; None if it resigns."""
 
-    def finish(self, game: Board) -> str | None:
+    async def finish(self, game: Board) -> str | None:
         """What the program gets wrong about a game that is over, if anything. The text goes on from its name."""
         return None
 
@@ -303,11 +272,11 @@ class ProgramPlayer(Follower):
     ) -> None:
         self._command, self._talk = list(command), talk
         self._transcripts, self._written = transcripts or Transcripts(), 0
-        self._lock = threading.Lock()
         self._playing: dict[int, Session] = {}
         self._idle: list[Session] = []
-        self._threads: ThreadPoolExecutor | None = None
-        self._closing = False
+        # In a thread of its own, as the caller may have an event loop, and must see Ctrl-C at once.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread()
 
     def probe(self) -> str:
         """Starts a process as for a game, and ends it; returns what the program says that it is.
@@ -316,93 +285,102 @@ class ProgramPlayer(Follower):
             Misbehaved: the program does not start, or cannot play this game.
         """
         try:
-            return self._session(-1, None).about
+            return self._run(self._session(-1, None)).about
         finally:
             self.close()
 
     def follow(self, games: Sequence[Board]) -> list[Answer]:
         """See `Follower`."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(MOST_SLOTS, "program")
-        return list(self._threads.map(self._answer, games))
+        return self._run(self._answers(games))
 
     def leave(self, game: Board) -> Fault | None:
         """See `Follower`."""
-        session = self._playing.get(game.number)
-        if session is None:
-            return None
-        try:
-            problem = session.finish(game)
-        except Misbehaved as error:
-            return self._fault(game.number, str(error), forfeit=False)
-        self._idle.append(self._playing.pop(game.number))
-        return None if problem is None else Fault(problem, False, self._write(session.program, problem))
+        return self._run(self._leave(game)) if game.number in self._playing else None
 
     def close(self) -> None:
         """See `Follower`. Processes that are thinking are killed."""
-        with self._lock:
-            self._closing = True
-            playing, idle = [*self._playing.values()], self._idle
-            self._playing, self._idle = {}, []
-        for session in playing:
-            session.program.kill()
-        for session in idle:
-            session.program.quit()
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
-            self._threads = None
-        until = time.monotonic() + _GRACE
-        for session in idle:
-            session.program.close(max(0.0, until - time.monotonic()))
-        for session in playing:
-            session.program.close()
-        self._closing = False
-
-    def _answer(self, game: Board) -> Answer:
+        if (loop := self._loop) is None:
+            return
         try:
-            return self._session(game.number, game.start).choose(game)
-        except Misbehaved as error:
-            return self._fault(game.number, str(error), forfeit=True)
+            self._run(self._end())
+        finally:
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
+            loop.close()
+            self._loop = None
 
-    def _session(self, number: int, start: State | None) -> Session:
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work on the event loop, which stops where Ctrl-C ends the wait for it."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="programs", daemon=True)
+            self._thread.start()
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    async def _answers(self, games: Sequence[Board]) -> list[Answer]:
+        answers = [asyncio.create_task(self._answer(game)) for game in games]
+        try:
+            return await asyncio.gather(*answers)
+        finally:  # one has failed, or nobody waits any more
+            for answer in answers:
+                answer.cancel()
+
+    async def _answer(self, game: Board) -> Answer:
+        try:
+            return await (await self._session(game.number, game.start)).choose(game)
+        except Misbehaved as error:
+            return await self._fault(game.number, str(error), forfeit=True)
+
+    async def _leave(self, game: Board) -> Fault | None:
+        session = self._playing[game.number]
+        try:
+            problem = await session.finish(game)
+        except Misbehaved as error:
+            return await self._fault(game.number, str(error), forfeit=False)
+        self._idle.append(self._playing.pop(game.number))
+        return None if problem is None else Fault(problem, False, self._write(session.program, problem))
+
+    async def _session(self, number: int, start: State | None) -> Session:
         """The session of a game that begins at `start`; at its first turn an idle process, or a fresh one."""
-        with self._lock:
-            if number in self._playing:
-                return self._playing[number]
-            session = self._idle.pop() if self._idle else None
-            if session is not None:
-                self._playing[number] = session
-        if session is not None:
+        if number in self._playing:
+            return self._playing[number]
+        if self._idle:
+            session = self._playing[number] = self._idle.pop()
             try:
-                session.begin(start)
+                await session.begin(start)
                 return session
             except Misbehaved:  # a process may be good for one game only: no game is lost by this
-                with self._lock:
-                    self._playing.pop(number, None)
-                session.program.close()
-        session = self._talk(Program(self._command))
-        with self._lock:
-            self._playing[number] = session
-            if self._closing:
-                session.program.kill()
-        session.open()
-        session.begin(start)
+                await self._playing.pop(number).program.close()
+        session = self._playing[number] = self._talk(await Program.start(self._command))
+        await session.open()
+        await session.begin(start)
         return session
 
-    def _fault(self, number: int, problem: str, forfeit: bool) -> Fault:
-        """Ends the process of a game."""
-        with self._lock:
-            session = self._playing.pop(number, None)
-        if session is None:
+    async def _fault(self, number: int, problem: str, forfeit: bool) -> Fault:
+        """Ends the process of a game, if it has one."""
+        if (session := self._playing.pop(number, None)) is None:
             return Fault(problem, forfeit)
         transcript = self._write(session.program, problem)
-        session.program.close()
+        await session.program.close()
         return Fault(problem, forfeit, transcript)
 
+    async def _end(self) -> None:
+        playing, idle = self._playing, self._idle
+        self._playing, self._idle = {}, []
+        ends = [session.program.close() for session in playing.values()]
+        await asyncio.gather(*ends, *(session.program.close(_GRACE) for session in idle))
+        if others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for other in others:
+                other.cancel()
+            await asyncio.wait(others)
+
     def _write(self, program: Program, problem: str) -> str | None:
-        with self._lock:
-            self._written += 1
-            if self._written > _MOST_TRANSCRIPTS:
-                return None
+        self._written += 1
+        if self._written > _MOST_TRANSCRIPTS:
+            return None
         head = f"{' '.join(self._command)}\n{problem}\n\n"
         return self._transcripts.write(Path(self._command[0]).name, head + program.transcript())

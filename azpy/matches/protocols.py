@@ -123,40 +123,40 @@ class _Gtp(Session):
         if spec.movetime is not None and spec.movetime != int(spec.movetime):
             raise SettingsError(f"movetime must be whole seconds for GTP, got {spec.movetime:g}")
 
-    def open(self) -> None:
-        self._commands = set(self._ask("list_commands", self.spec.start_timeout).split())
-        self.about = f"{self._ask('name')} {self._ask('version')}"
+    async def open(self) -> None:
+        self._commands = set((await self._ask("list_commands", self.spec.start_timeout)).split())
+        self.about = f"{await self._ask('name')} {await self._ask('version')}"
         if self.spec.movetime is not None and "time_settings" not in self._commands:
             raise Misbehaved("has no command time_settings: leave movetime out")
         if self._is_othello:
             if "set_game" not in self._commands:
                 raise Misbehaved("has no command set_game, so it plays Go only")
-            self._ask("set_game Othello")
+            await self._ask("set_game Othello")
 
-    def begin(self, start: State | None = None) -> None:
-        super().begin(start)
+    async def begin(self, start: State | None = None) -> None:
+        await super().begin(start)
         options = self.start.params
-        self._ask(f"boardsize {options['size']}")
-        self._ask("clear_board")
+        await self._ask(f"boardsize {options['size']}")
+        await self._ask("clear_board")
         if not self._is_othello:
-            self._ask(f"komi {options['komi']}")
+            await self._ask(f"komi {options['komi']}")
         if self.spec.movetime is not None:  # no main time, and so many seconds for each stone
-            self._ask(f"time_settings 0 {self.spec.movetime:.0f} 1")
+            await self._ask(f"time_settings 0 {self.spec.movetime:.0f} 1")
         if self.set_up:  # of Go: a book of Othello has lines of play only
             for vertex, mark in self.start.board().items():
-                self._ask(f"play {'b' if mark == 'x' else 'w'} {vertex}")
+                await self._ask(f"play {'b' if mark == 'x' else 'w'} {vertex}")
 
-    def choose(self, game: Board) -> int | None:
+    async def choose(self, game: Board) -> int | None:
         for player, name in self.follow(game.actions):
             try:
-                self._ask(f"play {'bw'[player]} {name}")
+                await self._ask(f"play {'bw'[player]} {name}")
             except _Refused:  # GRhino passes by itself, and knows no pass: in Othello nobody has a choice
                 if not (self._is_othello and name == "pass"):
                     raise
         colour = "bw"[game.state.turn]
         if self.spec.movetime is not None and "time_left" in self._commands:
-            self._ask(f"time_left {colour} {self.spec.movetime:.0f} 1")
-        vertex = self._ask(f"genmove {colour}", self.move_seconds).upper()
+            await self._ask(f"time_left {colour} {self.spec.movetime:.0f} 1")
+        vertex = (await self._ask(f"genmove {colour}", self.move_seconds)).upper()
         if vertex == "RESIGN":
             return None
         action = self.legal(game.state, vertex.lower() if self._is_othello or vertex == "PASS" else vertex)
@@ -167,16 +167,16 @@ class _Gtp(Session):
     def _is_othello(self) -> bool:
         return self.start.name == "othello"
 
-    def _ask(self, command: str, seconds: float | None = None) -> str:
+    async def _ask(self, command: str, seconds: float | None = None) -> str:
         """The program's answer to a command, without its mark."""
         self.program.send(command, self.spec.timeout if seconds is None else seconds)
-        while not (line := self.program.read()):
+        while not (line := await self.program.read()):
             pass
         match = re.match(r"([=?])\d*\s*(.*)", line)
         if match is None:
             raise Misbehaved(f"answers {shown(line)} to {shown(command)}, expected a line that begins with = or ?")
         lines = [match[2]]
-        while line := self.program.read():
+        while line := await self.program.read():
             lines.append(line)
             if len(lines) > _MOST_LINES:
                 raise Misbehaved(f"answers more than {_MOST_LINES} lines to {shown(command)}")
@@ -192,27 +192,27 @@ class _Interface(Session):
     takes_nodes = True
     word = ""
 
-    def open(self) -> None:
+    async def open(self) -> None:
         options: dict[str, str] = {}
-        for line in self._until(self.word, f"{self.word}ok", self.spec.start_timeout):
+        for line in await self._until(self.word, f"{self.word}ok", self.spec.start_timeout):
             if line.startswith("id name "):
                 self.about = line.removeprefix("id name ").strip()
             elif (match := re.match(r"option\s+name\s+(.+?)\s+(type\s.*)", line)) and len(options) < _MOST_LINES:
                 options[match[1]] = match[2]
         for name, value in self._wanted(options).items():
             self.program.send(f"setoption name {_option(name, value, options)} value {value}", self.spec.timeout)
-        self._until("isready", "readyok", self.spec.start_timeout)
+        await self._until("isready", "readyok", self.spec.start_timeout)
 
-    def begin(self, start: State | None = None) -> None:
-        super().begin(start)
+    async def begin(self, start: State | None = None) -> None:
+        await super().begin(start)
         self.program.send(f"{self.word}newgame", self.spec.timeout)
-        self._until("isready", "readyok", self.spec.timeout)
+        await self._until("isready", "readyok", self.spec.timeout)
 
-    def choose(self, game: Board) -> int | None:
+    async def choose(self, game: Board) -> int | None:
         self.program.send(self.position(game.actions), self.spec.timeout)
         limits = f" nodes {self.spec.nodes}" if self.spec.nodes is not None else ""
         limits += f" movetime {max(1, round(1000 * self.spec.movetime))}" if self.spec.movetime is not None else ""
-        line = self._until(f"go{limits}", "bestmove", self.move_seconds)[-1]
+        line = (await self._until(f"go{limits}", "bestmove", self.move_seconds))[-1]
         return self.legal(game.state, line.removeprefix("bestmove").partition(" ponder ")[0].strip())
 
     @abstractmethod
@@ -223,12 +223,12 @@ class _Interface(Session):
         """The options to be set; `options` are those that the program has."""
         return dict(self.spec.options or {})
 
-    def _until(self, command: str, word: str, seconds: float) -> list[str]:
+    async def _until(self, command: str, word: str, seconds: float) -> list[str]:
         """Sends a command; returns the first lines of the answer, and its last one, which begins with `word`."""
         self.program.send(command, seconds)
         lines: list[str] = []
         while True:
-            line = self.program.read().strip()
+            line = (await self.program.read()).strip()
             if len(lines) < _MOST_LINES or line.split()[:1] == [word]:
                 lines.append(line)
             if line.split()[:1] == [word]:
@@ -294,7 +294,7 @@ class _Ugi(_Interface):
         start = f"position fen {self.set_up}" if self.set_up else "position startpos"
         return f"{start} moves {self.start.format_actions(actions)}" if actions else start
 
-    def finish(self, game: Board) -> str | None:
+    async def finish(self, game: Board) -> str | None:
         """The result that the program sees, if it differs from ours."""
         if not game.state.is_terminal:
             return None
@@ -302,7 +302,9 @@ class _Ugi(_Interface):
         self.program.send("query result", self.spec.timeout)
         outcome = game.state.outcome()
         ours = "p1win" if outcome > 0 else "p2win" if outcome < 0 else "draw"
-        for line in self._until("isready", "readyok", self.spec.timeout):  # it answers in this order, or not at all
+        for line in await self._until(
+            "isready", "readyok", self.spec.timeout
+        ):  # it answers in this order, or not at all
             if line.startswith("response ") and (theirs := line.removeprefix("response ").strip()) != ours:
                 return f"says {shown(theirs)} of a game that is {ours}"
         return None

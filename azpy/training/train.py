@@ -7,7 +7,7 @@ from typing import Any
 
 from azpy._core import listed
 from azpy.errors import SettingsError
-from azpy.evaluators.loaded import LoadedRun
+from azpy.evaluators.choice import LoadedRun
 from azpy.game import Game
 from azpy.games.names import spec_of
 from azpy.runs.storage import numbered

@@ -114,7 +114,7 @@ def test_a_worker_runs_no_function_of_the_head_s(
     assert (opened, on_torch) == ([Device("cuda")], [])
 
 
-def test_a_checkpoint_that_was_copied_out_of_its_run_is_played_by_onnx_runtime(
+def test_onnxruntime_plays_a_checkpoint_copied_from_its_run(
     on_torch: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "model.onnx").write_bytes(MODEL)

@@ -16,7 +16,6 @@ import azpy
 from azpy.devices import Device, devices_of
 from azpy.errors import SettingsError
 from azpy.settings.run import Settings, combine
-from azpy.training.collector import Collector
 from azpy.training.events import Started
 from azpy.training.trainer import Trainer
 from oracles import Batch, Hashed
@@ -77,7 +76,7 @@ def test_each_device_is_asked_by_its_own_pipelines(devices: int, pipelines: int,
     assert found == games_of(OnDevice(0), pipelines=2)  # the same games as on one device
 
 
-def test_without_forks_a_device_is_asked_by_one_pipeline_at_a_time() -> None:
+def test_without_forks_one_pipeline_asks_at_a_time() -> None:
     evaluators = (Unforked(), Unforked())
     assert games_of(evaluators, pipelines=5) == games_of(OnDevice(0))
     assert [len(evaluator.threads) for evaluator in evaluators] == [3, 2]
@@ -206,7 +205,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             return super().evaluate_batch(observations)
 
     monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", Pretends)
-    monkeypatch.setattr("azpy.training.collector.OnnxEvaluator", Pretends)
     monkeypatch.setattr("azpy.learning.learner.torch_device", lambda device: __import__("torch").device("cpu"))
     return found
 
@@ -221,15 +219,3 @@ def test_a_run_plays_on_every_device_and_matches_on_the_first(tmp_path: Path, op
     ] * 2  # the last: the untrained network
     assert all(evaluator.asked > 0 for _, evaluator in opened[:4])  # those of the last network play no games
     assert opened[5][1].asked == 0
-
-
-def test_a_collection_plays_on_every_device(tmp_path: Path, opened: list[tuple[str, Any]]) -> None:
-    from azpy.learning.export import to_onnx
-    from azpy.learning.network import Network
-
-    start, model = azpy.make_game("tic_tac_toe"), tmp_path / "model.onnx"
-    model.write_bytes(to_onnx(Network(start.obs_shape, start.num_actions, "1x8")))
-    with Collector(Settings(**SMALL), tmp_path / "run", model) as collector:
-        list(collector.run())
-    assert [device for device, _ in opened[:2]] == ["cuda:0", "cuda:1"]
-    assert all(evaluator.asked > 0 for _, evaluator in opened[:2])

@@ -47,7 +47,7 @@ def solved(solver: Solver) -> Callable[[azpy.State], float]:
 
 @pytest.mark.parametrize("eval_batch", [1, 4])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_value_that_an_evaluator_proves_is_taken_as_the_end_of_a_game(variant: str, eval_batch: int) -> None:
+def test_a_proven_value_counts_as_the_end_of_a_game(variant: str, eval_batch: int) -> None:
     solver = Solver()
     for position, winning in forced(list(VARIANTS[variant])):
         table = Table(position.num_actions, solved(solver))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.cli.export import main as export
-from azpy.errors import ModelError, SettingsError
+from azpy.errors import ModelError
 from azpy.evaluators import drift as parity
 from azpy.evaluators.drift import Drift, drift
 from azpy.evaluators.int8 import times_as_fast, to_int8
@@ -27,7 +27,6 @@ from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.reader import StoredRun, read_checkpoint, read_model
 from azpy.settings import Settings
-from azpy.training.collector import Collector
 from azpy.training.events import Saved, Started
 from azpy.training.trainer import Trainer
 
@@ -156,7 +155,7 @@ def test_the_gate_says_what_is_too_far(change: dict[str, float], words: str) -> 
     assert words in replace(good, **change).too_far
 
 
-def test_the_int8_model_plays_from_the_second_iteration_on_and_games_repeat(trained: Path) -> None:
+def test_int8_plays_from_iteration_2_and_games_repeat(trained: Path) -> None:
     run = StoredRun(trained)
     first, second = (read_checkpoint(trained / f"checkpoints/{n:06d}") for n in (1, 2))
     assert first.int8 is not None
@@ -221,7 +220,7 @@ def rows_of(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("whatever_agrees")
-def test_every_network_that_plays_on_has_its_int8_model_however_short_iterations_are(tmp_path: Path) -> None:
+def test_each_network_that_plays_on_has_its_int8_model(tmp_path: Path) -> None:
     # More games than may wait to be taken, so that each network plays some.
     events = train(tmp_path, **FREE | {"games_per_iteration": 150})
     first, second, last = (read_checkpoint(tmp_path / f"checkpoints/{n:06d}") for n in (1, 2, 3))
@@ -231,21 +230,10 @@ def test_every_network_that_plays_on_has_its_int8_model_however_short_iterations
     assert not any("int8" in text for text in said(events))
     for row in rows_of(tmp_path, "iteration")[:2]:
         assert 0 < row["int8_policy"] < Drift.MOST_POLICY
-    (untrained,) = {one for networks in networks_of(tmp_path, 1) for one in networks} - {0}
-    order = [untrained, network_id(first.int8), network_id(second.int8)]
-    searched = [[one for one in networks if one] for n in (2, 3) for networks in networks_of(tmp_path, n)]
-    assert all(networks == sorted(networks, key=order.index) for networks in searched)
-
-    def begins_with_int8(record: azpy.GameRecord) -> bool:
-        # Two searches: where the first one met the exchange of networks, nothing can be repeated.
-        return any(record.networks[record.networks != 0][:2].tolist() == [network] * 2 for network in order[1:])
-
-    repeatable = [record for _, record in StoredRun(tmp_path).games([2, 3]) if begins_with_int8(record)]
-    assert repeat_game(StoredRun(tmp_path), repeatable[0]).difference is None
 
 
 @pytest.mark.usefixtures("whatever_agrees")
-def test_an_int8_model_that_a_checkpoint_lacks_is_made_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_missing_int8_model_is_made_when_the_run_resumes(tmp_path: Path) -> None:
     train(tmp_path, **FREE, iterations=1)
     checkpoint = tmp_path / "checkpoints/000001"
     assert read_checkpoint(checkpoint).int8 is None
@@ -269,28 +257,6 @@ def test_what_keeps_int8_from_playing_is_said(tmp_path: Path, monkeypatch: pytes
     assert any(expected in text for text in said(events))
     with pytest.raises(ModelError, match="no space left"):  # what chance decides is not a deterministic run
         train(tmp_path / "deterministic")
-
-
-@pytest.mark.usefixtures("whatever_agrees")
-def test_an_int8_model_that_cannot_be_opened_here_does_not_stop_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = FREE | {"iterations": 2}
-    with Trainer(Settings(**SMALL | settings), tmp_path) as trainer:
-        next(event for event in trainer.run() if isinstance(event, Saved))
-    assert (tmp_path / "checkpoints/000001/model.int8.onnx").exists()
-
-    class Elsewhere(OnnxEvaluator):
-        def __init__(self, model: bytes, *rest: Any, **options: Any) -> None:
-            if b"DequantizeLinear" in model:
-                raise ModelError("no such kernel")
-            super().__init__(model, *rest, **options)
-
-    monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", Elsewhere)
-    events = train(tmp_path, **settings)
-    started = next(event for event in events if isinstance(event, Started))
-    expected = "fp32 plays, as int8 is not possible for this network: no such kernel"
-    assert any(expected in notice for notice in started.notices)
 
 
 @pytest.mark.usefixtures("whatever_agrees")
@@ -330,23 +296,6 @@ def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest
     train(tmp_path, **FREE, precision="auto", iterations=2)
     assert len(plays) == 1
     assert timed == [True]
-
-
-def test_games_of_a_run_that_goes_on_in_int8_can_be_repeated(tmp_path: Path) -> None:
-    train(tmp_path, iterations=1, precision="fp32")
-    train(tmp_path, iterations=2)
-    run = StoredRun(tmp_path)
-    assert repeat_game(run, next(record for _, record in run.games([2]))).difference is None
-
-
-def test_an_int8_model_is_checked_where_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train(tmp_path, iterations=1)
-    monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
-    events = train(tmp_path, iterations=2)
-    started = next(event for event in events if isinstance(event, Started))
-    assert any("fp32 plays, as the int8 model is too far from it" in notice for notice in started.notices)
-    model = network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)
-    assert {one for networks in networks_of(tmp_path, 2) for one in networks} - {0} == {model}
 
 
 @pytest.mark.parametrize(("times", "plays"), [(1.5, True), (1.05, False)])
@@ -416,11 +365,6 @@ def test_an_int8_model_that_is_too_far_is_not_exported(
     assert export([str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")]) == 2
     assert "is too far from it: best actions agree in" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
-
-
-def test_a_collection_makes_no_int8_models(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="the model that it is given, in fp32 if"):
-        Collector(Settings("tic_tac_toe", precision="int8"), tmp_path)
 
 
 def test_what_is_no_model_is_refused() -> None:

@@ -56,13 +56,13 @@ def says_the_same(game: Any, module: Network) -> None:
 
 
 @pytest.mark.parametrize("game", PRESETS)
-def test_the_network_of_each_preset_says_what_torch_says(game: str) -> None:
+def test_own_code_matches_torch_for_each_preset(game: str) -> None:
     start = azpy.make_game(game)
     says_the_same(start, fitted(Network.of(start, PRESETS[game]["network"])))
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_networks_of_all_kinds_say_what_torch_says_on_boards_of_any_size(spec: str) -> None:
+def test_own_code_matches_torch_for_all_kinds_of_network(spec: str) -> None:
     for game in ("go(size=5)", "breakthrough(width=5,height=6)", "hex(size=4)"):
         start = azpy.make_game(game)
         module = fitted(Network.of(start, spec))
@@ -88,7 +88,7 @@ def without_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
 
 
-def test_a_run_is_opened_by_its_folder_and_answers_as_its_model_does(run: Path) -> None:
+def test_a_run_is_opened_by_its_folder(run: Path) -> None:
     evaluator, model = NetEvaluator(run), OnnxEvaluator(run)
     rows = np.random.default_rng(1).random((9, *evaluator.obs_shape), dtype=np.float32)
     for mine, its in zip(evaluator.evaluate_batch(rows), model.evaluate_batch(rows), strict=True):
@@ -128,7 +128,7 @@ def test_who_holds_a_network_is_asked_itself(run: Path) -> None:
     assert even.batches > 0
 
 
-def test_searches_that_ask_in_rust_find_what_those_that_ask_in_python_find(run: Path) -> None:
+def test_searches_in_rust_find_what_searches_in_python_find(run: Path) -> None:
     start = azpy.make_game("connect_four")
     in_rust, in_python = NetEvaluator(run), Asked(run)
     found = [azpy.Search(one, simulations=300, eval_batch=8).run(start) for one in (in_rust, in_python)]

@@ -127,16 +127,6 @@ def test_what_passed_elsewhere_is_checked_where_it_goes_on(tmp_path: Path, monke
     assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)}
 
 
-def test_on_tensorrt_too_a_run_plays_on_in_it(tmp_path: Path, engines: list[str]) -> None:
-    train(tmp_path, iterations=1, device="tensorrt")
-    said, started, *_ = train(tmp_path, device="tensorrt")
-    assert isinstance(said, Noticed)  # before the wait for an engine
-    assert "TensorRT builds an engine for each network before it plays" in said.text
-    assert isinstance(started, Started)
-    assert "TensorRT, GPU 0, fp16" in started.evaluator
-    assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx, "fp16")}
-
-
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the engines that TensorRT builds, each with a file; the CPU computes the model."""
@@ -156,23 +146,14 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_engines_of_tensorrt_lie_in_the_run_and_go_with_their_networks(tmp_path: Path, engines: list[str]) -> None:
-    train(tmp_path, device="tensorrt", iterations=3)
+def test_tensorrt_engines_lie_in_the_run_and_are_pruned(tmp_path: Path, engines: list[str]) -> None:
+    said, *_ = train(tmp_path, device="tensorrt", iterations=3)
+    assert isinstance(said, Noticed)  # before the wait for an engine
+    assert "TensorRT builds an engine for each network before it plays" in said.text
     left = {file.name for file in (tmp_path / "engines").iterdir()}
     newest = network_id(read_checkpoint(tmp_path / "checkpoints/000003").onnx, "fp16")
     assert f"{newest:016x}" in engines[-1]
     assert left == {f"{engines[-1]}_sm90.engine", "sm90.timing"}
-
-
-def test_an_engine_that_cannot_be_built_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train(tmp_path, device="cuda", precision="fp32", iterations=1)
-
-    def fails(*_: Any) -> Any:
-        raise DeviceError("the GPU has no room")
-
-    monkeypatch.setattr(onnx, "open_on_gpu", fails)
-    with pytest.raises(DeviceError, match="no room"):  # CUDA does not take its place
-        train(tmp_path, device="tensorrt", precision="fp32")
 
 
 def test_games_are_repeated_in_it_whatever_the_setting_is_now(tmp_path: Path, gpu: list[str]) -> None:
@@ -205,9 +186,3 @@ def test_what_a_device_does_not_have_is_refused(changes: dict[str, Any], words: 
     with pytest.raises(SettingsError) as caught:
         Settings(**(SMALL | changes))
     assert words in str(caught.value)
-
-
-def test_ids_tell_precisions_apart() -> None:
-    ids = {network_id(b"model", precision) for precision in ("fp32", "fp16", "int8")}
-    assert len(ids) == 3
-    assert network_id(b"model") in ids

@@ -19,7 +19,7 @@ from azpy.evaluators.torch import TorchEvaluator
 from azpy.games.names import differ_in_size
 from azpy.learning.export import check_parity, for_board, to_onnx
 from azpy.learning.learner import Learner
-from azpy.learning.network import Network, Pooled, grown, load_arrays, spec_of, to_arrays
+from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
 from azpy.matches.players import game_of, load_players, parse_player
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
@@ -151,7 +151,7 @@ def by_hand(network: Network, places: list[int | None], observation: NDArray[np.
 
 
 @pytest.mark.parametrize(("small", "large"), SIZES)
-def test_one_set_of_weights_answers_at_each_size_as_worked_out_by_hand(small: str, large: str) -> None:
+def test_one_set_of_weights_answers_at_each_size(small: str, large: str) -> None:
     first, second = map(azpy.make_game, (small, large))
     network, larger = trained(Network.of(first, "2x8+pool+conv")).eval(), Network.of(second, "2x8+pool+conv").eval()
     load_arrays(larger, to_arrays(network))  # which refuses a weight of another shape, too many and too few
@@ -168,22 +168,6 @@ def test_one_set_of_weights_answers_at_each_size_as_worked_out_by_hand(small: st
     model = for_board(to_onnx(network), second)
     assert model == to_onnx(larger)
     assert spec_of(to_arrays(larger)) == "2x8+pool+conv"
-
-
-def test_what_is_pooled_keeps_its_scale_on_a_board_that_no_statistics_are_from() -> None:
-    def means(side: int) -> torch.Tensor:  # a channel of a row is alike in all cells, so the side changes no mean
-        rows = torch.rand(64, 4, 1, 1, generator=torch.Generator().manual_seed(0)) + 3
-        return rows.expand(64, 4, side, side)
-
-    pooled = Pooled(4, 7, 7)
-    for _ in range(100):
-        pooled(means(7))
-    larger = Pooled(4, 11, 11)
-    larger.load_state_dict(pooled.state_dict())
-    seven, eleven = pooled.eval()(means(7)), larger.eval()(means(11))
-    assert seven.mean(0).abs().max() < 0.1
-    torch.testing.assert_close(eleven[:, :8], seven[:, :8])
-    torch.testing.assert_close(eleven[:, 8:], seven[:, 8:] * (11 - 14) / (7 - 14))
 
 
 @pytest.mark.parametrize("spec", [spec for pair in SIZES[:-1] for spec in pair] + ["chess"])
@@ -272,8 +256,13 @@ def test_a_batch_of_one_row_is_refused() -> None:
 
 def test_other_networks_do_not_begin_as_one_of_any_size() -> None:
     start = azpy.make_game("hex(size=4)")
-    for one, other in (("1x8", "1x8+conv"), ("1x8+conv", "1x8")):
-        with pytest.raises(ModelError, match=r"only one has heads for any board size \(\+conv\)"):
+    for one, other, kind in (
+        ("1x8", "1x8+conv", r"heads for any board size \(\+conv\)"),
+        ("1x8+conv", "1x8", r"heads for any board size \(\+conv\)"),
+        ("1x8", "2x8+wdl", r"three classes \(\+wdl\)"),
+        ("1x8+wdl", "2x8", r"three classes \(\+wdl\)"),
+    ):
+        with pytest.raises(ModelError, match=f"only one has {kind}"):
             grown(Network.of(start, one), Network.of(start, other))
     with pytest.raises(ModelError, match="has one board size"):
         for_board(to_onnx(Network.of(start, "1x8")), start)
@@ -324,7 +313,7 @@ def test_a_run_plays_at_other_sizes(whole: Path) -> None:
         open_player(str(whole), "hex(size=4,swap=1)", 4)
 
 
-def test_runs_of_two_sizes_play_each_other_on_the_board_that_is_typed(whole: Path) -> None:
+def test_runs_of_two_sizes_meet_on_the_board_that_is_typed(whole: Path) -> None:
     players = [f"{whole}-from-3", str(whole)]
     assert azpy.match(*players, game="hex(size=4)", games=2, simulations=2).games == 2
     specs = [parse_player(text) for text in players]

@@ -19,8 +19,6 @@ from azpy.learning.learner import Learner
 from azpy.learning.losses import policy_loss
 from azpy.learning.muon import Muon
 from azpy.learning.network import to_arrays
-from azpy.learning.own import answers
-from azpy.reports.advice import alarms
 from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.fitting import fit as iteration_steps
@@ -98,7 +96,7 @@ def slow_steps(trainee: Learner, game: Any, steps: int, rows: int, parts: int) -
     ("threads_of_torch", "rows", "parts", "game"),
     [(1, 192, 1, GAME), (2, 127, 1, GAME), (2, 129, 2, GAME), (3, 192, 3, GAME), (7, 192, 3, FLAT)],
 )
-def test_threads_that_share_a_step_learn_what_one_learns_part_by_part(
+def test_threads_that_share_a_step_learn_what_one_thread_does(
     threads: Callable[[int], None], threads_of_torch: int, rows: int, parts: int, game: Any
 ) -> None:
     threads(threads_of_torch)
@@ -223,11 +221,6 @@ def test_fitting_learns_and_the_averaged_weights_learn_with_it() -> None:
     assert (np.sign(values.numpy()) == value).mean() > 0.9
 
 
-def test_the_same_seed_gives_the_same_weights() -> None:
-    first, second, third = learner(), learner(), learner(seed=1)
-    assert fit(first, 10) == fit(second, 10) != fit(third, 10)
-
-
 def test_training_goes_on_exactly_where_it_was_saved() -> None:
     straight, broken = learner(), learner()
     fit(straight, 10)
@@ -263,25 +256,9 @@ def test_batches_are_drawn_as_asked() -> None:
     assert batches.asked == asked
 
 
-def test_the_schedule_scales_every_step() -> None:
-    frozen, free = learner(), learner()
-    fit(free, 3)
-    list(frozen.fit(Planted(), 3, batch_size=64, root_value_weight=0.0, schedule=lambda done: 0.0))
-    for name, parameter in frozen.network.named_parameters():
-        torch.testing.assert_close(parameter, learner().network.get_parameter(name), rtol=0, atol=0)
-        assert not torch.equal(parameter, free.network.get_parameter(name)) or parameter.abs().max() == 0
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_cuda_is_refused_and_auto_is_the_cpu() -> None:
-    def on(device: str) -> Learner:
-        return Learner(GAME, "1x16", device=device)
-
-    with pytest.raises(DeviceError, match=r"this torch is built for the CPU|torch finds no GPU"):
-        on("cuda")
-    with pytest.raises(SettingsError, match="got 'gpu'"):
-        on("gpu")
-    assert on("auto").device == torch.device("cpu")
+def test_without_a_gpu_auto_is_the_cpu() -> None:
+    assert Learner(GAME, "1x16", device="auto").device == torch.device("cpu")
 
 
 def test_a_step_keeps_the_share_decay_of_the_averaged_weights() -> None:
@@ -295,7 +272,7 @@ def test_a_step_keeps_the_share_decay_of_the_averaged_weights() -> None:
         np.testing.assert_allclose(found[name], array, rtol=1e-5, atol=1e-7, err_msg=name)
 
 
-def test_batch_norm_of_the_averaged_network_has_the_statistics_of_its_own_weights() -> None:
+def test_averaged_batch_norm_has_statistics_of_its_own_weights() -> None:
     trainee = Learner(GAME, "2x16", learning_rate=0.05)  # so high that the weights move far around their mean
     fit(trainee, 60)
     before = trainee.model_arrays()
@@ -311,7 +288,7 @@ def test_batch_norm_of_the_averaged_network_has_the_statistics_of_its_own_weight
         assert (mine - theirs).abs().mean() < 0.05 * theirs.std()
 
 
-def test_the_steps_of_an_iteration_end_with_the_statistics_of_the_averaged_weights() -> None:
+def test_iterations_end_with_statistics_of_the_average() -> None:
     trainee, batches = learner(), cast(Any, Planted())
     settings = Settings(game="tic_tac_toe", network="1x16", iterations=1, batch_size=64)
     context = cast(Any, SimpleNamespace(settings=settings, budget=Budget(settings, opponents=0)))
@@ -321,7 +298,7 @@ def test_the_steps_of_an_iteration_end_with_the_statistics_of_the_averaged_weigh
     assert all(np.array_equal(array, found[name]) for name, array in trainee.model_arrays().items())
 
 
-def test_a_network_without_batch_norm_draws_no_rows_for_statistics() -> None:
+def test_networks_without_batch_norm_draw_no_rows() -> None:
     trainee = Learner(FLAT, "1x16")
     before = trainee.model_arrays()
     trainee.set_statistics(None, batch_size=64)
@@ -329,7 +306,7 @@ def test_a_network_without_batch_norm_draws_no_rows_for_statistics() -> None:
 
 
 @pytest.mark.parametrize(("threads_of_torch", "parts"), [(1, 1), (2, 2)])
-def test_rows_of_little_weight_push_the_value_little_and_count_in_its_loss_by_their_weight(
+def test_rows_count_in_the_value_loss_by_their_weight(
     threads: Callable[[int], None], threads_of_torch: int, parts: int
 ) -> None:
     threads(threads_of_torch)
@@ -382,7 +359,7 @@ def test_another_optimizer_learns_and_goes_on(optimizer: str) -> None:
     assert fit(resumed, 40) == losses[40:]
 
 
-def test_a_step_of_muon_has_the_gradient_s_singular_vectors_and_nearly_equal_singular_values() -> None:
+def test_muon_steps_have_nearly_equal_singular_values() -> None:
     torch.manual_seed(0)
     shapes = ((8, 4, 3, 3), (8, 4, 3, 3), (24, 2, 3, 3), (8, 4, 1, 1), (8,))
     weights = [torch.nn.Parameter(torch.randn(shape)) for shape in shapes]
@@ -442,57 +419,3 @@ def test_softened_targets_need_three_classes() -> None:
         SettingsError, match=r"value_smoothing needs a value of three classes, such as --network 5x64\+wdl"
     ):
         Learner(GAME, "1x16", value_smoothing=0.1)
-
-
-class MadeOfDraws(Planted):
-    """19 of 20 positions are drawn. One in ten is marked: by a corner won or lost, or as often drawn all the same."""
-
-    def sample(self, rows: int, *, seed: int, **_: Any) -> Batch:
-        observations, legal, policy, _value = super().sample(rows, seed=seed)
-        rng = np.random.default_rng([seed, 1])
-        marked, won, drawn = (rng.random(rows) < share for share in (0.1, 0.5, 0.5))
-        observations[:, 1, 1, 1], observations[:, 1, 0, 0] = marked, won
-        value = np.where(marked & ~drawn, np.where(won, 1, -1), 0)
-        return observations, legal, policy, value.astype(np.float32)
-
-
-def test_a_value_that_only_says_draw_is_an_alarm_and_softened_and_weighted_targets_mend_it() -> None:
-    batches, found = MadeOfDraws(), list[tuple[list[str], float]]()
-    observations, *_, values = batches.sample(2000, seed=99)
-    for smoothing, weight in ((0.0, 1.0), (0.15, 3.0)):
-        trainee = Learner(GAME, "1x16+wdl", learning_rate=5e-3, value_smoothing=smoothing, decisive_weight=weight)
-        list(trainee.fit(batches, 130, batch_size=64))
-        draws = trainee.class_shares(observations)[1]
-        rows = [{"kind": "iteration", "draws": 0.93, "predicted_draws": draws}] * 3
-        with torch.no_grad():
-            answered = answers(trainee.averaged.eval(), torch.from_numpy(observations))[1].numpy()
-        found.append((alarms(rows), float((answered * values)[values != 0].mean())))  # 1: it knows them all
-    (said, before), (unsaid, after) = found
-    assert "The value says draw: 95%" in said[0]
-    assert not unsaid
-    assert before < 0.1
-    assert after > 0.4
-
-
-def test_muon_goes_on_as_a_copy_and_from_its_saved_state() -> None:
-    def made(weights: list[torch.nn.Parameter]) -> Muon:
-        return Muon([(f"w{index}", weight) for index, weight in enumerate(weights)], 0.1, 0.5)
-
-    def step(weights: list[torch.nn.Parameter], optimizer: Muon) -> None:
-        for weight in weights:
-            weight.grad = weight.detach().sin()
-        optimizer.step()
-
-    torch.manual_seed(0)
-    weights = [torch.nn.Parameter(torch.randn(shape)) for shape in ((4, 2, 3, 3), (4,))]
-    optimizer = made(weights)
-    step(weights, optimizer)
-    copied = copy.deepcopy((weights, optimizer))
-    fresh = copy.deepcopy(weights)
-    loaded = made(fresh)
-    loaded.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-    step(weights, optimizer)
-    for others, other in (copied, (fresh, loaded)):
-        step(others, other)
-        for weight, same in zip(weights, others, strict=True):
-            assert torch.equal(weight, same)

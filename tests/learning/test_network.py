@@ -16,8 +16,7 @@ from azpy.errors import ModelError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.torch import TorchEvaluator
 from azpy.learning.export import check_parity, to_onnx
-from azpy.learning.learner import Learner
-from azpy.learning.network import Network, grown, load_arrays, spec_of, to_arrays
+from azpy.learning.network import Network, load_arrays, spec_of, to_arrays
 from networks import rows, trained
 
 SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16"), ((2, 3, 3), 9, "0x16")]
@@ -37,7 +36,7 @@ def test_a_network_that_is_no_blocks_times_channels_is_refused(spec: str) -> Non
         Network((2, 3, 3), 9, spec)
 
 
-def test_pooling_spreads_over_the_whole_board_what_convolutions_do_not_reach() -> None:
+def test_pooling_reaches_the_whole_board() -> None:
     far = torch.zeros(1, 2, 1, 40)
     far[0, :, 0, -1] = 5.0  # 39 cells from the first cell, and five convolutions reach five
     for spec, reached in (("2x16", False), ("2x16+pool", True)):
@@ -104,24 +103,7 @@ def test_one_policy_head_for_all_cells(planes: int, cells: Sequence[int]) -> Non
     assert "GatherND" not in {node.op_type for node in onnx.load_from_string(to_onnx(network)).graph.node}
 
 
-def test_action_cells_that_are_no_numbers_are_refused() -> None:
-    with pytest.raises(SettingsError, match="must be whole numbers"):
-        Network((3, 3, 4), 60, "1x16", [0.5])  # type: ignore[list-item]
-
-
-def test_networks_and_learners_of_games_that_say_nothing_of_cells() -> None:
-    class Bare:
-        obs_shape, num_actions = (3, 2, 2), 4
-
-    class Cells(Bare):
-        action_cells = (3, 1)
-
-    for game, expected in ((Bare(), None), (Cells(), (3, 1))):
-        assert Network.of(game, "1x8").action_cells == expected
-        assert Learner(game, "1x8").network.action_cells == expected
-
-
-def test_networks_that_differ_in_their_cells_alone_have_other_ids() -> None:
+def test_networks_with_other_cells_have_other_ids() -> None:
     one, other = (Network((3, 2, 2), 4, "1x8", cells) for cells in ((0, 1), (1, 0)))
     load_arrays(other, to_arrays(one))
     assert TorchEvaluator(one).network_id != TorchEvaluator(other).network_id
@@ -134,10 +116,12 @@ def test_networks_that_differ_in_their_cells_alone_have_other_ids() -> None:
 def test_action_cells_that_do_not_fit_are_refused(shape: tuple[int, int, int], cells: Sequence[int]) -> None:
     with pytest.raises(SettingsError, match="action_cells must be equal groups of the 60 actions"):
         Network(shape, 60, "1x16", cells)
+    with pytest.raises(SettingsError, match="must be whole numbers"):
+        Network((3, 3, 4), 60, "1x16", [0.5])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(("planes", "padded"), [(47, 48), (119, 128), (32, 32), (17, 17), (3, 3)])
-def test_where_many_planes_are_nearly_whole_blocks_the_exported_graph_pads_them(planes: int, padded: int) -> None:
+def test_export_pads_planes_that_nearly_fill_a_block(planes: int, padded: int) -> None:
     network = trained(Network((planes, 4, 4), 5, "1x16"))
     model = onnx.load_from_string(to_onnx(network))
     onnx.checker.check_model(model, full_check=True)
@@ -224,9 +208,7 @@ def test_weights_of_another_network_are_refused() -> None:
 @pytest.mark.parametrize(
     ("shape", "spec"), [((2, 3, 3), "1x16+wdl"), ((3, 3, 3), "2x16+pool+wdl"), ((5, 1, 1), "2x32+wdl")]
 )
-def test_a_value_of_three_classes_is_exported_as_a_win_minus_a_loss(
-    shape: tuple[int, int, int], spec: str, smoothing: float
-) -> None:
+def test_three_classes_export_as_win_minus_loss(shape: tuple[int, int, int], spec: str, smoothing: float) -> None:
     network = trained(Network(shape, 9, spec)).eval()
     network.value_smoothing = smoothing
     model = OnnxEvaluator(to_onnx(network))
@@ -244,10 +226,3 @@ def test_a_value_of_three_classes_is_exported_as_a_win_minus_a_loss(
     values = OnnxEvaluator(to_onnx(network)).evaluate_batch(observations)[1]
     np.testing.assert_allclose(values, 1.0, atol=1e-5)
     assert spec_of(to_arrays(network)) == spec
-
-
-def test_a_value_of_three_classes_cannot_begin_as_one_number() -> None:
-    for old, new in (("1x16", "2x16+wdl"), ("1x16+wdl", "2x16")):
-        with pytest.raises(ModelError, match=r"only one has three classes \(\+wdl\)"):
-            grown(Network((2, 3, 3), 9, old), Network((2, 3, 3), 9, new))
-    grown(Network((2, 3, 3), 9, "1x16+wdl"), Network((2, 3, 3), 9, "2x16+wdl"))

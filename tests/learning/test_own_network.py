@@ -33,7 +33,7 @@ SHAPE = 2, 3, 3
 OWN = {"network": "own_parts:make", "optimizer": "own_parts:slow", "deterministic": True}
 
 
-def test_a_network_and_an_optimizer_of_the_user_s_go_on_bit_for_bit(tmp_path: Path) -> None:
+def test_own_network_and_optimizer_resume_bit_for_bit(tmp_path: Path) -> None:
     run(tmp_path / "straight", **OWN, iterations=2)
     run_until(tmp_path / "resumed", 1, **OWN, iterations=2)
     run(tmp_path / "resumed", **OWN, iterations=2)
@@ -51,9 +51,7 @@ def test_a_network_of_the_user_s_plays_in_int8(tmp_path: Path) -> None:
     assert first.int8 is not None
 
 
-def test_what_has_a_network_of_the_user_s_plays_and_is_replayed_without_its_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_of_own_networks_play_without_their_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path / "run", **OWN, iterations=1)
     monkeypatch.setattr("azpy.learning.own._called", lambda *_: pytest.fail("imported"))
     stored = azpy.load_run(tmp_path / "run")
@@ -64,7 +62,7 @@ def test_what_has_a_network_of_the_user_s_plays_and_is_replayed_without_its_code
         azpy.TorchEvaluator(tmp_path / "run")
 
 
-def test_the_trace_of_a_user_s_module_warns_of_nothing_in_azpy_s_own_code(recwarn: pytest.WarningsRecorder) -> None:
+def test_tracing_an_own_network_gives_no_warnings(recwarn: pytest.WarningsRecorder) -> None:
     to_onnx(network_of(START, "own_parts:make"))
     assert not [warned.filename for warned in recwarn if warned.category.__name__ == "TracerWarning"]
 

@@ -65,7 +65,7 @@ def test_a_perfect_player_never_loses() -> None:
     assert mirrored.wins == 0
 
 
-def test_search_beats_random_and_more_search_does_not_lose_to_perfect_play() -> None:
+def test_search_beats_random_and_holds_perfect_play() -> None:
     few = whole_match(TICTACTOE, mcts(50), RandomPlayer(), games=60, seed=3, opening_plies=1)
     assert few.score > 0.8
     many = whole_match(TICTACTOE, mcts(3000), Perfect(), games=20, seed=3, opening_plies=0)
@@ -120,7 +120,7 @@ class Slow(FirstLegal):
 
 
 @pytest.mark.parametrize("seconds", [1, 40, 41, 100, 150, 400, 2000])
-def test_a_match_that_runs_out_of_time_ends_in_time_with_whole_pairs(seconds: int) -> None:
+def test_a_match_ends_in_time_with_whole_pairs(seconds: int) -> None:
     player = Slow()
     book = Book(TICTACTOE, 1, 1)
     result = play_match(book, player, RandomPlayer(), 60, 1, lambda: seconds - player.seconds)
@@ -149,7 +149,7 @@ def test_a_group_of_games_that_time_cuts_off_does_not_count() -> None:
     assert {games(cut_off) for cut_off in range(1, 120, 2)} == {0, 8, 16, 32}
 
 
-def test_a_match_without_an_end_of_its_time_is_played_in_one_group() -> None:
+def test_a_match_without_a_time_limit_is_one_group() -> None:
     players = FirstLegal(), mcts(20)
     book = Book(TICTACTOE, 1, 5)
     assert whole_match(TICTACTOE, *players, 12, 5, 1) == MatchResult(tuple(play_rounds(book, players, 6, 5)))
@@ -173,28 +173,17 @@ class Own:
     ("answers", "got"),
     [
         (lambda first: first[:-1], "got 1 actions"),
-        (lambda first: [*first, 0], "got 3 actions"),
         (lambda first: None, "got None"),
-        (lambda first: 3, "got 3"),
         (lambda first: "34", "got '34'"),
-        (lambda first: dict.fromkeys(range(len(first)), 0), "got {0: 0, 1: 0}"),
         (lambda first: {1, 2}, "got {1, 2}"),
         (lambda first: [1.5, 1], "got 1.5, which is not a whole number"),
-        (lambda first: ["3", 1], "got '3', which is not a whole number"),
         (lambda first: [1, True], "got True, which is not a whole number"),
         (lambda first: np.array([1, 1]) > 0, "got True, which"),
-        (lambda first: [np.True_, 1], r"got np\.True_, which"),
         (lambda first: np.array(3), r"got array\(3\)"),
-        (lambda first: np.array([first]), "got 1 actions"),
         (lambda first: b"34", "got b'34'"),
-        (bytearray, r"got bytearray\(b'"),
-        (lambda first: memoryview(bytes(first)), "got <memory"),
         (lambda first: [first[0], -1], r"got -1 where the legal ones are \["),
         (lambda first: np.array([4000, first[1]]), r"got 4000 where the legal ones are \["),
-        (lambda first: [10**30, 1], r"got 1000000000000000000000000000000 where the legal ones are \["),
-        (lambda first: [[1], 1], r"got \[1\], which"),
         (lambda first: [None, 1], "got None, which"),
-        (lambda first: [math.nan, 1], "got nan, which"),
     ],
 )
 def test_what_is_no_action_for_each_state_is_refused(answers: Callable[[list[int]], Any], got: str) -> None:
@@ -202,18 +191,6 @@ def test_what_is_no_action_for_each_state_is_refused(answers: Callable[[list[int
     wanted = "player B: select_actions must return a legal action for each of 2 states, "
     with pytest.raises(SettingsError, match=wanted + got):
         azpy.match("random", Own(answers), game="othello", games=4, opening_plies=1)
-
-
-def test_no_position_is_copied_for_players_of_azpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, chosen = list[azpy.State](), RandomPlayer.select_actions
-
-    def noted(self: RandomPlayer, states: Sequence[azpy.State], seed: int) -> list[int]:
-        seen.extend(states)
-        return chosen(self, states, seed)
-
-    monkeypatch.setattr(RandomPlayer, "select_actions", noted)
-    whole_match(TICTACTOE, RandomPlayer(), RandomPlayer(), games=4)
-    assert len({id(state) for state in seen}) == 4 < len(seen)
 
 
 @pytest.mark.parametrize("answers", [list, tuple, np.array, iter, lambda first: [*map(np.uint8, first)]])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.cli.export import main as export
 from azpy.cli.match import main
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.evaluators.net import NetEvaluator
@@ -52,12 +51,6 @@ def test_a_checkpoint_of_one_is_a_player_too() -> None:
     assert parse_player(str(spec.model.parent)).model == spec.model
     with pytest.raises(RunError, match=r"was stored without model\.onnx$"):
         azpy.load_run("tic_tac_toe").model(int(spec.model.parent.name))
-
-
-def test_one_becomes_a_page(tmp_path: Path) -> None:
-    assert export(["tic_tac_toe", "--web", str(tmp_path / "page")]) == 0
-    (weights,) = (tmp_path / "page").glob("*/weights.safetensors")
-    assert weights.stat().st_size > 200_000
 
 
 @pytest.mark.parametrize("words", [["--device", "tensorrt"], ["--device", "webgpu"], ["--game", "othello"]])

@@ -13,21 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_onnx import make_model
-from test_queries import Asker
 
 import azpy
 from azpy import _core
 from azpy.cli.calibrate import _report
 from azpy.cli.match import main
-from azpy.cli.terminal import Terminal
 from azpy.games.names import make_game
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
 from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Player, PlayerEngine, chosen, open_engine, open_player
-from talks import talk_to
+from models import make_model
+from talks import Asker, talk_to
 
 GAME = "tic_tac_toe"
 NO_NUMBERS: list[Any] = ["x", [], 10**400, float("inf")]
@@ -78,7 +76,7 @@ def known(**changes: Any) -> Player:
 # The ladder -----------------------------------------------------------------------------------------------------------
 
 
-def test_levels_have_equal_steps_and_lie_between_what_was_measured() -> None:
+def test_levels_have_equal_steps_of_elo() -> None:
     ladder = known().ladder
     assert list(ladder.levels) == list(LEVELS)
     assert [level.elo for level in ladder.levels.values()] == pytest.approx([0, 100, 200, 300, 400, 500, 600])
@@ -114,7 +112,7 @@ def test_full_strength_is_the_simulations_that_are_given(run: Path, given: int, 
     assert ladder_of(run, 2, True).levels["full strength"].simulations == 2
 
 
-def test_without_a_whole_ladder_levels_go_by_simulations_and_say_so(run: Path) -> None:
+def test_without_a_ladder_levels_go_by_simulations(run: Path) -> None:
     plain = ladder_of(run, 800, True)
     assert plain == plain_ladder(800, True)
     assert "not calibrated" in plain.about("00ff")
@@ -134,30 +132,27 @@ def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
     assert "of iteration 7" in ladder_of(run, 800, True).about("0abc")
 
 
+def ladder_file(*steps: Any, **facts: Any) -> str:
+    return json.dumps({"network": "00ff", "iteration": 7, "steps": steps} | facts)
+
+
 @pytest.mark.parametrize(
     "content",
     [
         "{",
         "[]",
         '{"steps": []}',
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(0, 0.0, 0.0)]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 11.0, 0.0)]}),
+        ladder_file(step(0, 0.0, 0.0)),
+        ladder_file(step(1, 11.0, 0.0)),
+        ladder_file(step(800, 0.0, 0), step(1, 0.0, 1), step(800, 0.0, 2)),
         *(
-            json.dumps(
-                {"network": "00ff", "iteration": 7, "steps": [step(n, 0.0, elo) for elo, n in enumerate(counts)]}
-            )
-            for counts in ([1, 100, 10], [800, 1, 800])
-        ),
-        *(
-            json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {name: value}]})
+            ladder_file(step(1, 0.0, 0.0) | {name: value})
             for name in ("temperature", "elo", "low", "high")
             for value in NO_NUMBERS
         ),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [10**400] * 5}]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [1]}]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"pairs": [0, 0, -1, 0, 0]}]}),
-        json.dumps({"network": "00ff", "iteration": 7, "steps": [step(1, 0.0, 0.0) | {"more": 1}]}),
-        json.dumps({"network": None, "iteration": 7, "steps": [step(1, 0.0, 0.0)]}),
+        *(ladder_file(step(1, 0.0, 0.0) | {"pairs": pairs}) for pairs in ([10**400] * 5, [1], [0, 0, -1, 0, 0])),
+        ladder_file(step(1, 0.0, 0.0) | {"more": 1}),
+        ladder_file(step(1, 0.0, 0.0), network=None),
     ],
 )
 def test_a_damaged_ladder_is_refused(run: Path, content: str, one_line: Callable[..., str]) -> None:
@@ -169,7 +164,7 @@ def test_a_damaged_ladder_is_refused(run: Path, content: str, one_line: Callable
 # Who plays ------------------------------------------------------------------------------------------------------------
 
 
-def test_one_simulation_is_the_network_alone_whose_prior_is_softened() -> None:
+def test_one_simulation_softens_the_prior_of_the_network() -> None:
     [result] = searched(1)
     expected = np.exp(np.arange(9) / 2) ** (1 / 2)
     np.testing.assert_allclose(result._softened(2.0), expected / expected.sum(), rtol=1e-5)
@@ -296,41 +291,6 @@ def test_a_query_has_a_level() -> None:
     assert [level["name"] for level in model["levels"]] == list(LEVELS)
     assert model["levels"][3] == {"name": "intermediate", "simulations": 3, "temperature": 0.0, "elo": 300}
     engine.close()
-
-
-def test_the_terminal_plays_at_a_level(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = iter(["level", "level Strong", "switch", "new", "level 5", "new", "level weak"])
-    asked = list[int]()
-
-    def typed(_: str) -> str:
-        try:
-            return next(lines)
-        except StopIteration:
-            raise EOFError from None
-
-    served = known()
-    engine = open_engine(served, threads=1)
-
-    class Counted:
-        """The engine, which notes the simulations of each search with a tree of its own."""
-
-        def submit(self, state: azpy.State, simulations: int) -> Any:
-            asked.append(simulations)
-            return engine.submit(state, simulations)
-
-        def game(self, state: azpy.State) -> Any:
-            return engine.game(state)
-
-    monkeypatch.setattr("builtins.input", typed)
-    assert Terminal(PlayerEngine(served, Counted()), {0}).run() == 0  # type: ignore[arg-type]
-    engine.close()
-    said = capsys.readouterr().out
-    assert "intermediate      3 simulations, temperature 0.0, Elo 300" in said
-    assert "level strong; you play O;" in said
-    assert "5 simulations; you play O;" in said
-    assert "level must be " in said
-    assert asked
-    assert set(asked) == {8}
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------

@@ -85,14 +85,14 @@ def book(plies: int = 3, seed: int = 1, game: str = BOARD) -> Book:
 # Playing
 
 
-def test_slots_change_nothing_that_is_played_by_players_without_chance() -> None:
+def test_slots_change_no_game_of_players_without_chance() -> None:
     players = SearchPlayer(Counting(1), 20), SearchPlayer(Counting(3), 20)
     all_at_once = list(play_rounds(book(), players, 9, seed=3))
     assert list(play_rounds(book(), players, 9, seed=3, slots=4)) == all_at_once
     assert list(play_rounds(book(), players, 9, seed=3, slots=1)) == all_at_once
 
 
-def test_a_player_without_chance_scores_exactly_half_against_itself_in_every_pair() -> None:
+def test_a_player_scores_half_against_itself_in_every_pair() -> None:
     player = SearchPlayer(azpy.UniformEvaluator(), 40)
     pairs = list(play_rounds(book(), (player, player), 10, seed=1))
     assert [pair.score for pair in pairs] == [0.5] * 10
@@ -106,7 +106,7 @@ def test_a_mean_is_told_with_its_interval_if_that_is_known() -> None:
     assert told(12.4, (-3.2, float("inf")), "+.0f") == "+12 [-3, +inf]"
 
 
-def test_the_outcome_counts_what_a_win_is_worth_and_the_score_does_not() -> None:
+def test_outcomes_count_what_a_win_is_worth_and_scores_do_not() -> None:
     """A wins a gammon and loses a plain game; then A loses by rule and draws."""
     result = pairs_of((2 / 3, -1 / 3), (-1.0, 0.0))
     assert (result.wins, result.draws, result.losses, result.score) == (1, 1, 2, 0.375)
@@ -128,18 +128,6 @@ def test_outcomes_are_those_of_player_a_in_both_seats() -> None:
                 position.play(action)
             assert outcome == sign * position.outcome()
     assert MatchResult(tuple(pairs)).has_grades
-
-
-def test_games_start_with_the_opening_and_can_be_played_again() -> None:
-    openings = book(plies=4)
-    for number, pair in enumerate(play_rounds(openings, (RandomPlayer(), RandomPlayer()), 5, seed=2)):
-        for actions, points, sign in zip(pair.actions, pair.points, (1, -1), strict=True):
-            assert actions[:4] == openings[number].actions
-            position = make_game(BOARD)
-            for action in actions:
-                position.play(action)
-            assert position.is_terminal
-            assert points == (1 + sign * position.outcome()) / 2
 
 
 # Openings
@@ -205,7 +193,7 @@ def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
     assert str(load("mcts:9?fpu=parent", 60)) == "mcts?fpu=parent (9 simulations)"
 
 
-def test_a_player_leaves_out_what_its_run_has_and_its_own_settings_leave_without_effect(run: str) -> None:
+def test_own_settings_drop_idle_settings_of_the_run(run: str) -> None:
     found = load("c4?lookahead=4", 60).player
     assert isinstance(found, SearchPlayer)
     assert (found.options["lookahead"], found.options["solver"]) == (4, True)
@@ -230,7 +218,7 @@ def test_players_of_one_model_share_its_evaluator(run: str) -> None:
     assert none.network is None
 
 
-def test_checkpoints_are_chosen_evenly_from_the_first_to_the_last(run: str) -> None:
+def test_checkpoints_are_chosen_evenly(run: str) -> None:
     def numbers(most: int | None) -> list[str]:
         return [spec.model.parent.name for spec in checkpoints_of(Path(run), most) if spec.model is not None]
 
@@ -263,19 +251,6 @@ def test_a_match_prints_what_a_user_needs(run: str, capsys: pytest.CaptureFixtur
     for text in texts:
         assert any(text in line for line in rest), text
     assert "distinct games from 10 distinct openings of 3 random plies" in output.out
-
-
-def test_players_that_differ_in_their_settings_are_told_apart(run: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["c4?c_puct=1", "c4?c_puct=2&simulations=7", "--games", "4", "--simulations", "5"]
-    assert main(command) == 0
-    named = "c4/checkpoints/000010?c_puct=1 (5 simulations)", "c4/checkpoints/000010?c_puct=2 (7 simulations)"
-    assert capsys.readouterr().out.splitlines()[0] == f"{BOARD}: A is {named[0]}, B is {named[1]}"
-    assert main([*command, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert (report["a"], report["b"], report["device"]) == (*named, "cpu")
-    assert main(["c4", "c4?solver=false", "--round-robin", "--games", "2", "--simulations", "2", "--json"]) == 0
-    players = [row["player"] for row in json.loads(capsys.readouterr().out)["ratings"]]
-    assert players[-2:] == [f"c4/checkpoints/000010{query} (2 simulations)" for query in ("", "?solver=false")]
 
 
 def test_a_device_is_used_or_refused_and_told(
@@ -341,14 +316,6 @@ def test_a_sequential_test_stops_early_and_says_so(run: str, capsys: pytest.Capt
     assert "undecided whether A is 5 Elo weaker than B or 5 Elo stronger than B" in capsys.readouterr().out
 
 
-def test_repeated_pairs_are_told(run: str, capsys: pytest.CaptureFixture[str]) -> None:
-    both = [run, "c4/checkpoints/000001", "--simulations", "4", "--games", "40"]
-    assert main([*both, "--opening-plies", "1"]) == 0
-    output = capsys.readouterr().out
-    assert "from 5 distinct openings of 1 random ply" in output
-    assert "15 of 20 pairs repeat an earlier one" in output
-
-
 def test_a_round_robin_gives_the_run_s_elo_curve(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([run, "--round-robin", "--checkpoints", "3", "--games", "6", "--simulations", "4"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -364,14 +331,6 @@ def test_a_round_robin_gives_the_run_s_elo_curve(run: str, capsys: pytest.Captur
         assert row["player"] in line
         assert f"{row['elo']:+.0f}" in line
     assert list(Path("c4").glob(".tmp*")) == []
-
-
-def test_a_round_robin_may_be_anchored_at_another_player(run: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["random", run, "--round-robin", "--checkpoints", "2", "--games", "4", "--simulations", "4", "--json"]
-    assert main(command) == 0
-    curve = json.loads(capsys.readouterr().out)
-    assert (curve["ratings"][0]["player"], curve["ratings"][0]["elo"]) == ("random", 0.0)
-    assert [row["iteration"] for row in curve["ratings"]] == [None, 1, 10]
 
 
 def test_a_tournament_has_any_players_a_table_and_ratings(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -433,45 +392,27 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     ("arguments", "text"),
     [
         (["nobody", "random", "--game", BOARD], "player 'nobody': expected random, mcts:N"),
-        (["c4@", "random"], "the number of simulations must be a whole number, got ''"),
         (["mcts:0", "random", "--game", BOARD], "player 'mcts:0': the number of simulations must be at least 1, got 0"),
-        (["random@5", "mcts:5", "--game", BOARD], "'random@5': @N is for models, and random is none: it does"),
         (["random", "mcts@5", "--game", BOARD], "'mcts@5': @N is for models, and mcts is none: write mcts:5"),
-        (["c4@99999999999", "random"], "simulations must be at most 4294967295, got 99999999999"),
-        (["empty", "random"], "empty is neither a run folder nor a checkpoint"),
-        (["new", "random"], "new has no checkpoint yet"),
         (["c4", "c4/checkpoints/000099"], "no such file or folder: a run keeps its newest three checkpoints"),
-        (["broken", "random"], "broken/config.toml is no TOML file"),
-        (["c4", "odd/checkpoints/000001"], "odd/config.toml: c_puct must be a number"),
         (["mcts:5", "random"], "give --game"),
-        (["mcts:5", "random", "--game", "chequers"], 'unknown game "chequers"'),
         (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
         (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),
         (["text.onnx", "random", "--game", BOARD], "text.onnx is no usable ONNX model"),
         (["c4", "random", "--games", "7"], "games must be an even number, got 7"),
         (["c4", "random", "--opening-plies", "-1"], "--opening-plies must be at least 0, got -1"),
-        (["c4", "random", "--seed", "-1"], "seed must be at least 0, got -1"),
         (["c4"], "a match has two players, got 1"),
         (["c4", "random", "--elo0", "0"], "needs both --elo0 and --elo1"),
         (["c4", "random", "--checkpoints", "3"], "--checkpoints belongs to --round-robin"),
         (["random", "--round-robin"], "a round robin has at least two players, got 1"),
         (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints is for one run folder"),
-        (["c4?level=0", "random"], "level must be at least 1, got 0"),
-        (["c4?level=9&simulations=9", "random"], "give level or simulations"),
-        (["c4?temperature=11", "random"], "temperature must be at most 10.0, got 11"),
-        (["c4", "--round-robin", "--checkpoints", "1"], "checkpoints must be at least 2"),
         (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
-        (["c4", "random", "--frobnicate"], "--frobnicate"),
         (["c4?c_pukt=1", "random"], "c_pukt: no setting of a player's search; did you mean c_puct?"),
         (["c4?games=1", "random"], "games: no setting of a player's search; expected one of simulations, level, te"),
-        (["c4?c_puct=much", "random"], "player 'c4?c_puct=much': c_puct must be a number, got 'much'"),
-        (["c4?solver=maybe", "random"], "solver must be true or false, got 'maybe'"),
         (["c4?solver", "random"], "player 'c4?solver': expected key=value, got 'solver'"),
         (["c4?fpu=0&fpu=1", "random"], "fpu is given twice"),
         (["c4@9?simulations=9", "random"], "simulations are given twice, 9 before the ?"),
-        (["c4?fpu=zero@9", "random"], "fpu must be zero or parent or a number, got 'zero@9'"),
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
-        (["c4?lcb=0", "random"], "lcb must be more than 0, got 0"),
         (["c4?early_stop=true", "random"], "'c4/checkpoints/000010?early_stop=true': early_stop does not go with lcb"),
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
         (["random?c_puct=1", "c4"], "random does not search and has no settings"),
@@ -481,19 +422,17 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, run: str, one_line: Any) -> None:
-    Path("empty").mkdir()
     Path("text.onnx").write_text("no model")
-    configs = {"new": 'game = "pig"', "broken": "game = ", "other": 'game = "tic_tac_toe"'}
-    configs["odd"] = f'game = "{BOARD}"\nc_puct = "much"'
+    configs = {"broken": "game = ", "other": 'game = "tic_tac_toe"'}
     for name, config in configs.items():
         Path(name, "checkpoints").mkdir(parents=True)
         Path(name, "config.toml").write_text(config)
-    for name in ("broken", "other", "odd"):
+    for name in ("broken", "other"):
         shutil.copytree("c4/checkpoints/000001", f"{name}/checkpoints/000001")
     assert text in one_line(main, arguments, "az-match: ")
 
 
-def test_on_a_terminal_the_score_is_live_and_ctrl_c_prints_the_result_so_far(tmp_path: Path) -> None:
+def test_a_terminal_shows_the_score_live_and_after_ctrl_c(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "azpy", "match", "mcts:2", "random", "--game", "tic_tac_toe"]
     command += ["--games", "9999998", "--elo0", "0", "--elo1", "0.001"]
     ours, theirs = pty.openpty()

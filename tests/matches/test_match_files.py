@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import gzip
 import io
 import json
 import os
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_match import BOARD, model
 
 import azpy
 from azpy.cli.match import main
@@ -28,7 +26,6 @@ from azpy.matches.openings import Book, Opening, read_book
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
-from azpy.runs.folder import RunFolder
 from talks import COMMAND
 
 GAME = "tic_tac_toe"
@@ -93,7 +90,7 @@ def replayed(game: dict[str, Any]) -> azpy.State:
 # Books
 
 
-def test_openings_of_pgn_are_the_main_lines_from_the_start_or_a_position() -> None:
+def test_openings_of_pgn_are_main_lines_from_any_position() -> None:
     import chess.pgn
 
     openings = book("book.PGN", PGN, CHESS)
@@ -106,7 +103,7 @@ def test_openings_of_pgn_are_the_main_lines_from_the_start_or_a_position() -> No
         assert opening.start.to_text() == game.board().fen()
 
 
-def test_openings_of_epd_are_positions_whatever_operations_follow() -> None:
+def test_openings_of_epd_are_positions_with_any_operations() -> None:
     import chess
 
     lines = [
@@ -180,22 +177,7 @@ def test_bad_lines_are_named_by_their_numbers(name: str, text: str, game: str, p
         book(name, text, game)
 
 
-def test_a_book_is_read_in_the_encoding_that_it_states_and_packed() -> None:
-    """In Shift_JIS the second byte of ソ is a backslash: read as Latin-1, the stone is gone."""
-    japanese = "(;CA[Shift_JIS]GM[1]SZ[5]PB[ソ]AB[cc];W[ee])"
-    for name, data, game, expected in (
-        ("b.sgf", japanese.encode("shift_jis"), GO, ["E1"]),
-        ("b.SGF.gz", gzip.compress(japanese.encode("shift_jis")), GO, ["E1"]),
-        ("b.pgn", PGN.encode("utf-16"), CHESS, ["e2e4", "e7e5", "g1f3"]),
-        ("b.txt.gz", gzip.compress(b"b2 a3"), GAME, ["b2", "a3"]),
-    ):
-        Path(name).write_bytes(data)
-        first = openings_of(Path(name), game)[0]
-        assert names(first) == expected
-        assert ("AB[cc]" in first.start.to_text()) == (game == GO)
-
-
-def test_each_game_of_a_book_is_read_from_its_own_text_however_lines_end() -> None:
+def test_games_of_a_book_are_read_however_lines_end() -> None:
     first, second = "(;SZ[5]AB[bb];W[ee])", "(;SZ[5]AW[dd]PL[B];B[aa](;W[bb])(;W[cc]))"
     openings = book("b.sgf", first + second + "\n", GO)
     assert [names(opening) for opening in openings] == [["E1"], ["A5", "B4"]]
@@ -216,7 +198,7 @@ def test_each_game_of_a_book_is_read_from_its_own_text_however_lines_end() -> No
         ("b.sgf", GO, "(;SZ[5];B[bb];W[];B[];W[cc])", 2),
     ],
 )
-def test_what_is_wrong_after_the_plies_that_are_played_does_no_harm(name: str, game: str, text: str, most: int) -> None:
+def test_faults_after_the_plies_that_are_played_do_no_harm(name: str, game: str, text: str, most: int) -> None:
     for plies in range(most + 1):
         [opening] = book(name, text, game, plies)
         assert len(names(opening)) == plies
@@ -269,7 +251,7 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
     assert (facts["book"], facts["opening_plies"], facts["games"]) == ("mine.txt", None, 2 * len(expected))
 
 
-def test_positions_that_a_book_sets_up_are_other_games_though_the_moves_are_equal() -> None:
+def test_equal_moves_from_other_positions_are_other_games() -> None:
     Path("b.epd").write_text(f"{FEN}\n{FEN.replace('4P3', 'P7')}\n")
     found = read_book(Path("b.epd"), make_game("chess(max_plies=2)"), 0)
     pairs = list(play_rounds(found, (Lowest(), Lowest()), 2, 0))
@@ -412,7 +394,7 @@ def test_names_that_no_text_can_hold_are_saved_all_the_same() -> None:
     assert [one.tags["PB"] for one in of_go] == ['a "player" \\ ??[Event "?"] ]']
 
 
-def test_games_that_are_over_are_saved_before_their_pair_is_and_after_ctrl_c(
+def test_finished_games_are_saved_before_their_pair_is_over(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ctrl-C comes while the first pair is in play and other games are over."""
@@ -436,7 +418,7 @@ def test_games_that_are_over_are_saved_before_their_pair_is_and_after_ctrl_c(
     assert len({game["number"] for game in saved}) == len(saved)
 
 
-def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted() -> None:
+def test_games_are_saved_though_a_player_is_interrupted() -> None:
     class Leaves(Follower):
         def follow(self, games: Sequence[Board]) -> Sequence[Answer]:
             return [game.state.legal_actions()[0] for game in games]
@@ -455,7 +437,7 @@ def test_games_are_saved_though_a_player_that_hears_of_their_end_is_interrupted(
     assert all(board.state.is_terminal for board in heard)
 
 
-def test_a_killed_match_leaves_whole_games_and_the_next_one_is_appended() -> None:
+def test_a_killed_match_leaves_whole_games() -> None:
     given = ["random", "mcts:2", "--game", GAME, "--save", "g.jsonl", "--games"]
     command = [sys.executable, "-m", "azpy", "match", *given, "9999998"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
@@ -528,25 +510,6 @@ def test_bad_files_are_one_line_and_exit_code_2(options: list[str], problem: str
     assert not Path("games").exists()
 
 
-@pytest.fixture
-def c4(here: Path) -> None:
-    """A run folder of this name with two checkpoints."""
-    with RunFolder(Path("c4"), {"game": BOARD}) as run:
-        for iteration in (1, 2):
-            run.save_checkpoint(iteration, model={}, optimizer={}, state={}, onnx=model(iteration))
-
-
-@pytest.mark.usefixtures("c4")
-def test_a_round_robin_saves_the_games_of_all_its_pairings(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("b.txt").write_text("1 2\n3\n")
-    command = ["c4", "random", "--round-robin", "--simulations", "2", "--book", "b.txt", "--save", "g.jsonl"]
-    assert main(command) == 0
-    shown = capsys.readouterr().out
-    assert "3 players, 3 pairings of 4 games" in shown
-    assert len({frozenset(game["players"]) for game in games("g.jsonl")}) == 3
-    assert len(games("g.jsonl")) == 12
-
-
 # Infinite intervals
 
 
@@ -557,11 +520,3 @@ def test_an_interval_that_two_games_leave_open_is_infinite(capsys: pytest.Captur
     assert main([*command, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["low"], facts["high"], facts["elo_low"], facts["elo_high"]) == (0.0, 1.0, None, None)
-
-
-@pytest.mark.usefixtures("c4")
-def test_a_rating_that_two_games_leave_open_is_infinite(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["c4", "--round-robin", "--simulations", "2", "--games", "2"]) == 0
-    assert "-inf to +inf" in capsys.readouterr().out
-    row = json.loads(Path("c4/elo.json").read_text())["ratings"][1]
-    assert (row["low"], row["high"]) == (None, None)

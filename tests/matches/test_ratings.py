@@ -70,7 +70,7 @@ def test_intervals_of_few_scores_have_the_width_of_student_s_t(freedom: int, poi
         ([0, 0, 3, 0, 0], (None, None)),
     ],
 )
-def test_an_end_that_no_pair_bounds_is_0_or_1_and_its_elo_infinite(
+def test_an_end_that_no_pair_bounds_has_infinite_elo(
     counts: list[int], ends: tuple[float | None, float | None]
 ) -> None:
     """None stands for an end that is bounded. Two players are rated with the same infinite ends."""
@@ -81,7 +81,7 @@ def test_an_end_that_no_pair_bounds_is_0_or_1_and_its_elo_infinite(
         assert math.isinf(elo(end)) == math.isinf(of_rating) == (expected is not None)
 
 
-def test_an_end_that_rounding_leaves_beside_0_or_1_is_cut_off_too() -> None:
+def test_an_end_beside_0_by_rounding_is_cut_off() -> None:
     """Two scores whose interval would begin at 1e-9, which is -3600 Elo."""
     low, high = mean_interval([(STUDENT[1] - 1) * 0.01 + 1e-9, (STUDENT[1] + 1) * 0.01 + 1e-9]) or (1.0, 1.0)
     assert low == 0.0
@@ -89,7 +89,7 @@ def test_an_end_that_rounding_leaves_beside_0_or_1_is_cut_off_too() -> None:
     assert mean_interval([0.5, 0.5, 0.6]) != (0.0, 1.0)
 
 
-def test_a_rating_has_an_infinite_end_where_no_chain_of_points_leads() -> None:
+def test_ratings_are_infinite_where_no_chain_of_points_leads() -> None:
     """1 and 2 lost every game to 3 and 4, and 0 and 1 drew: nothing says how far 3 and 4 are above 0."""
     even, sweep = [1, 3, 12, 3, 1], [0, 0, 0, 0, 20]
     matches = [(1, 0, even), (2, 1, even), (3, 4, even), (3, 1, sweep), (3, 2, sweep), (4, 1, sweep), (4, 0, sweep)]
@@ -112,7 +112,7 @@ def test_equal_scores_have_an_unknown_interval(scores: list[float]) -> None:
 
 
 @pytest.mark.parametrize("probabilities", [EVEN, DRAWISH, STRONG])
-def test_with_many_pairs_the_interval_is_that_of_the_pairs_standard_deviation(probabilities: tuple[float, ...]) -> None:
+def test_with_many_pairs_intervals_follow_the_deviation(probabilities: tuple[float, ...]) -> None:
     counts = [round(10_000 * p) for p in probabilities]
     mean, scores = round_score(counts), np.array(PAIR_SCORES)
     deviation = math.sqrt(np.array(counts) @ (scores - mean) ** 2) / 10_000
@@ -148,7 +148,7 @@ def test_the_likelihood_ratio_is_that_of_the_best_fits() -> None:
     assert test.llr(counts) == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_likelihood_ratio_of_one_sided_pairs_is_finite_and_known() -> None:
+def test_the_likelihood_ratio_of_one_sided_pairs_is_finite() -> None:
     # All of n pairs won: a mean of s leaves them a probability of s at most, each.
     assert Sprt(0, 100).llr([0, 0, 0, 0, 10]) == pytest.approx(10 * math.log(expected_score(100) / 0.5))
     assert Sprt(0, 100).llr([10, 0, 0, 0, 0]) < 0
@@ -169,10 +169,6 @@ def test_the_sequential_test_errs_no_more_than_it_says(base: tuple[float, ...], 
                 break
     assert len(verdicts) == matches  # every match is decided
     assert verdicts.count(wrong) / matches <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / matches)
-
-
-def test_wald_s_bounds() -> None:
-    assert Sprt(0, 10).bounds == pytest.approx((-math.log(19), math.log(19)))
 
 
 @pytest.mark.parametrize(
@@ -219,15 +215,6 @@ def test_bradley_and_terry_s_model_against_a_known_case() -> None:
     ]
     nats = [rating.elo * math.log(10) / 400 for rating in bradley_terry(7, matches)]
     assert nats == pytest.approx([0, 0.684, 1.108, 1.248, 1.294, 1.436, 1.581], abs=1e-3)
-
-
-def test_a_chain_of_sweeps_has_finite_ratings_in_order() -> None:
-    sweep = [0, 0, 0, 0, 20]
-    ratings = bradley_terry(4, [(j, i, sweep) for i in range(4) for j in range(i + 1, 4)])
-    elos = [rating.elo for rating in ratings]
-    assert elos == sorted(elos)
-    assert 400 < elos[1] < elos[3] < 5000
-    assert all(rating.low < rating.elo < rating.high for rating in ratings[1:])
 
 
 def test_ratings_cover_the_truth_as_often_as_they_say() -> None:

@@ -84,7 +84,7 @@ def test_gnu_backgammon_plays_the_openings_that_everybody_plays() -> None:
         ("openspiel_ugi.py --game wall_game", "OpenSpiel has no game"),
     ],
 )
-def test_a_translator_that_cannot_play_is_refused_before_the_match(program: str, words: str, one_line: Any) -> None:
+def test_translators_that_cannot_play_are_refused_first(program: str, words: str, one_line: Any) -> None:
     if program.startswith("openspiel"):
         pytest.importorskip("pyspiel")
     name, _, arguments = program.partition(" ")
@@ -100,17 +100,3 @@ def test_openspiel_s_search_plays_and_can_be_played_again(game: str, capsys: pyt
     assert "(OpenSpiel 2." in reports[0]["a"]
     assert reports[0]["score"] > 0.5
     assert reports[0] == reports[1]
-
-
-@pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
-def test_openspiel_s_search_with_fresh_seeds_plays_other_games_from_the_start(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    pytest.importorskip("pyspiel")
-    distinct = []
-    for option in ("", " --fresh"):
-        players = [f"ugi:{bench('openspiel_ugi.py')} --game connect_four{each}?nodes=50" for each in (option, "")]
-        words = ["--game", "connect_four", "--games", "8", "--opening-plies", "0", "--slots", "4"]
-        distinct.append(met(capsys, *players, *words)["distinct_games"])
-    assert distinct[0] == 1
-    assert distinct[1] > 2

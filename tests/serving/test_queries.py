@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from azpy.serving.track import Track
 
 import azpy
 from azpy._core import Message
@@ -17,6 +18,8 @@ from azpy.games.names import make_game
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import PlayerEngine, open_engine, open_model, open_player
 from azpy.serving.queries import Response, Session
+from models import make_model
+from served import assert_soon
 from sound_games import Nim
 from talks import PATIENCE, Asker, asker_of
 
@@ -30,48 +33,6 @@ class Odd(Nim):
         """See `azpy.Game`."""
         type(self).meanwhile()
         return str(action)
-
-
-class Asker(Session):
-    """Is asked with dicts, and keeps the answers as dicts.
-
-    Args:
-        models, limits: see `Session`.
-
-    Attributes:
-        said: the answers.
-    """
-
-    def __init__(self, models: dict[str, PlayerEngine], limits: Limits = NO_LIMITS) -> None:
-        self.said, self._models = list[Any](), models
-        super().__init__(models, lambda answer: self.said.append(json.loads(answer.line)), limits)
-
-    def ask(self, **fields: Any) -> None:
-        self.take(Message(json.dumps(fields)))
-
-
-@contextmanager
-def asker_of(start: azpy.State, evaluator: Any = None, **limits: Any) -> Iterator[Asker]:
-    """A client of a player with an engine of its own."""
-    served = replace(open_player("uniform", "tic_tac_toe", 9), start=start)
-    with open_engine(served if evaluator is None else replace(served, evaluator=evaluator)) as engine:
-        asker = Asker({"main": PlayerEngine(served, engine)}, replace(NO_LIMITS, **limits))
-        yield asker
-        asker.close()
-
-
-def answer_to(start: azpy.State, message: dict[str, Any] | str | bytes, limits: Limits = NO_LIMITS) -> Any:
-    """What a client of a player of this start is answered at once.
-
-    Raises:
-        ValueError: a refusal.
-    """
-    with asker_of(start, **vars(limits)) as asker:
-        asker.take(Message(json.dumps(message) if isinstance(message, dict) else message))
-        (answer,) = asker.said
-    if "error" in answer:
-        raise ValueError(answer["error"])
-    return answer
 
 
 def fails(error: BaseException) -> Callable[..., Any]:
@@ -228,22 +189,35 @@ def test_players_of_one_name_have_games_of_their_own() -> None:
     assert [answer["rootInfo"]["reused"] for answer in analyst.said] == [0, 0, 9]
 
 
-def test_a_game_follows_the_positions_that_are_named() -> None:
-    with azpy.Engine(azpy.UniformEvaluator(), simulations=9) as engine:
-        start = make_game("tic_tac_toe")
-        game = engine.game(start)
-        for played, is_same in (([4, 0, 8], True), ([4, 1], True), ([], False), ([2], True), ([2, 2], True)):
-            if played == [2, 2]:
-                with pytest.raises(ValueError, match="illegal action 2"):
-                    game.follow(start, played)
-                continue
-            before, game = game, game.follow(start, played)
-            assert (game is before, game.num_played) == (is_same, len(played))
-            assert game.state.key() == azpy.parse_state(start, " ".join(map(start.action_name, played))).key()
-        game.undo()
-        game.play(4)
-        assert game.follow(start, [4, 0]) is game
-        assert game.follow(azpy.make_game("hex", size=3), [4]) is not game
+def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
+    class Game:
+        def __init__(self) -> None:
+            self.played, self.fails = list[int](), True
+
+        def play(self, action: int) -> None:
+            if self.fails and self.played:
+                raise KeyError(action)
+            self.played.append(action)
+
+        def undo(self) -> None:
+            self.played.pop()
+
+    game: Any = Game()
+
+    class Engines:
+        def game(self, _: azpy.State) -> Any:
+            game.played = []
+            return game
+
+    engine: Any = Engines()
+    track, start = Track(engine), make_game("tic_tac_toe")
+    with pytest.raises(KeyError):
+        track.follow(start, [4, 0, 8])
+    assert game.played == [4]
+    game.fails = False
+    for played in ([4, 1], [], [4, 0, 8], [2]):
+        track.follow(start, played)
+        assert game.played == played
 
 
 def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from azpy import _core
 from azpy.games.names import make_game
 from azpy.serving.limits import CLIENT_LIMITS
-from azpy.serving.models import Model, open_model
+from azpy.serving.models import PlayerEngine, open_model
 from azpy.web.page import write_page
 from talks import PATIENCE, Asker
 
@@ -20,7 +20,7 @@ NODE = shutil.which("node")
 
 
 @contextmanager
-def served_by(game: str) -> Iterator[Model]:
+def served_by(game: str) -> Iterator[PlayerEngine]:
     """A player without a network."""
     model = open_model("uniform:40", game, 40)
     try:
@@ -45,7 +45,7 @@ def ask_page(folder: Path, queries: Sequence[object]) -> list[list[Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def ask_server(model: Model, queries: list[dict[str, Any]]) -> list[list[Any]]:
+def ask_server(model: PlayerEngine, queries: list[dict[str, Any]]) -> list[list[Any]]:
     """The answers of a server to each query."""
     asker, answers = Asker({"main": model}, CLIENT_LIMITS), list[list[Any]]()
     for query in queries:
@@ -92,7 +92,7 @@ def _turn(answer: dict[str, Any]) -> int:
 
 def compare(game: str, count: int, seed: int, folder: Path, crate: Path | None = None) -> None:
     with served_by(game) as model:
-        write_page(folder, model.served, None, b"", crate)
+        write_page(folder, model.player, None, b"", crate)
         queries = queries_of(game, count, Random(seed))
         queries += [{"id": "version", "action": "query_models"}, {"id": "model", "model": "other"}, {"action": "show"}]
         for query, page, server in zip(queries, ask_page(folder, queries), ask_server(model, queries), strict=True):

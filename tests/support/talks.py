@@ -15,7 +15,8 @@ from azpy._core import Message
 from azpy.serving.gtp import Gtp
 from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.lines import Conversation
-from azpy.serving.models import Player, open_player
+from azpy.serving.models import Player, PlayerEngine, open_engine, open_player
+from azpy.serving.queries import Session
 from azpy.serving.uci import Uci
 
 PATIENCE = 60.0  # seconds; what takes longer hangs
@@ -134,17 +135,17 @@ def talk_with(**games: str) -> Iterator[GtpTalk]:
         talk.close()
 
 
-class Asker(Analyst):
+class Asker(Session):
     """Is asked with dicts, and keeps the answers as dicts.
 
     Args:
-        models, limits: see `Analyst`.
+        models, limits: see `Session`.
 
     Attributes:
         said: the answers.
     """
 
-    def __init__(self, models: dict[str, Model], limits: Limits = NO_LIMITS) -> None:
+    def __init__(self, models: dict[str, PlayerEngine], limits: Limits = NO_LIMITS) -> None:
         self.said, self._models = list[Any](), models
         super().__init__(models, lambda answer: self.said.append(json.loads(answer.line)), limits)
 
@@ -157,7 +158,7 @@ def asker_of(start: azpy.State, evaluator: Any = None, **limits: Any) -> Iterato
     """A client of a player with an engine of its own."""
     served = replace(open_player("uniform", "tic_tac_toe", 9), start=start)
     with open_engine(served if evaluator is None else replace(served, evaluator=evaluator)) as engine:
-        asker = Asker({"main": Model(served, engine)}, replace(NO_LIMITS, **limits))
+        asker = Asker({"main": PlayerEngine(served, engine)}, replace(NO_LIMITS, **limits))
         yield asker
         asker.close()
 

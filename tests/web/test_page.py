@@ -29,8 +29,7 @@ from azpy.errors import RunError, SettingsError
 from azpy.evaluators.net import shape_of
 from azpy.games.names import make_game
 from azpy.learning.network import Network
-from azpy.serving.limits import CLIENT_LIMITS
-from azpy.serving.models import PlayerEngine, open_model
+from azpy.serving.models import open_model
 from azpy.web import page as web_page
 from azpy.web import program as web_program
 from azpy.web.page import check_page, write_page
@@ -41,87 +40,6 @@ pytest_plugins = ["browser"]
 
 REPOSITORY = Path(__file__).parents[2]
 needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
-
-
-@contextmanager
-def served_by(game: str) -> Iterator[PlayerEngine]:
-    """A player without a network."""
-    model = open_model("uniform:40", game, 40)
-    try:
-        yield model
-    finally:
-        model.close()
-
-
-def files_of(folder: Path) -> Path:
-    """The folder of a page's files, which is named by their content."""
-    (found,) = (path.parent for path in folder.glob("*/player.json"))
-    return found
-
-
-def ask_page(folder: Path, queries: Sequence[object]) -> list[list[Any]]:
-    """The answers of a page's program to each query, or list of queries asked at once, in node."""
-    assert NODE is not None
-    lines = "".join(json.dumps(query) + "\n" for query in queries)
-    command = [NODE, str(Path(__file__).parent / "ask_page.mjs"), str(files_of(folder))]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def ask_server(model: PlayerEngine, queries: list[dict[str, Any]]) -> list[list[Any]]:
-    """The answers of a server to each query."""
-    asker, answers = Asker({"main": model}, CLIENT_LIMITS), list[list[Any]]()
-    for query in queries:
-        asker.ask(**query)
-        asker.wait()
-        answers.append(list(asker.said))
-        asker.said.clear()
-    return answers
-
-
-def queries_of(game: str, count: int, rng: Random) -> list[dict[str, Any]]:
-    """Queries about the positions of random games, one after the other as the board asks them."""
-    state, played, found = make_game(game), list[tuple[int, str]](), list[dict[str, Any]]()
-    while len(found) < count:
-        moves = [name for _, name in played]
-        where = {"id": str(len(found)), "moves": moves}
-        kind = rng.randrange(6)
-        if kind == 0:
-            found.append(where | {"action": "show"})
-        elif kind == 1:
-            turns = rng.sample(range(len(moves) + 1), min(len(moves) + 1, 2))
-            found.append(where | {"analyzeTurns": turns, "simulations": rng.randrange(1, 30), "includePolicy": True})
-        elif kind == 2:
-            found.append(where | {"level": rng.choice(["beginner", "casual", "Full-Strength", "grandmaster"])})
-        elif kind == 3:
-            found.append(where | {"simulations": rng.choice([0, 1, 50]), "includeLcb": True, "avoidMoves": moves[:1]})
-        else:
-            found.append(where | {"game": rng.choice("ab"), "includeShortNames": True, "nonsense": 1})
-        if state.turn == _core.TERMINAL or rng.random() < 0.1:  # another game, or a take-back
-            played = played[: rng.randrange(len(played) + 1)]
-            state = make_game(game)
-            for action, _ in played:
-                state.play(action)
-        else:
-            action = rng.choice(state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()])
-            played.append((action, state.action_name(action)))
-            state.play(action)
-    return found
-
-
-def _turn(answer: dict[str, Any]) -> int:
-    return int(answer.get("turnNumber", 0))
-
-
-def compare(game: str, count: int, seed: int, folder: Path, crate: Path | None = None) -> None:
-    with served_by(game) as model:
-        write_page(folder, model.player, None, b"", crate)
-        queries = queries_of(game, count, Random(seed))
-        queries += [{"id": "version", "action": "query_models"}, {"id": "model", "model": "other"}, {"action": "show"}]
-        for query, page, server in zip(queries, ask_page(folder, queries), ask_server(model, queries), strict=True):
-            # The server searches several turns at once.
-            assert sorted(page, key=_turn) == sorted(server, key=_turn), query
 
 
 @needs_node

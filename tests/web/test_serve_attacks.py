@@ -27,7 +27,7 @@ from azpy.serving.queries import Response, Session
 from azpy.web import response_queue, server
 from azpy.web.app import Bounds, Site
 from azpy.web.response_queue import ResponseQueue
-from served import process, serving, site_of
+from served import assert_soon, process, serving, site_of
 from talks import PATIENCE
 
 TOKEN = "a token of the tests"
