@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::text::Notation;
 use azpy_games::{ConnectFour, PegBoard, PegSolitaire, TicTacToe};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::game::{Action, Game, Player, PovValue, Turn, Value};
+use azpy_core::game::{Action, Game, Player, Pov, PovValue, Turn, Value};
 use azpy_core::text::Notation;
 use azpy_games::Hex;
 
