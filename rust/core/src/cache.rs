@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_answer_comes_back_only_under_its_own_key() {
-        let cache = Cache::new(1000);
+        let cache = Cache::with_index_mask(1000, 0); // all answers in one place
         cache.put(1, 7, &[0.25, 0.75], PovValue(0.5));
         let mut priors = vec![9.0];
         assert_eq!(cache.get(1, 7, 2, 2, &mut priors), Some(PovValue(0.5)));

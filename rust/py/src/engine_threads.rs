@@ -105,7 +105,7 @@ impl EngineThreads {
                     }
                 });
             };
-            let name = if number == PIPELINES { "azpy-answers".into() } else { format!("azpy-pipeline-{number}") };
+            let name = if number == PIPELINES { "azpy-answers".into() } else { format!("azpy-engine-{number}") };
             match std::thread::Builder::new().name(name).spawn(body) {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {

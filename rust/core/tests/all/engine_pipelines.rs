@@ -252,7 +252,7 @@ fn a_round_takes_no_more_memory_than_was_foreseen() {
 }
 
 #[test]
-fn reports_come_as_often_as_is_asked_for_and_rarer_if_they_take_long() {
+fn reports_come_as_asked_for_and_rarer_if_they_take_long() {
     // Rounds take 10 ms; a report of 30 ms pauses for 120.
     for (every, takes, rounds_between) in [(50, 0, 5), (10, 30, 12)] {
         let mut serving = Serving::new(one_leaf(), 4, None);
