@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 
 use crate::engine_stats::Stats;
 use crate::errors::closed;
-use crate::model::{AnyGameTree, AnyModel, Done, PIPELINES};
-use crate::requests::{Ending, PendingRequest, Signals};
+use crate::model::{AnyModel, Done, PIPELINES};
+use crate::requests::{AnyGameTree, Ending, PendingRequest, Signals};
 use crate::threads::{BackgroundTask, attached_once, locked, stop_at_exit};
 
 thread_local! {
@@ -128,7 +128,7 @@ impl EngineThreads {
     /// Has a game go on with its next request. Called where no pipeline can end: in [`EngineThreads::enter`], or by a pipeline.
     pub(crate) fn go_on(&self, game_tree: &Arc<dyn AnyGameTree>) {
         let (name, spec) = game_tree.model();
-        if self.models.get(name, spec).is_some_and(|model| game_tree.go_on(&*model)) {
+        if self.models.get(name, spec).is_some_and(|model| game_tree.go_on(model.as_any())) {
             self.models.use_game_tree(game_tree);
         }
     }

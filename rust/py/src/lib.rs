@@ -4,12 +4,13 @@
 //! From the lowest layer to the highest; no layer uses a higher one:
 //!
 //! 1. [`errors`], [`settings`], [`listed`] (lists of numbers), [`threads`] (how background threads end).
-//! 2. [`fault`] is where a game in Python leaves its errors, [`pygame`] such a game, [`position`] a position of any game.
+//! 2. [`fault`] is where a game in Python leaves its errors, [`either`] is for the two ways in which games pay, [`pygame`]
+//!    is a game in Python, and [`position`] a position of any game.
 //! 3. [`evaluators`] are what may answer ([`own_net`]: azpy's own networks). [`batch`] runs searches of one game, and
 //!    [`result`] is what a search found ([`picture`] hands trees to what draws them).
 //! 4. [`registry`] has the games by name, [`state`] is `azpy.State` ([`variations`]: its games with variations).
 //! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. Requests to an engine are
-//!    in [`requests`], its threads in [`engine_threads`], one network of it and its games in [`model`].
+//!    in [`requests`], one network of it and its games in [`model`], its threads in [`engine_threads`].
 //! 6. [`session`] has the messages of a server's clients answered (see the crate `azpy-serve`), and [`query`] reads them.
 //! 7. [`evaluate`] asks evaluators.
 //!
@@ -19,6 +20,7 @@
 
 mod batch;
 mod colors;
+mod either;
 mod engine;
 mod engine_stats;
 mod engine_threads;

@@ -22,7 +22,7 @@ use crate::evaluators::AnyEvaluator;
 use crate::fault::Fault;
 use crate::position::{AnyState, Fallible, each};
 use crate::pygame::PyPayoff;
-use crate::requests::{Ending, PendingRequest, Signals};
+use crate::requests::{AnyGameTree, Ending, PendingRequest, QueuedRequest, Signals};
 use crate::result::SearchResult;
 use crate::settings::Whole;
 use crate::threads::locked;
@@ -66,31 +66,10 @@ pub(crate) trait AnyModel: EngineModel + Send + Sync {
     fn look(&self) -> Vec<Done>;
 }
 
-/// A request in a model's queue.
-pub(crate) type QueuedRequest = Request<Arc<PendingRequest>>;
-
 /// A request that has ended.
 pub(crate) struct Done {
     pub(crate) request: Arc<PendingRequest>,
     pub(crate) ending: Ending,
-}
-
-/// A game that goes on in an engine. No method is called with the GIL.
-pub(crate) trait AnyGameTree: Send + Sync {
-    fn as_any(&self) -> &dyn any::Any;
-    /// The name of its model, and of its game.
-    fn model(&self) -> (&str, &str);
-    /// The position after everything that was asked for.
-    fn state(&self) -> PyResult<AnyState>;
-    fn num_played(&self) -> usize;
-    /// Plays an action of any size, if it is legal, and returns it.
-    fn play(&self, action: Whole) -> PyResult<Action>;
-    fn undo(&self) -> bool;
-    fn search(&self, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()>;
-    /// Hands the next request to its model, where the one before is answered.
-    fn go_on(&self, model: &dyn AnyModel) -> bool;
-    fn memory_bytes(&self) -> usize;
-    fn drop_trees(&self);
 }
 
 /// A model of an engine for requests about this state's game.
@@ -344,8 +323,8 @@ impl<P: PyPayoff> AnyGameTree for OpenGame<P> {
         Ok(())
     }
 
-    fn go_on(&self, model: &dyn AnyModel) -> bool {
-        let Some(model) = model.as_any().downcast_ref::<Model<P>>() else {
+    fn go_on(&self, model: &dyn any::Any) -> bool {
+        let Some(model) = model.downcast_ref::<Model<P>>() else {
             return false;
         };
         let next = locked(&self.game_tree).next(model.number);

@@ -1,13 +1,11 @@
 //! A position of any game, in Rust or in Python, as Python holds it and as the core is compiled for it.
 //!
-//! Games pay in two ways ([`Value`], [`Values`]). So what is generic over games is there twice, once for [`AnyGame`] of each
-//! payoff, and what Python holds is [`Either`] of the two.
+//! What Python holds is [`Either`] of two types, by what the game pays.
 
 use std::ops::Range;
 use std::time::Instant;
 
-use azpy_core::Error;
-use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Values};
 use azpy_core::record::GameRecord;
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
@@ -20,37 +18,7 @@ use crate::errors::GameError;
 use crate::fault::Fault;
 use crate::pygame::{PyGame, PyPayoff};
 
-/// One of two, by what the game pays.
-#[derive(Clone)]
-pub enum Either<Z, S> {
-    /// Two players share a zero sum.
-    Zero(Z),
-    /// Each player has a number.
-    Several(S),
-}
-
-/// A position of any game.
-pub(crate) type AnyState = Either<AnyGame<Value>, AnyGame<Values>>;
-
-/// Does the same with either.
-macro_rules! each {
-    ($either:expr, $one:pat => $body:expr) => {
-        match $either {
-            $crate::position::Either::Zero($one) => $body,
-            $crate::position::Either::Several($one) => $body,
-        }
-    };
-}
-/// Makes the same of either.
-macro_rules! map {
-    ($either:expr, $one:pat => $body:expr) => {
-        match $either {
-            $crate::position::Either::Zero($one) => $crate::position::Either::Zero($body),
-            $crate::position::Either::Several($one) => $crate::position::Either::Several($body),
-        }
-    };
-}
-pub(crate) use {each, map};
+pub(crate) use crate::either::{AnyState, Either, each, map};
 
 /// What a position has where its game may be in Python, and fail.
 pub(crate) trait Fallible: Sized {

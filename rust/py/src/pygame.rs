@@ -15,10 +15,10 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 
+use crate::either::{AnyState, Either};
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
 use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
-use crate::position::{AnyState, Either};
 use crate::settings::Whole;
 
 /// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.

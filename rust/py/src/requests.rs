@@ -1,10 +1,12 @@
 //! Requests to an engine that wait for their answers: who hears of them, and what their owners want by now.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use azpy_core::engine::Signal;
+use azpy_core::engine::{Request, Signal};
+use azpy_core::game::Action;
 use azpy_serve::SearchRequest;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -12,8 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use crate::errors::{closed, no_stop_iteration};
-use crate::model::AnyGameTree;
+use crate::position::AnyState;
 use crate::result::SearchResult;
+use crate::settings::Whole;
 use crate::threads::locked;
 
 const STOP: u8 = 1;
@@ -63,6 +66,27 @@ impl Responder {
         Ok(Self::Future(future.unbind(), on_report))
     }
 }
+
+/// A game that goes on in an engine. No method is called with the GIL.
+pub(crate) trait AnyGameTree: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    /// The name of its model, and of its game.
+    fn model(&self) -> (&str, &str);
+    /// The position after everything that was asked for.
+    fn state(&self) -> PyResult<AnyState>;
+    fn num_played(&self) -> usize;
+    /// Plays an action of any size, if it is legal, and returns it.
+    fn play(&self, action: Whole) -> PyResult<Action>;
+    fn undo(&self) -> bool;
+    fn search(&self, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()>;
+    /// Hands the next request to its model, where the one before is answered.
+    fn go_on(&self, model: &dyn Any) -> bool;
+    fn memory_bytes(&self) -> usize;
+    fn drop_trees(&self);
+}
+
+/// A request in a model's queue.
+pub(crate) type QueuedRequest = Request<Arc<PendingRequest>>;
 
 /// A request that an engine has taken, until it is answered.
 pub(crate) struct PendingRequest {

@@ -287,4 +287,5 @@ fn a_game_that_fails_is_named_and_followed_the_next_time() {
     }
     let played: Vec<_> = session.searcher.begun.iter().map(|(_, played, _)| played.clone().unwrap()).collect();
     assert_eq!(played, [vec![6, 7, 8], vec![6, 8], vec![], vec![8]]);
+    assert_eq!(session.searcher.games.len(), 2, "back at the start another game began");
 }
