@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use azpy_core::Error;
 use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Values};
 use azpy_core::record::GameRecord;
 use azpy_core::rng::Stream;
