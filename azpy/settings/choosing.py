@@ -133,7 +133,6 @@ def _idle(
         (("match_games",), now.match_every >= (now.iterations or NO_MATCHES), "no match is played before the last"),
         (("final_match_games",), endless, "a run without an end has no last match"),
         (("fast_simulations",), now.full_search_share == 1, "all searches are full: give full_search_share below 1"),
-        (("resign_plies", "resign_control"), now.resign_below == -1, "nobody resigns: give resign_below above -1"),
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),
         (("temperature_plies",), now.temperature == now.temperature_final, "temperature_final is the same"),
         (("virtual_loss", "in_flight_share"), now.eval_batch == 1, "eval_batch is 1, so no leaf is in flight"),

@@ -113,7 +113,7 @@ def test_a_worker_sends_no_message_that_the_head_refuses(monkeypatch: pytest.Mon
     alone = {"network": None, "precision": "fp32"}
     run = asdict(settings())
     inbox.put(({"do": "begin", "settings": run, "version": azpy.__version__}, b""))
-    search = {"resign_below": -1.0, "score_to_beat": None}
+    search = {"score_to_beat": None}
     inbox.put(({"do": "play", "lineup": 1, **alone, **search}, b""))
     inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
 
@@ -361,7 +361,7 @@ def test_a_game_may_name_the_networks_of_a_head_before_only_in_a_free_run(determ
 def test_copies_of_games_of_an_iteration_before_do_not_count() -> None:
     alone = Alone()
     alone.says()
-    alone.head.play(Lineup([azpy.UniformEvaluator()], resign_below=-0.5))
+    alone.head.play(Lineup([azpy.UniformEvaluator()], score_to_beat=-0.5))
     assert alone.says(games_of()) == []  # it has not heard of the new lineup
     assert alone.head.notices == []
     assert alone.head.table.num_open == 10
@@ -483,8 +483,8 @@ def test_runs_are_told_apart_by_all_that_changes_their_games() -> None:
 
 
 def test_lineups_are_told_apart_by_who_plays_and_how() -> None:
-    facts = {"network": None, "precision": "fp32", "resign_below": -1.0, "score_to_beat": None}
-    changes = {"network": "0" * 64, "precision": "fp16", "resign_below": -0.9, "score_to_beat": 0.5}
+    facts = {"network": None, "precision": "fp32", "score_to_beat": None}
+    changes = {"network": "0" * 64, "precision": "fp16", "score_to_beat": 0.5}
     told = {digest_of_lineup(facts | {name: value}) for name, value in changes.items()}
-    assert len({digest_of_lineup(facts), *told}) == 5
+    assert len({digest_of_lineup(facts), *told}) == 4
     assert digest_of_lineup(facts | {"lineup": 2, "answers": "other"}) == digest_of_lineup(facts)

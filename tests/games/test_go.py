@@ -192,7 +192,7 @@ def test_a_picture_shows_the_board_with_coordinates() -> None:
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two iterations of four games of Go."""
     path: Path = tmp_path_factory.mktemp("runs") / "run ] \\"
-    settings = Settings("go(size=5)", simulations=8, slots=4, games_per_iteration=4, iterations=2, resign_below=-0.9)
+    settings = Settings("go(size=5)", simulations=8, slots=4, games_per_iteration=4, iterations=2)
     with Collector(settings, path) as collector:
         list(collector.run())
     return path

@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from azpy._core import OPTIONS
 from azpy.playing.selfplay import open_self_play
-from azpy.settings.run import ABOUT, Settings
+from azpy.settings.run import ABOUT, OPTIONS, Settings
 from oracles import Answers, Batch, Countdown, Hashed, Position, after, another, turn_of
 
 SEARCHED, MIXED = 1, 2
@@ -394,15 +393,14 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
         given,
         azpy.make_game("connect_four"),
         [azpy.UniformEvaluator()],
-        resign_below=-0.75,
         stagger=9,
     )
-    assert (asked.pop("games"), asked.pop("resign_below")) == (0, -0.75)
+    assert asked.pop("games") == 0
     assert asked.pop("stagger") == 9
     assert asked == {name: getattr(given, name) for name in asked}
     changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}
-    assert changed - {"resign_below"} <= asked.keys()
-    assert names - {"resign_below"} <= asked.keys()
+    assert changed <= asked.keys()
+    assert names <= asked.keys()
 
 
 def test_fast_moves_of_gumbel_vary_the_games_as_full_moves_do() -> None:

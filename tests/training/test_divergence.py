@@ -140,7 +140,7 @@ def test_a_checkpoint_whose_answers_alone_are_not_finite_is_kept(
 
 
 def test_the_error_names_only_losses_that_were_measured() -> None:
-    run = SimpleNamespace(settings=Settings(game="tic_tac_toe"), run=SimpleNamespace(checkpoints=list))
+    run = SimpleNamespace(settings=Settings(game="tic_tac_toe"), folder=SimpleNamespace(checkpoints=list))
 
     def said(step: Fitted, **options: bool) -> str:
         return str(diverged(cast(Any, run), step, "bad", **options)).partition(". No checkpoint was saved yet")[0]

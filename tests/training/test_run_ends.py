@@ -85,16 +85,6 @@ def test_the_network_that_met_the_opponents_last_is_the_last_one(
     ends("measured")
 
 
-def test_a_run_that_goes_on_knows_when_players_resign(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "iterations": 2}
-    run(tmp_path, **changes)
-    with Trainer(settings(**changes), tmp_path) as fresh:
-        kept = fresh._games.resignation.state()
-    assert kept == read_checkpoint(tmp_path / "checkpoints/000002").state["resignation"]
-    with Trainer(settings(**changes), tmp_path / "other") as other:
-        assert kept != other._games.resignation.state()
-
-
 def test_a_run_as_long_as_so_many_evaluations_goes_on_and_ends_there(tmp_path: Path) -> None:
     whole = [event for event in run(tmp_path / "a", iterations=3) if isinstance(event, Saved)]
     each = [event.metrics["evaluations"] for event in whole]

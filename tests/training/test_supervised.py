@@ -249,9 +249,9 @@ def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
 ) -> None:
     iterate, spent = Trainer._iterate, []
 
-    def noted(self: Trainer, iteration: int) -> Any:
-        spent.append(self._context.time.seconds["fitting"])
-        return iterate(self, iteration)
+    def noted(self: Trainer) -> Any:
+        spent.append(self.time.seconds["fitting"])
+        return iterate(self)
 
     monkeypatch.setattr(Trainer, "_iterate", noted)
     begun(files, tmp_path / "run")

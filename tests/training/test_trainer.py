@@ -6,7 +6,6 @@ import re
 import shutil
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +20,6 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.matches.arena import SearchPlayer
-from azpy.playing.resignation import Resignation
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import read_checkpoint
 from azpy.settings.run import Settings
@@ -132,77 +130,17 @@ def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
 
 
 def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    # The threshold is crossed by chance: two iterations know enough to move it. A small window, so that what is let go
-    # of must be the same too.
-    changes: dict[str, Any] = {"deterministic": True, "games_per_iteration": 60, "evaluations": 8, "window_min": 150}
-    changes |= {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "symmetries": False}
+    # A small window, so that what is let go of must be the same too.
+    changes: dict[str, Any] = {"deterministic": True, "evaluations": 8, "window_min": 150, "symmetries": False}
     run(tmp_path / "straight", **changes)
     run_until(tmp_path / "parts", 1, **changes)
     run_until(tmp_path / "parts", 2, **changes, slots=5, pipelines=1)
     run(tmp_path / "parts", **changes)
     assert same_weights(tmp_path / "straight", tmp_path / "parts", 3)
     with opened(tmp_path / "straight") as one, opened(tmp_path / "parts") as other:
-        rows = [row for row in one.metrics() if row["kind"] == "iteration"]
-        for iteration, row in enumerate(rows, start=1):
+        for iteration in (1, 2, 3):
             games = one.sealed.read(iteration)
             assert [game.to_bytes() for game in games] == [game.to_bytes() for game in other.sealed.read(iteration)]
-            controls = [game for game in games if game.control and game.resign_ply is not None]
-            wrong = sum(game.false_resignation for game in controls)
-            assert row["resign_false_rate"] == pytest.approx(wrong / len(controls))
-            assert row["resigned"] == pytest.approx(sum(game.resigned for game in games) / 60)
-    assert [row["resign_below"] for row in rows] == pytest.approx([-0.02, -0.02, -0.51])
-
-
-def test_a_moved_threshold_reaches_self_play_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    note = Resignation.note
-
-    def note_and_stop(self: Resignation, games: Any) -> dict[str, float]:
-        row = note(self, games)
-        self.below = -0.9999
-        return row
-
-    monkeypatch.setattr(Resignation, "note", note_and_stop)
-    run(tmp_path, games_per_iteration=60, iterations=4, resign_below=-0.02, resign_plies=1, resign_control=0.0)
-    with opened(tmp_path) as folder:
-        resigned = [sum(game.resigned for game in folder.sealed.read(i)) for i in (1, 4)]
-    # At most 72 games of the first threshold were ready or in play when it was moved.
-    assert resigned[0] > 0
-    assert resigned[1] == 0
-
-
-def control_games(right: int, wrong: int) -> list[Any]:
-    games = [
-        SimpleNamespace(control=True, resign_ply=9, resigned=False, false_resignation=i < wrong)
-        for i in range(right + wrong)
-    ]
-    return [*games, SimpleNamespace(control=True, resign_ply=None, resigned=False, false_resignation=False)]
-
-
-def test_the_threshold_moves_until_few_resignations_are_wrong() -> None:
-    rule = Resignation(-0.9)
-    assert rule.note(control_games(17, 2)) == {"resign_below": -0.9, "resigned": 0.0, "resign_false_rate": 2 / 19}
-    assert rule.below == -0.9  # too few to say
-    rule.note(control_games(2, 0))
-    assert rule.below == pytest.approx(-0.95)  # 2 of 21
-    rule.note(control_games(59, 0))
-    again = Resignation(-0.9)
-    again.load(json.loads(json.dumps(rule.state())))
-    for one in (rule, again):
-        assert one.below == pytest.approx(-0.95)
-        one.note(control_games(1, 0))
-        assert one.below == pytest.approx(-0.9)  # none of 60
-        one.note(control_games(60, 0))
-        assert one.below == pytest.approx(-0.9)  # never past what was asked for
-        one.note(control_games(60, 3))
-        assert one.below == pytest.approx(-0.9)  # few enough, but some
-        one.note(control_games(59, 0))
-        assert one.below == pytest.approx(-0.9)
-    never = Resignation(-1.0)
-    assert never.note(control_games(0, 60)) == {}
-    assert never.below == -1
-    strict = Resignation(-0.97)
-    strict.load(Resignation(-0.9).state())
-    assert strict.below == -0.97
 
 
 def test_sealed_games_whose_checkpoint_is_missing_are_fitted_not_played_again(tmp_path: Path) -> None:
@@ -278,7 +216,7 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
         trainer = Trainer(settings(), tmp_path)
         if under_way:
             next(trainer.run())
-        trainer._games.fleet = cast(Any, Broken())
+        trainer.fleet = cast(Any, Broken())
         with pytest.raises(RuntimeError, match="on purpose"):
             trainer.close()
         opened(tmp_path).close()
@@ -477,7 +415,7 @@ def test_the_docs_explain_every_figure_of_a_run(tmp_path: Path) -> None:
     for kind in ("iteration", "match"):
         table = section.partition(f"\n`{kind}`,")[2].partition("\n\n")[2].partition("\n\n")[0]
         named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-        run(tmp_path / "run", resign_below=-0.9, precision="int8", match_every=1, iterations=2)
+        run(tmp_path / "run", precision="int8", match_every=1, iterations=2)
         rows = [row for row in opened_rows(tmp_path / "run") if row["kind"] == kind]
         assert rows
         assert {name for row in rows for name in row} - {"kind", "iteration", "seconds"} <= named
