@@ -66,17 +66,6 @@ def test_it_says_what_happened_and_goes_on_from_the_last_good_checkpoint(tmp_pat
     assert is_finite(tmp_path / "checkpoints" / saved[-1])
 
 
-def test_a_run_that_diverges_at_once_keeps_its_games(tmp_path: Path) -> None:
-    with pytest.raises(
-        DivergedError, match=r"No checkpoint was saved yet\. The same command begins with the games that"
-    ):
-        train(tmp_path, learning_rate=TOO_HIGH)
-    assert checkpoints(tmp_path) == []
-    events = train(tmp_path, iterations=1)
-    assert [event for event in events if isinstance(event, Played)] == []
-    assert is_finite(tmp_path / "checkpoints/000001")
-
-
 def test_the_fit_to_imported_games_too(tmp_path: Path, files: Path) -> None:  # noqa: F811
     chosen: dict[str, Any] = {"game": "go(size=5)", "iterations": 1}
     chosen |= {"supervised_passes": 1, "games_per_iteration": 2, "simulations": 2}

@@ -20,7 +20,7 @@ from azpy.games.lines import replayed
 from azpy.learning.learner import Learner
 from azpy.runs import storage
 from azpy.runs.folder import RunFolder
-from azpy.runs.imports import Filters, import_games, is_held_out
+from azpy.runs.imports import is_held_out
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
@@ -244,20 +244,6 @@ def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
     assert last["move_match"] >= 0
 
 
-def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
-    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    iterate, spent = Trainer._iterate, []
-
-    def noted(self: Trainer) -> Any:
-        spent.append(self.time.seconds["fitting"])
-        return iterate(self)
-
-    monkeypatch.setattr(Trainer, "_iterate", noted)
-    begun(files, tmp_path / "run")
-    assert spent == [0.0]
-
-
 @pytest.mark.usefixtures("ran")
 def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: Path) -> None:
     settings = StoredRun(tmp_path / "run").settings
@@ -334,12 +320,6 @@ def test_games_that_are_all_held_out_are_refused_before_a_folder_is_made(tmp_pat
     assert not (tmp_path / "run").exists()
 
 
-def test_a_file_that_a_run_writes_at_the_moment_is_not_read(files: Path) -> None:
-    whole = import_games([str(files)], GO, 0, Filters())
-    (files / ".tmp-000002.npz").write_bytes(b"PK\x03\x04 and no more")
-    assert import_games([str(files)], GO, 0, Filters()).found == whole.found
-
-
 def test_outcomes_of_imported_games_count_little_in_every_fit(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -386,26 +366,6 @@ def test_a_run_that_lost_a_file_still_knows_that_it_began_with_imported_games(
             begun(tmp_path, tmp_path / "run")
     with Trainer(StoredRun(tmp_path / "run").settings, tmp_path / "run") as trainer:
         assert trainer.flags == ["--supervised", str(files)]
-
-
-@pytest.mark.usefixtures("ran")
-def test_settings_of_imports_are_no_part_of_a_run_s_games(tmp_path: Path) -> None:
-    config = tmp_path / "run/config.toml"
-    edited = config.read_text().replace("supervised_passes = 2.0", "supervised_passes = 3.0")
-    assert edited != config.read_text()
-    config.write_text(edited)
-    assert len(list(StoredRun(tmp_path / "run").games([1]))) == 4
-
-
-def test_a_run_without_imported_games_takes_their_settings_as_any_others(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4}
-    settings |= {"match_games": 2, "final_match_games": 2, "match_simulations": 2, "batch_size": 16}
-    for passes in (2.0, 3.0):
-        given = Settings("tic_tac_toe", **settings, deterministic=True, supervised_passes=passes)
-        with Trainer(given, tmp_path / "run") as trainer:
-            *_, last = trainer.run()
-        assert isinstance(last, Finished)
-        assert last.repeatable
 
 
 def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
