@@ -192,7 +192,11 @@ class Trainer(Loop):
 
     def _save(self) -> Path:
         """Writes the checkpoint of the iteration that is done; returns its folder."""
-        state: dict[str, Any] = {"iteration": self.iteration, "next_game": self.next_game, "positions": self._window.seen}
+        state: dict[str, Any] = {
+            "iteration": self.iteration,
+            "next_game": self.next_game,
+            "positions": self._window.seen,
+        }
         state |= {"budget": self.budget.state()} | ({"scores": scores} if (scores := self.ranked.state()) else {})
         return self.folder.save_checkpoint(
             self.iteration,
