@@ -75,7 +75,7 @@ def test_costs_are_measured_and_in_a_deterministic_run_no_time_is(game: str, mon
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("time was measured")
 
-    for name in ("Play", "rate", "Learner"):
+    for name in ("SelfPlay", "rate", "Learner"):
         monkeypatch.setattr(sizing, name, refuse)
     fixed = [costs_of(start, Settings(game, deterministic=True)) for _ in range(2)]
     assert fixed[0] == fixed[1]
