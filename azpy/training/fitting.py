@@ -19,8 +19,7 @@ from azpy.settings.run import Settings
 from azpy.training.events import Fitted
 from azpy.training.loop import Loop
 
-# Settings of a training batch, and of a learner.
-_SAMPLING = ("batch_size", "root_value_weight", "symmetries")
+# Settings of a learner.
 _LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "value_smoothing", "decisive_weight")
 
 
@@ -103,7 +102,7 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
 
 def sampling_of(settings: Settings, *, imported: bool = False) -> dict[str, Any]:
     """The settings of a training batch, as `Learner.fit` takes them; `imported`: the run began with imported games."""
-    sampling = {name: getattr(settings, name) for name in _SAMPLING}
+    sampling = {name: getattr(settings, name) for name in ("batch_size", "root_value_weight", "symmetries")}
     return sampling | ({"imported_value_weight": settings.supervised_value_weight} if imported else {})
 
 

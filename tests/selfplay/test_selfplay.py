@@ -121,7 +121,7 @@ LAYOUTS: list[dict[str, Any]] = [
 
 
 # rust/core/tests/all/selfplay.rs does the same with games in Rust.
-def test_no_option_makes_games_in_python_depend_on_the_layout() -> None:
+def test_no_option_makes_games_depend_on_the_layout() -> None:
     options: dict[str, Any] = {"evaluations": 15, "opening_plies": 1, "full_search_share": 0.6}
     options |= {"resign_below": -0.1, "resign_plies": 1, "resign_control": 0.3}
     start, evaluator = STARTS["python"], Hashed(3, network_id=9)
@@ -129,19 +129,13 @@ def test_no_option_makes_games_in_python_depend_on_the_layout() -> None:
     assert all(games == found[0] for games in found)
 
 
-# Resignation.
-
-
-def test_the_threshold_can_be_moved_while_games_go_on() -> None:
+def test_the_threshold_of_resignation_can_be_moved() -> None:
     with azpy.SelfPlay("connect_four", Hashed(7), slots=8, simulations=8, resign_below=-0.99, resign_plies=1) as games:
         assert not any(next(games).resigned for _ in range(20))
         games.set_resign_below(-0.01)
         assert any(next(games).resigned for _ in range(100))
         with pytest.raises(ValueError, match=r"resign_below must be between -1 \(nobody resigns\) and 0, got 0\.5"):
             games.set_resign_below(0.5)
-        stats = games.stats
-        assert 0 < stats["resigned"] < stats["games"]
-        assert stats["false_resignations"] <= stats["controls"] < stats["games"]
 
 
 # How a move is searched and chosen.
@@ -252,6 +246,8 @@ def test_nothing_old_is_used_after_a_swap_returns() -> None:
     records = list[azpy.GameRecord]()
     options: dict[str, Any] = {"slots": 12, "simulations": 20, "games": 150, "pipelines": 2, "seed": 2}
     with azpy.SelfPlay("tic_tac_toe", networks[0], **options) as games:
+        with pytest.raises((TypeError, ValueError)):
+            games.swap(None)
         for old, new in itertools.pairwise(networks):
             records += [next(games) for _ in range(40)]
             games.swap(new)
@@ -270,14 +266,6 @@ def test_nothing_old_is_used_after_a_swap_returns() -> None:
             assert record.to_bytes() == alone[used[0] - 1][record.game_id]
             whole[used[0] - 1] += 1
     assert all(whole)
-
-
-def test_a_swap_to_something_else_is_refused_and_the_games_go_on() -> None:
-    with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=10, games=30) as games:
-        next(games)
-        with pytest.raises((TypeError, ValueError)):
-            games.swap(None)
-        assert len(list(games)) == 29
 
 
 def test_each_pipeline_gets_a_fork_of_its_own() -> None:
@@ -328,17 +316,6 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
     changed = {name for name in ABOUT if getattr(given, name) != getattr(Settings, name, None)} - {"game"}
     assert changed <= asked.keys()
     assert names <= asked.keys()
-
-
-def test_fast_moves_of_gumbel_vary_the_games_as_full_moves_do() -> None:
-    def lines(seed: int, **options: Any) -> int:
-        settings: dict[str, Any] = {"simulations": 16, "gumbel_actions": 7, "seed": seed} | options
-        games = play("connect_four", azpy.UniformEvaluator(), 40, **settings)
-        return len({tuple(record.actions[:4].tolist()) for record in games})
-
-    assert [lines(seed) for seed in (1, 2, 3)] == [39, 40, 40]
-    # Without draws of their own: 21, 20 and 21; 34, 33 and 32.
-    assert [lines(seed, full_search_share=0.25) for seed in (1, 2, 3)] == [39, 40, 40]
 
 
 def test_games_that_begin_one_after_another_are_the_same_games() -> None:

@@ -264,7 +264,7 @@ def test_settings_may_begin_with_a_byte_order_mark(tmp_path: Path, encoding: str
     assert read_config(tmp_path / "run.toml") == {"game": "pig", "seed": 3}
 
 
-def test_the_game_may_come_from_the_file_and_the_command_line_wins(tmp_path: Path) -> None:
+def test_the_command_line_beats_the_game_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('game = "pig"\nseed = 3\n')
     from_file, out = settings_from(["--config", str(tmp_path / "run.toml")])
     assert from_file == combine(preset_of("pig"), {"game": "pig", "seed": 3})

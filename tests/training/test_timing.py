@@ -119,7 +119,7 @@ def test_more_cores_are_not_advised_for_a_game_in_python(game: str, own_device: 
 
 
 @pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "auto"}, {"deterministic": True}])
-def test_int8_is_not_advised_where_it_is_there_or_cannot_be(changes: dict[str, Any]) -> None:
+def test_int8_is_advised_only_where_it_may_help(changes: dict[str, Any]) -> None:
     metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
     metrics |= {"share_growing": 0.2, "share_evaluating": 0.8}
     advice = advise(Settings("connect_four", pipelines=2, **changes), [metrics], cores=2)
@@ -134,7 +134,7 @@ def test_a_deterministic_run_is_not_told_to_play_other_games() -> None:
     assert "--eval-batch" not in str(advice)
 
 
-def test_what_comes_with_one_iteration_in_five_is_no_reason_for_advice() -> None:
+def test_a_match_in_five_iterations_is_no_reason_for_advice() -> None:
     quiet = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | USUAL
     usual = quiet | {"share_growing": 0.4, "share_evaluating": 0.4, "share_fitting": 0.2}
     matched = quiet | {"share_growing": 0.25, "share_evaluating": 0.25, "share_matches": 0.5, "kept_only": 1.0}
@@ -155,7 +155,7 @@ def test_a_run_on_cuda_has_as_many_slots_as_games_an_iteration() -> None:
     assert slots(games_per_iteration=512, device="cuda", devices="0,1") == 512
 
 
-def test_each_pipeline_grows_its_own_trees_where_its_network_runs_on_its_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipeline_with_its_own_core_grows_its_own_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selfplay, "usable_cores", lambda: 4)
     many: list[Any] = [(4, "cpu", None, 1), (5, "cpu", None, 1), (4, "cpu", 3, 3)]
     for pipelines, device, threads, expected in [*many, (3, "cpu", None, None), (4, "cuda:0", None, None)]:
