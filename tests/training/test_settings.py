@@ -517,9 +517,7 @@ def test_code_that_only_a_file_names_is_not_imported(
     Path("run/config.toml").write_text(f'{name} = "{spec}"\n' + ('game = "pig"\n' * (name != "game")))
     for arguments, source in ((["--config", "run/config.toml"], "run/config.toml"), (["--out", "run"], "run")):
         assert main(arguments) == 2
-        found = (
-            f"az-train: {source}'s {name} is the {is_what} {spec}, and training would import module evil: {flag} if "
-        )
+        found = f"az-train: {source}'s {name} is the {is_what} {spec}, and training would import module evil: {flag}"
         assert capsys.readouterr().err == f"{found} if you trust it\n"
     assert "evil" not in sys.modules
     typed = [spec] if name == "game" else [f"--{name}", spec]

@@ -134,7 +134,10 @@ class Endless(Countdown):
 class Dice(DiceCountdown):
     """A roll after the other."""
 
-    __init__, play, clone = Endless.__init__, Endless.play, Endless.clone
+    play, clone = Endless.play, Endless.clone
+
+    def __init__(self) -> None:
+        super().__init__(9)
 
 
 def test_games_without_an_end_or_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
