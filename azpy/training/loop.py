@@ -170,12 +170,8 @@ class Loop:
             metrics: the iteration's row so far; gets the figures of its games.
             lineup: who plays.
         """
-        iteration, target, folder, budget = (
-            self.iteration + 1,
-            self.settings.games_per_iteration,
-            self.folder,
-            self.budget,
-        )
+        iteration, target = self.iteration + 1, self.settings.games_per_iteration
+        folder, budget = self.folder, self.budget
         if iteration in folder.sealed.iterations():  # before an interruption
             games = folder.sealed.read(iteration)
         else:

@@ -111,28 +111,26 @@ class Trainer(Loop):
     def _open(self) -> Iterator[Event]:
         """Has the newest network play, and says how."""
         generations, settings = self._generations, self.settings
-        if not generations.ready.evaluators:
-            if generations.on_tensorrt:
-                yield Noticed(_BUILDING)
-            if not generations.model:
-                generations.publish(self._learner.averaged)
-                if (self._begun_with or is_own(settings.network)) and not self._lessons.are_there:
-                    self._save()  # the other run may have another network soon, and the user's function be another
-            else:
-                is_checked = not self.budget.is_over(self.iteration) and self._window.buffer.num_positions
-                generations.reopen(self._learner.averaged, self.iteration, self._window.buffer if is_checked else None)
+        if generations.on_tensorrt:
+            yield Noticed(_BUILDING)
+        if generations.model:  # of a checkpoint
+            is_checked = not self.budget.is_over(self.iteration) and self._window.buffer.num_positions
+            generations.reopen(self._learner.averaged, self.iteration, self._window.buffer if is_checked else None)
+        else:
+            generations.publish(self._learner.averaged)
+            if (self._begun_with or is_own(settings.network)) and not self._lessons.are_there:
+                self._save()  # the other run may have another network soon, and the user's function be another
         ready = generations.ready
-        notices = [
-            note for note in (self._begun_with, f"fp32 plays, as {ready.refused}" if ready.refused else "") if note
-        ]
+        notices = [self._begun_with] if self._begun_with else []
+        if ready.refused:
+            notices.append(f"fp32 plays, as {ready.refused}")
         if not all(evaluator.row_exact for evaluator in ready.evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         asked = generations.reduced if settings.precision == "auto" else settings.precision
         later = asked not in {"fp32", ready.precision} and ready.int8 is None
-        player = (
-            f"{on_devices(ready.evaluators)}{f' ({asked} once it passes its check)' if later else ''}, and is trained "
-        )
-        player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
+        player = on_devices(ready.evaluators) + (f" ({asked} once it passes its check)" if later else "")
+        bf16 = " in bf16" if self._learner.precision == "bf16" else ""
+        player += f", and is trained on {self._learner.device}{bf16}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._begin(ready.evaluators, player, notices, parameters)
 
@@ -192,12 +190,10 @@ class Trainer(Loop):
 
     def _save(self) -> Path:
         """Writes the checkpoint of the iteration that is done; returns its folder."""
-        state: dict[str, Any] = {
-            "iteration": self.iteration,
-            "next_game": self.next_game,
-            "positions": self._window.seen,
-        }
-        state |= {"budget": self.budget.state()} | ({"scores": scores} if (scores := self.ranked.state()) else {})
+        state: dict[str, Any] = {"iteration": self.iteration, "next_game": self.next_game}
+        state |= {"positions": self._window.seen, "budget": self.budget.state()}
+        if scores := self.ranked.state():
+            state["scores"] = scores
         return self.folder.save_checkpoint(
             self.iteration,
             model=self._learner.model_arrays(),
