@@ -15,7 +15,7 @@ from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
 
-HOW = ("precision", "resign_below", "score_to_beat")  # of a `Lineup`, besides its network
+HOW = ("precision", "score_to_beat")  # of a `Lineup`, besides its network
 _ROWS = 64  # whose answers two machines compare
 
 
@@ -26,7 +26,6 @@ class Lineup:
     evaluators: Sequence[Any]  # of the network, one a device
     model: bytes | None = None  # the network's file; None: even priors and value 0
     precision: str = "fp32"  # in which it plays
-    resign_below: float = -1.0  # see `Resignation`
     score_to_beat: float | None = None  # of the games to come, see `RankedReward`
 
     @property
@@ -140,7 +139,7 @@ def digest_of_run(settings: Settings) -> str:
 
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
-    """Tells lineups apart by who plays, when players resign, and how they search; `message` is that of `play`."""
+    """Tells lineups apart by who plays, and how they search; `message` is that of `play`."""
     return _digest({name: message[name] for name in ("network", *HOW)})
 
 

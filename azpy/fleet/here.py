@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from azpy import _core
 from azpy.fleet.fleet import Fleet, Lineup
@@ -46,13 +45,11 @@ class Here(Fleet):
         if self._self_play is None:
             self.plies = usual_plies(self._start, self._settings)
             stagger = 0 if self._settings.deterministic else self.plies
-            options: dict[str, Any] = {"resign_below": lineup.resign_below, "stagger": stagger}
-            self._self_play = open_self_play(self._settings, self._start, lineup.evaluators, **options)
+            self._self_play = open_self_play(self._settings, self._start, lineup.evaluators, stagger=stagger)
             self._self_play.go_on(self.begun)
         elif lineup.evaluators is not self._evaluators:
             self._self_play.swap(lineup.evaluators)
         self._evaluators = lineup.evaluators
-        self._self_play.set_resign_below(lineup.resign_below)
         if (score := lineup.score_to_beat) is not None:
             self._self_play.set_score_to_beat(score)
         for ids in self._asked:

@@ -5,7 +5,7 @@
 The head says (key `do`):
 
     begin   settings, version: of the worker's part of the run; the first message
-    play    lineup (a number), network (SHA-256 or null), precision, resign_below, score_to_beat (a number or null),
+    play    lineup (a number), network (SHA-256 or null), precision, score_to_beat (a number or null),
             answers (in a deterministic run, of the network in the head); the bytes are the network's file, or nothing
             where the worker has it
     games   ids: [[first, count], ...]
@@ -35,7 +35,7 @@ from azpy.errors import AzpyError
 Inbox = queue.SimpleQueue[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 Send = Callable[[Mapping[str, Any], bytes], None]
 
-PROTOCOL = 6  # of the messages; the head and a worker have the same one
+PROTOCOL = 7  # of the messages; the head and a worker have the same one
 _LENGTHS = struct.Struct("<II")
 _MOST_JSON = 1 << 22  # bytes
 MOST_OF_A_HEAD = (1 << 31) - 1  # bytes of a message: a model

@@ -118,11 +118,9 @@ class Worker:
         if self._settings.deterministic:
             self._close()
         if self._self_play is None:
-            below = message["resign_below"]
-            self._self_play = open_self_play(self._settings, self._start, [self._evaluator], resign_below=below)
+            self._self_play = open_self_play(self._settings, self._start, [self._evaluator])
         else:
             self._self_play.swap([self._evaluator])
-            self._self_play.set_resign_below(message["resign_below"])
         if (score := message["score_to_beat"]) is not None:
             self._self_play.set_score_to_beat(score)
         self._self_play.resume()

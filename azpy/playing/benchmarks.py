@@ -9,12 +9,11 @@ All functions take `seconds`, the length of each turn, and `repeats`, the number
 import platform
 import statistics
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +23,7 @@ from azpy.devices import installed_version
 from azpy.evaluators.protocol import Evaluator, rate, repeated
 from azpy.game import value_width
 from azpy.games.lines import roll
-from azpy.playing.selfplay import threads_of_trees
+from azpy.playing.selfplay import rates, threads_of_trees
 from azpy.settings import Settings
 from azpy.system import cpu_name, usable_cores
 
@@ -190,82 +189,71 @@ def measure_self_play(
     options: dict[str, Any] = settings.search_options()
     options |= {name: getattr(settings, name) for name in ("slots", "pipelines")}
     options["threads"] = threads_of_trees(settings, evaluator)
-    turns: list[dict[str, dict[str, float]]] = []
-    bares, ceilings = list[float](), list[float]()
+    fork = getattr(evaluator, "fork", lambda: evaluator)
+    forks = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
+    rows = 1
+
+    def off() -> dict[str, float]:
+        nonlocal rows
+        found = play_for(without, seconds)
+        rows = max(1, round(found["batch_rows"]))
+        return found
+
+    def ceiling(calls: Sequence[Callable[[Any], Any]]) -> float:
+        return rate(calls, rows, start.obs_shape, seconds)
+
     with (
-        Play(start, evaluator, cache_positions=0, **options) as off,
-        Play(start, evaluator, cache_positions=200_000, **options) as on,
+        _core.SelfPlay(start, evaluator, cache_positions=0, **options) as without,
+        _core.SelfPlay(start, evaluator, cache_positions=200_000, **options) as cached,
     ):
-        fork = getattr(evaluator, "fork", lambda: evaluator)
-        forks = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
-        calls = [each.evaluate_batch for each in forks]
-        for _ in range(repeats + 1):
-            turns.append({"off": off.run(seconds), "on": on.run(seconds)})
-            rows = max(1, round(turns[-1]["off"]["rows"] / turns[-1]["off"]["batches"]))
-            ceilings.append(rate(calls, rows, start.obs_shape, seconds))
-            if bare is not None:
-                bares.append(rate([bare.evaluate_batch] * settings.pipelines, rows, start.obs_shape, seconds))
-    del turns[0], ceilings[0], bares[:1]  # to warm up
-    layout = f"{settings.pipelines} threads, batch {rows}"
-    figures = [Figure(f"the model alone, {layout}", "positions/s", tuple(bares))] if bares else []
-    above = ("the model alone", _ratios(ceilings, bares)) if bares else ()
-    figures.append(Figure(f"the evaluator alone, {layout}", "positions/s", tuple(ceilings), *above))
+        without.pause()
+        cached.pause()
+        alone = {"evaluator": [each.evaluate_batch for each in forks]}
+        alone |= {"model": [bare.evaluate_batch] * settings.pipelines} if bare is not None else {}
+        jobs: dict[str, Callable[[], Any]] = {"off": off, "on": lambda: play_for(cached, seconds)}
+        jobs |= {name: partial(ceiling, calls) for name, calls in alone.items()}
+        runs = _in_turn(jobs, repeats)
+    layout, above, figures = f"{settings.pipelines} threads, batch {rows}", tuple[Any, ...](), list[Figure]()
+    for name in reversed(alone):
+        found = runs[name]
+        ratios = (above[0], _ratios(found, above[1])) if above else ()
+        figures.append(Figure(f"the {name} alone, {layout}", "positions/s", found, *ratios))
+        above = f"the {name} alone", found
     for cache in ("off", "on"):
-        name, found = f"self-play, cache {cache}", [turn[cache] for turn in turns]
-        rates, simulations = (tuple(one[of] / one["seconds"] for one in found) for of in ("rows", "simulations"))
-        spent = [(one["seconds_evaluating"], one["seconds_growing"]) for one in found]
-        network = tuple(100 * evaluating / (evaluating + growing) for evaluating, growing in spent)
-        full = tuple(100 * one["rows"] / one["rows_capacity"] for one in found)
+        name = f"self-play, cache {cache}"
+        evaluations, simulations, full, network = (
+            tuple(turn[of] for turn in runs[cache])
+            for of in ("evaluations_per_second", "simulations_per_second", "batch_fill", "in_network")
+        )
         figures += [
-            Figure(name, "positions/s", rates, "the evaluator alone", _ratios(rates, ceilings)),
+            Figure(name, "positions/s", evaluations, above[0], _ratios(evaluations, above[1])),
             Figure(name, "simulations/s", simulations),
-            Figure(f"{name}, batches full", "%", full),
-            Figure(f"{name}, pipelines in the network", "%", network),
+            Figure(f"{name}, batches full", "%", tuple(100 * share for share in full)),
+            Figure(f"{name}, pipelines in the network", "%", tuple(100 * share for share in network)),
         ]
     return figures
 
 
-class Play:
-    """Self-play that runs for some time now and then, to be measured in a `with` block; finished games are dropped.
+def play_for(play: _core.SelfPlay, seconds: float) -> dict[str, float]:
+    """Has self-play go on for about `seconds`, one round at least, then pauses it; finished games are dropped.
 
-    Its arguments are those of `SelfPlay`.
+    Returns:
+        Its `rates`, and `in_network`: the share of the pipelines' time in the evaluator, as against growing the trees.
     """
+    before, lives, begin = play.stats, _lives(play), time.perf_counter()
+    play.resume()
+    while time.perf_counter() - begin < seconds or _lives(play)["rounds"] == lives["rounds"]:
+        play.take_finished(seconds=min(0.01, seconds))
+    play.pause()
+    found = rates(before, play.stats, time.perf_counter() - begin)
+    spent = _lives(play)
+    evaluating, growing = (spent[name] - lives[name] for name in ("seconds_evaluating", "seconds_growing"))
+    return found | {"in_network": evaluating / (evaluating + growing)}
 
-    def __init__(self, start: _core.State, evaluator: Evaluator | Sequence[Evaluator], **options: Any) -> None:
-        self._play = _core.SelfPlay(start, evaluator, **options)
-        self._pool = ThreadPoolExecutor(1)
-        self._taking = self._pool.submit(deque, self._play, 0)
-        self._play.pause()
 
-    def run(self, seconds: float) -> dict[str, float]:
-        """Plays for about `seconds`, one round at least.
-
-        Returns:
-            The changes of `SelfPlay.stats` and of the sums over `SelfPlay.pipeline_stats`, and `seconds` until the last
-            pipeline stopped.
-        """
-        before, begin = self._totals(), time.perf_counter()
-        self._play.resume()
-        while time.perf_counter() - begin < seconds or self._play.stats["batches"] == before["batches"]:
-            if self._taking.done():
-                self._taking.result()  # raises
-            time.sleep(min(0.01, seconds))
-        self._play.pause()
-        spent = time.perf_counter() - begin
-        after = self._totals()
-        return {name: after[name] - before[name] for name in after} | {"seconds": spent}
-
-    def _totals(self) -> dict[str, float]:
-        pipelines = self._play.pipeline_stats
-        spent = {name: sum(pipeline[name] for pipeline in pipelines) for name in pipelines[0]}
-        return dict(self._play.stats) | spent
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._play.close()
-        self._pool.shutdown()
+def _lives(play: _core.SelfPlay) -> Counter[str]:
+    """Sums of the figures of all pipelines."""
+    return sum(map(Counter, play.pipeline_stats), Counter[str]())
 
 
 def _ratios(found: Sequence[float], ceilings: Sequence[float]) -> tuple[float, ...]:

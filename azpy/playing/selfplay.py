@@ -21,7 +21,7 @@ def on_devices(evaluators: Sequence[Any]) -> str:
 
 
 def open_self_play(
-    settings: Settings, start: _core.State, evaluators: Sequence[Any], *, resign_below: float, stagger: int = 0
+    settings: Settings, start: _core.State, evaluators: Sequence[Any], *, stagger: int = 0
 ) -> _core.SelfPlay:
     """Self-play with a run's settings, of the games that are admitted to it.
 
@@ -29,7 +29,6 @@ def open_self_play(
         settings: of the run.
         start: where its games begin.
         evaluators: of the network, one a device.
-        resign_below: the present threshold, see `Resignation`.
         stagger: plies over which the first games begin, one after another.
 
     Raises:
@@ -37,7 +36,7 @@ def open_self_play(
     """
     layout: dict[str, Any] = {"slots": settings.slots, "pipelines": settings.all_pipelines, "stagger": stagger}
     layout |= {"threads": threads_of_trees(settings, evaluators[0]), "cache_positions": settings.cache_positions}
-    return _open(settings, start, evaluators, resign_below=resign_below, **layout)
+    return _open(settings, start, evaluators, **layout)
 
 
 def usual_plies(start: _core.State, settings: Settings) -> int:
@@ -58,9 +57,8 @@ def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
 
 
 def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core.GameRecord) -> _core.GameRecord:
-    """One game of a run again, by itself. No player resigns, so the game is at least as long as it was."""
-    layout = {"slots": 1, "pipelines": 1, "resign_below": -1.0}
-    with _open(settings, start, evaluator, **layout) as play:
+    """One game of a run again, by itself."""
+    with _open(settings, start, evaluator, slots=1, pipelines=1) as play:
         if record.score_to_beat is not None:
             play.set_score_to_beat(record.score_to_beat)
         play.admit(record.game_id, 1)

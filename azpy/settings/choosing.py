@@ -5,7 +5,7 @@ Those that are given and that cannot have an effect are one line each, and the r
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -115,14 +115,6 @@ def warn_of_idle(
         collects: whether games are only collected.
         has_model: of a collection: whether a model plays.
     """
-    for name, why in _idle(settings, {*given}, supervised, collects, has_model).items():
-        warnings.warn(f"{name} {getattr(settings, name)} has no effect: {why}", SettingsWarning, stacklevel=2)
-
-
-def _idle(
-    settings: Settings, given: Collection[str], supervised: bool, collects: bool, has_model: bool
-) -> dict[str, str]:
-    """Return why each of the given settings has no effect, if it has none."""
     now = settings
     endless = now.iterations is None and now.minutes is None and now.total_evaluations is None
     rules: list[tuple[tuple[str, ...], bool, str]] = [
@@ -133,15 +125,15 @@ def _idle(
         (("match_games",), now.match_every >= (now.iterations or NO_MATCHES), "no match is played before the last"),
         (("final_match_games",), endless, "a run without an end has no last match"),
         (("fast_simulations",), now.full_search_share == 1, "all searches are full: give full_search_share below 1"),
-        (("resign_plies", "resign_control"), now.resign_below == -1, "nobody resigns: give resign_below above -1"),
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),
         (("temperature_plies",), now.temperature == now.temperature_final, "temperature_final is the same"),
         (("virtual_loss", "in_flight_share"), now.eval_batch == 1, "eval_batch is 1, so no leaf is in flight"),
         (("slots",), now.deterministic and now.slots > now.games_per_iteration, "an iteration has fewer games"),
     ]
-    found = dict[str, str]()
+    idle = dict[str, str]()  # the first rule counts
     for names, is_idle, why in rules:
-        for name in names:
-            if is_idle and name in given and getattr(settings, name) != default_of(name):
-                found.setdefault(name, why)
-    return found
+        for name in names if is_idle else ():
+            if name in given and getattr(settings, name) != default_of(name):
+                idle.setdefault(name, why)
+    for name, why in idle.items():
+        warnings.warn(f"{name} {getattr(settings, name)} has no effect: {why}", SettingsWarning, stacklevel=2)

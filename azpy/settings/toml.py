@@ -18,7 +18,7 @@ from typing import Any
 
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.games.names import must_be_typed
-from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags, unused
+from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags
 from azpy.system import made_with as versions
 from azpy.system import plain_text
 
@@ -52,8 +52,8 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The settings of a file, by name.
 
-    From the file of a run, it leaves out settings without effect and names that are no settings here, such as those of
-    an earlier azpy, each with a `SettingsWarning`.
+    From the file of a run, it leaves out names that are no settings here, such as those of an earlier azpy, each with a
+    `SettingsWarning`.
 
     Raises:
         SettingsError: no such file, or an entry that is no setting, of another type or out of range.
@@ -71,23 +71,18 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     except ValueError as error:
         raise SettingsError(f"{path} is no TOML file: {error}") from error
 
-    def leave_out(name: str, settings: dict[str, Any], why: str) -> None:
-        del settings[name]
-        warnings.warn(f"{path}: {name} {why}", SettingsWarning, stacklevel=2)
-
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
     by = "" if writer == here else f" (azpy {writer} wrote the file)"
     written = given.pop(_MADE_WITH, None) is not None
     for name in [name for name in given if name not in ABOUT and written]:
-        leave_out(name, given, f"is not a setting of azpy {here}, and is left out{by}")
+        del given[name]
+        text = f"{path}: {name} is not a setting of azpy {here}, and is left out{by}"
+        warnings.warn(text, SettingsWarning, stacklevel=2)
     try:
         settings = {name: checked(name, value) for name, value in given.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
-    # Earlier versions took settings without effect, and ignored them.
-    for name in unused(settings) if written else []:
-        leave_out(name, settings, "has no effect on this run's search, and is left out")
     return settings, run_id
 
 

@@ -52,9 +52,8 @@ class Budget:
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from `state`."""
         self.advance_to(float(state["elapsed_seconds"]))
-        # Checkpoints of older versions lack some.
-        self.evaluations = float(state.get("evaluations", 0.0))
-        self._measured = {name: float(state.get(name, 0.0)) for name in _MEASURED}
+        self.evaluations = float(state["evaluations"])
+        self._measured = {name: float(state[name]) for name in _MEASURED}
 
     def advance_to(self, seconds: float) -> None:
         """Counts at least `seconds` as spent."""

@@ -53,21 +53,19 @@ class Collector(Loop):
         super().__init__(settings, start, budget, path, ["numpy"] if model is None else ["numpy", "onnxruntime"])
 
     def _resume(self) -> None:
-        run, games, settings = self._context.run, self._games, self._context.settings
-        run.flags = ["--collect-only", *([] if self._model is None else ["--model", path_argument(self._model)])]
-        sealed = run.sealed.iterations()
-        if run.checkpoints() or 0 in sealed:
-            raise RunError(f"{run.path} holds a training run: choose another folder to collect games in")
-        self._iteration = sealed[-1] if sealed else 0
-        ids = [game for iteration in sealed for game in run.sealed.ids(iteration)]
-        self._played, games.next_game = len(ids), max(ids, default=-1) + 1
-        if settings.resign_below > -1 or settings.ranked_reward:
+        folder = self.folder
+        folder.flags = ["--collect-only", *([] if self._model is None else ["--model", path_argument(self._model)])]
+        sealed = folder.sealed.iterations()
+        if folder.checkpoints() or 0 in sealed:
+            raise RunError(f"{folder.path} holds a training run: choose another folder to collect games in")
+        self.iteration = sealed[-1] if sealed else 0
+        ids = [game for iteration in sealed for game in folder.sealed.ids(iteration)]
+        self._played, self.next_game = len(ids), max(ids, default=-1) + 1
+        if self.settings.ranked_reward:
             for iteration in sealed:
-                records = run.sealed.read(iteration)
-                games.resignation.note(records)
-                games.ranked.note(records)
-        collected = [row for row in run.metrics() if row["kind"] == "collected" and row["iteration"] in sealed]
-        self._context.budget.evaluations = sum(row.get("evaluations", 0.0) for row in collected)
+                self.ranked.note(folder.sealed.read(iteration))
+        collected = [row for row in folder.metrics() if row["kind"] == "collected" and row["iteration"] in sealed]
+        self.budget.evaluations = sum(row.get("evaluations", 0.0) for row in collected)
         self._resume_budget("collected")
 
     def run(self) -> Iterator[Event]:
@@ -79,23 +77,23 @@ class Collector(Loop):
         Raises:
             ModelError: the model's file was replaced by one that cannot play this game.
         """
-        context, budget = self._context, self._context.budget
-        self._begin()
-        yield self._started(self._evaluators, self._player())
-        while not budget.is_over(self._iteration):
-            self._take_model(context.settings, context.start)
-            iteration, metrics = self._iteration + 1, dict[str, float]()
-            lineup = Lineup(self._evaluators, self._data, "fp32", *self._games.how)
-            games = yield from self._games.play(iteration, metrics, lineup)
+        self._under_way = True
+        self.time.restart()
+        yield self._begin(self._evaluators, self._player())
+        while not self.budget.is_over(self.iteration):
+            self._take_model(self.settings, self.start)
+            metrics = dict[str, float]()
+            lineup = Lineup(self._evaluators, self._data, score_to_beat=self.ranked.score_to_beat)
+            games = yield from self._play(metrics, lineup)
             if not games:
                 break
             self._played += len(games)
-            self._iteration = iteration
-            metrics["seconds"] = budget.elapsed()
-            context.time.restart()
-            context.note({"kind": "collected", "iteration": iteration, "model": self._player()} | metrics)
-            yield Saved(iteration, str(context.run.sealed.path(iteration)), metrics)
-        yield self._finished(self._played)
+            self.iteration += 1
+            metrics["seconds"] = self.budget.elapsed()
+            self.time.restart()
+            self.note({"kind": "collected", "iteration": self.iteration, "model": self._player()} | metrics)
+            yield Saved(self.iteration, str(self.folder.sealed.path(self.iteration)), metrics)
+        yield self._finish(self._played)
 
     def _take_model(self, settings: Settings, start: _core.State) -> None:
         """Opens the model's file if it holds another model than before."""

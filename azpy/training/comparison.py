@@ -32,8 +32,7 @@ OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "d
 _USUAL: dict[str, Any] = {"match_every": NO_MATCHES, "final_match_games": 2, "eval_batch": 1}
 _FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # may change where a run goes on
 _LONGEST_NAME = 100
-_SHOWN = ("score", "low", "high", "difference", "difference_low", "difference_high", "players")  # of a stored row
-_MOST = 2.0**63  # of a figure
+_SHOWN = {"score", "low", "high", "evaluations", "rows_fitted", "seed"}  # of a stored row
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class Comparison:
     def _rows(self) -> list[dict[str, Any]]:
         try:
             rows = json.loads(storage.read_regular(self._results))
-            if not (isinstance(rows, list) and all(map(_is_row, rows))):
+            if not (isinstance(rows, list) and all(isinstance(row, dict) and row.keys() >= _SHOWN for row in rows)):
                 raise ValueError("expected a list of rows with the figures of matches")
         except FileNotFoundError:
             return []
@@ -139,16 +138,6 @@ class Comparison:
             hint = "delete it, and az-compare plays the matches again"
             raise RunError(f"{self._results} cannot be read: {error}; {hint}") from error
         return rows
-
-
-def _is_row(row: Any) -> bool:
-    """Whether a stored row has the numbers that are shown of it."""
-    if not isinstance(row, dict):
-        return False
-    pairs = [row.get(name) for name in ("evaluations", "rows_fitted")]
-    figures = [row.get(name) for name in (_SHOWN if row.get("players") == 1 else _SHOWN[:3])]
-    figures += [value for pair in pairs for value in (pair if isinstance(pair, list) and len(pair) == 2 else [None])]
-    return all(isinstance(one, int | float) and abs(one) <= _MOST for one in figures)
 
 
 def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> None:

@@ -17,10 +17,9 @@ from azpy.runs.imports import learned_from
 from azpy.runs.reader import Checkpoint
 from azpy.settings.run import Settings
 from azpy.training.events import Fitted
-from azpy.training.loop import Context
+from azpy.training.loop import Loop
 
-# Settings of a training batch, and of a learner.
-_SAMPLING = ("batch_size", "root_value_weight", "symmetries")
+# Settings of a learner.
 _LEARNING = ("learning_rate", "weight_decay", "seed", "optimizer", "freeze", "value_smoothing", "decisive_weight")
 
 
@@ -103,7 +102,7 @@ def learner_of(settings: Settings, start: _core.State, *, here: bool = True) -> 
 
 def sampling_of(settings: Settings, *, imported: bool = False) -> dict[str, Any]:
     """The settings of a training batch, as `Learner.fit` takes them; `imported`: the run began with imported games."""
-    sampling = {name: getattr(settings, name) for name in _SAMPLING}
+    sampling = {name: getattr(settings, name) for name in ("batch_size", "root_value_weight", "symmetries")}
     return sampling | ({"imported_value_weight": settings.supervised_value_weight} if imported else {})
 
 
@@ -117,7 +116,7 @@ def steps_of(settings: Settings, window: Window) -> int:
 
 
 def fit(
-    context: Context,
+    loop: Loop,
     learner: Learner,
     buffer: _core.ReplayBuffer,
     iteration: int,
@@ -128,7 +127,7 @@ def fit(
     """Takes gradient steps: one at least, and fewer than `steps` where time is up.
 
     Args:
-        context: of the run. Its budget says the learning rate, and when time is up.
+        loop: the run. Its budget says the learning rate, and when time is up.
         learner: takes them.
         buffer: holds a position at least.
         iteration: in which they are taken; 0: before self-play, at the full learning rate.
@@ -141,12 +140,12 @@ def fit(
     Raises:
         DivergedError: the learner's network is of no use any more.
     """
-    step, budget = Fitted(iteration, 0, steps, 0.0, 0.0), context.budget
+    step, budget = Fitted(iteration, 0, steps, 0.0, 0.0), loop.budget
 
     def rate(done: float) -> float:
         return budget.rate(iteration - 1 + done) if iteration else 1.0
 
-    sampling = sampling_of(context.settings, imported=imported)
+    sampling = sampling_of(loop.settings, imported=imported)
     losses = learner.fit(buffer, steps, schedule=rate, **sampling)
     with contextlib.closing(losses):
         while step.taken < steps and (not step.taken or budget.may_fit()):
@@ -154,7 +153,7 @@ def fit(
             found = {"policy": loss.policy, "value": loss.value, **loss.heads}
             if not math.isfinite(sum(found.values())):
                 what = ", ".join(f"{name} loss {part:.4g}" for name, part in found.items())
-                raise diverged(context, replace(step, taken=taken), what)
+                raise diverged(loop, replace(step, taken=taken), what)
             policy = step.policy_loss + (loss.policy - step.policy_loss) / taken
             value = step.value_loss + (loss.value - step.value_loss) / taken
             before = step.heads or dict.fromkeys(loss.heads, 0.0)
@@ -163,45 +162,45 @@ def fit(
             yield step
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():
-        raise diverged(context, step, "the network's numbers are not finite", after=True)
+        raise diverged(loop, step, "the network's numbers are not finite", after=True)
 
 
 class DivergedError(RunError):
     """The losses or the network are not finite; the text says when, names the losses, and says what helps."""
 
 
-def diverged(context: Context, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
+def diverged(loop: Loop, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
     """The error of a step; `what` says what is not finite.
 
     `step` has the mean losses of the steps before it; `after`: of the step itself too.
     """
-    settings, run = context.settings, context.run
+    settings, folder = loop.settings, loop.folder
     where = f"iteration {step.iteration}" if step.iteration else "the fit to the imported games"
     facts = [f"learning rate {settings.learning_rate:g}"]
     if after or step.taken > 1:
         means = f"mean policy loss {step.policy_loss:.4g} and value loss {step.value_loss:.4g}"
         facts.insert(0, f"{means} {'so far' if after else 'before'}")
     at = f"training diverged in step {step.taken} of {step.steps} of {where}: {what} ({', '.join(facts)})"
-    checkpoints, lower = run.checkpoints(), f"add --learning-rate {settings.learning_rate / 4:.2g}, or less"
+    checkpoints, lower = folder.checkpoints(), f"add --learning-rate {settings.learning_rate / 4:.2g}, or less"
     if not checkpoints:
         helps = f"No checkpoint was saved yet. The same command begins with the games that are there: {lower}"
     else:
-        good = f"{run.path}/checkpoints/{checkpoints[-1]:06d}"
+        good = f"{folder.path}/checkpoints/{checkpoints[-1]:06d}"
         again = f"; if it diverges again, delete {good} too" if len(checkpoints) > 1 else ""
         helps = f"The last good checkpoint is {good}, and the same command goes on from it: {lower}{again}"
     return DivergedError(f"{at}. {helps}")
 
 
-def load_newest(run: RunFolder, learner: Learner) -> Checkpoint | None:
+def load_newest(folder: RunFolder, learner: Learner) -> Checkpoint | None:
     """The learner takes over the newest checkpoint; None where there is none.
 
     Raises:
         RunError: its network is not finite, or gives answers that are not. It stays: the fault may be the device's.
     """
-    checkpoints = run.checkpoints()
+    checkpoints = folder.checkpoints()
     if not checkpoints:
         return None
-    checkpoint = run.load_checkpoint(checkpoints[-1])
+    checkpoint = folder.load_checkpoint(checkpoints[-1])
     learner.load(checkpoint.model, checkpoint.optimizer)
     if not learner.is_finite():
         before = " to go on from the one before" * (len(checkpoints) > 1)

@@ -64,10 +64,10 @@ class Generations:
         self.ready = Ready([], {})
         self.model = b""
 
-    def lineup(self, resign_below: float, score_to_beat: float | None) -> Lineup:
+    def lineup(self, score_to_beat: float | None) -> Lineup:
         """The network of `ready`, and how its games are played."""
         ready = self.ready
-        return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, resign_below, score_to_beat)
+        return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, score_to_beat)
 
     def publish(
         self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False

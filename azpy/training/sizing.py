@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
-from azpy._core import State
+from azpy._core import SelfPlay, State
 from azpy.devices import Device, no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.choice import open_generation
@@ -23,7 +23,7 @@ from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
-from azpy.playing.benchmarks import Play, Zeros
+from azpy.playing.benchmarks import Zeros, play_for
 from azpy.settings.presets import beside
 from azpy.settings.run import Settings, auto_eval_batch, default_of
 from azpy.training.rehearsal import game_without_network
@@ -123,8 +123,8 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     slots = max(_SLOTS, settings.pipelines)
     layout: dict[str, Any] = {"slots": slots, "pipelines": settings.pipelines, "simulations": 16, "eval_batch": 1}
     layout |= {"max_plies": settings.max_plies, "cache_positions": 0}
-    with Play(start, Zeros(start, slots), **layout) as play:
-        done = play.run(_RULES_SECONDS)
+    with SelfPlay(start, Zeros(start, slots), **layout) as play:
+        simulations = max(1.0, play_for(play, _RULES_SECONDS)["simulations_per_second"])
     device, devices = settings.all_devices[0].without_tensorrt, len(settings.all_devices)
     rows, learned, parameters = {}, {}, {}
     for spec in specs:
@@ -137,7 +137,7 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
         learned[spec] = _learned(learner, start)
         if time.perf_counter() - begin > _ENOUGH_SECONDS:
             break
-    return Costs(plies, actions, most, max(1.0, done["simulations"]) / done["seconds"], rows, learned, parameters)
+    return Costs(plies, actions, most, simulations, rows, learned, parameters)
 
 
 def _learned(learner: Learner, start: State) -> float:

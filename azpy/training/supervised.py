@@ -18,7 +18,7 @@ from azpy.settings.run import Settings
 from azpy.settings.toml import path_argument
 from azpy.training.events import Event, Fitted, Imported, Noticed
 from azpy.training.fitting import diverged, fit, sampling_of
-from azpy.training.loop import EVENT_SECONDS, Context
+from azpy.training.loop import EVENT_SECONDS, Loop
 
 _MOST_MEASURED = 4096  # rows of held-out games
 _MEASUREMENTS = 10  # of the fit
@@ -62,60 +62,60 @@ class Lessons:
                     "--supervised-held-out"
                 )
 
-    def resume(self, run: RunFolder) -> None:
+    def resume(self, folder: RunFolder) -> None:
         """Goes on with the imported games of a run folder.
 
         Raises:
             RunError: the run began with other files or other settings of them.
         """
-        checkpoints, sealed = run.checkpoints(), run.sealed.iterations()
+        checkpoints, sealed = folder.checkpoints(), folder.sealed.iterations()
         if not checkpoints:
-            run.trim_metrics(-1)  # the fit begins again, and so does an import that did not end
-        rows = [row for row in run.metrics() if row["kind"] == "imported"]
+            folder.trim_metrics(-1)  # the fit begins again, and so does an import that did not end
+        rows = [row for row in folder.metrics() if row["kind"] == "imported"]
         if 0 in sealed and self._files and not rows:  # metrics.jsonl was lost
             rows.append({"kind": "imported", "iteration": 0, "files": self._files, "seconds": 0.0})
-            run.append_metrics(rows[0])
-        if checkpoints or sealed or run.journal:
+            folder.append_metrics(rows[0])
+        if checkpoints or sealed or folder.journal:
             began = list(map(path_argument, rows[-1].get("files", []))) if rows else []
             if self._files and began != self._files:
                 how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
                 raise RunError(
-                    f"{run.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
+                    f"{folder.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
                     "another folder with --out"
                 )
             self._files = began
-        changed = [name for name in run.changed if name.startswith("supervised_")]
+        changed = [name for name in folder.changed if name.startswith("supervised_")]
         if changed and 0 in sealed:
-            old, new = run.changed[changed[0]]
+            old, new = folder.changed[changed[0]]
             raise RunError(
-                f"{run.path} holds a run with {changed[0]} {old!r}, asked for {new!r} (games are imported and "
+                f"{folder.path} holds a run with {changed[0]} {old!r}, asked for {new!r} (games are imported and "
                 "learned from once, before self-play): choose another folder"
             )
         if self._files:
-            run.flags = ["--supervised", *self._files]
+            folder.flags = ["--supervised", *self._files]
         self.are_there = 0 in sealed or self._imported is not None
 
-    def keep(self, context: Context) -> Iterator[Event]:
+    def keep(self, loop: Loop) -> Iterator[Event]:
         """Puts games that were imported now, and what became of the others, on the disk."""
         if (imported := self._imported) is None:
             return
         self._imported = None
-        known = learned_from(imported.records, context.settings.supervised_held_out)
+        known = learned_from(imported.records, loop.settings.supervised_held_out)
         positions = sum(record.positions for record in known)
         left_out = {words: (count, first) for words, count, first in imported.reasons()}
         held_out = len(imported.records) - len(known)
         row = {"kind": "imported", "iteration": 0, "files": self._files, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
-        row |= {"left_out": left_out, "seconds": context.budget.elapsed()}
-        context.run.append_metrics(row)  # first: without the games it counts for nothing
-        context.run.sealed.write(0, imported.records, imported.tags)
+        row |= {"left_out": left_out, "seconds": loop.budget.elapsed()}
+        loop.folder.append_metrics(row)  # first: without the games it counts for nothing
+        loop.folder.sealed.write(0, imported.records, imported.tags)
         yield Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
 
-def learn(context: Context, games: Sequence[_core.GameRecord], learner: Learner) -> Iterator[Event]:
+def learn(loop: Loop, games: Sequence[_core.GameRecord], learner: Learner) -> Iterator[Event]:
     """Fits a learner to imported games, and measures it on those that are held out."""
-    settings, budget = context.settings, context.budget
-    buffer, unknown = (_core.ReplayBuffer(context.start, max_positions=2**40) for _ in range(2))
+    settings, budget = loop.settings, loop.budget
+    buffer, unknown = (_core.ReplayBuffer(loop.start, max_positions=2**40) for _ in range(2))
     buffer.extend(learned_from(games, settings.supervised_held_out))
     unknown.extend(record for record in games if is_held_out(record, settings.supervised_held_out))
     count = min(unknown.num_positions, _MOST_MEASURED)
@@ -123,14 +123,14 @@ def learn(context: Context, games: Sequence[_core.GameRecord], learner: Learner)
     steps = max(1, round(buffer.num_positions * settings.supervised_passes / settings.batch_size))
     begin, reported, step = budget.elapsed(), 0.0, Fitted(0, 0, steps, 0.0, 0.0)
     measured = {-(-steps * part // _MEASUREMENTS) for part in range(1, _MEASUREMENTS)} - {steps}
-    for step in fit(context, learner, buffer, 0, steps, imported=True):
+    for step in fit(loop, learner, buffer, 0, steps, imported=True):
         if step.taken in measured:
             learner.set_statistics(buffer, **sampling_of(settings, imported=True))
-            yield _measured(context, learner, step, rows)
+            yield _measured(loop, learner, step, rows)
         elif time.monotonic() - reported > EVENT_SECONDS:
             reported = time.monotonic()
             yield step
-    yield _measured(context, learner, step, rows)
+    yield _measured(loop, learner, step, rows)
     if step.taken < steps:
         yield Noticed(
             f"the fit of the imported games ended after {step.taken:,} of {steps:,} steps, as --minutes is over; a "
@@ -139,7 +139,7 @@ def learn(context: Context, games: Sequence[_core.GameRecord], learner: Learner)
     budget.note_iteration(0.0, budget.elapsed() - begin, step.taken * settings.batch_size / settings.passes, 0)
 
 
-def _measured(context: Context, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Fitted:
+def _measured(loop: Loop, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Fitted:
     """Notes the losses of the fit so far, and those on rows of held-out games."""
     metrics = {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
     if rows is not None:
@@ -148,7 +148,7 @@ def _measured(context: Context, learner: Learner, step: Fitted, rows: Sequence[A
         metrics["move_match"] = found["move_match"]
         if not all(map(math.isfinite, metrics.values())):  # JSON has no such numbers
             what = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items() if name != "steps")
-            raise diverged(context, step, what, after=True)
-    metrics["seconds"] = context.budget.elapsed()
-    context.note({"kind": "supervised", "iteration": 0, **metrics})
+            raise diverged(loop, step, what, after=True)
+    metrics["seconds"] = loop.budget.elapsed()
+    loop.note({"kind": "supervised", "iteration": 0, **metrics})
     return replace(step, metrics=metrics)

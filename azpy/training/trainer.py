@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from azpy.training.events import Event, Noticed, Saved
 from azpy.training.fitting import Window, fit, learner_of, load_newest, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
 from azpy.training.loop import EVENT_SECONDS, NOT_ROW_EXACT, Loop, start_of
-from azpy.training.matches import OPPONENTS, Matches
+from azpy.training.matches import OPPONENTS, play_matches
 from azpy.training.rehearsal import rehearse
 from azpy.training.supervised import Lessons, learn
 from azpy.training.tensorboard import Board
@@ -68,8 +69,8 @@ class Trainer(Loop):
                 raise missing_to_train(package)
         import_onnxruntime(settings.all_devices[0].choices[-1])  # it may be there, and damaged
         budget, start = Budget(settings, len(OPPONENTS)), start_of(settings)
-        cores = use_threads(single=settings.deterministic)
-        search = match_search(settings, start)
+        self._cores = use_threads(single=settings.deterministic)
+        match_search(settings, start)  # refuses what the run's matches cannot have
         self._learner = learner_of(settings, start)
         rehearse(settings, start)
         self._window = Window(settings, start)
@@ -80,8 +81,7 @@ class Trainer(Loop):
         self._said_few = False  # that there are fewer positions than a batch has
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
-        super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=cores)
-        self._matches = Matches(self._context, self._generations, search, cores)
+        super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
     def run(self) -> Iterator[Event]:
         """Trains until the budget is spent; every finished iteration leaves a checkpoint.
@@ -90,121 +90,122 @@ class Trainer(Loop):
             The events, in order. An interruption at any point loses at most the games in play and the gradient steps
             since the last checkpoint, once `close` is called.
         """
-        self._begin()
-        generations, settings = self._generations, self._context.settings
-        run, budget = self._context.run, self._context.budget
-        if not generations.ready.evaluators:
-            if generations.on_tensorrt:
-                yield Noticed(_BUILDING)
-            if not generations.model:
-                generations.publish(self._learner.averaged)
-                if (self._begun_with or is_own(settings.network)) and not self._lessons.are_there:
-                    self._save(0)  # the other run may have another network soon, and the user's function be another
-            else:
-                is_checked = not budget.is_over(self._iteration) and self._window.buffer.num_positions
-                generations.reopen(self._learner.averaged, self._iteration, self._window.buffer if is_checked else None)
-        evaluators, refused = generations.ready.evaluators, generations.ready.refused
-        notices = [note for note in (self._begun_with, f"fp32 plays, as {refused}" if refused else "") if note]
-        if not all(evaluator.row_exact for evaluator in evaluators):
-            notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
-        asked, ready = settings.precision, generations.ready
-        asked = generations.reduced if asked == "auto" else asked
-        later = asked not in {"fp32", ready.precision} and ready.int8 is None
-        player = f"{on_devices(evaluators)}{f' ({asked} once it passes its check)' if later else ''}, and is trained "
-        player += f"on {self._learner.device}{' in bf16' if self._learner.precision == 'bf16' else ''}"
-        parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
-        yield self._started(evaluators, player, notices, parameters)
-        if self._lessons.are_there and not run.checkpoints():
+        self._under_way = True
+        self.time.restart()
+        yield from self._open()
+        if self._lessons.are_there and not self.folder.checkpoints():
             yield from self._supervise()
         over = last = False
         while not over:
-            run.prune_checkpoints(lambda iteration: is_kept(iteration, self._iteration))
-            if generations.on_tensorrt:
-                generations.prune_engines()
-            over = last or budget.is_over(self._iteration)
-            if (over and run.checkpoints()) or (self._iteration and budget.match_is_due(self._iteration)):
-                yield from self._matches.play(self._iteration, self._games.ranked.score_to_beat, last=over)
+            self.folder.prune_checkpoints(lambda iteration: is_kept(iteration, self.iteration))
+            if self._generations.on_tensorrt:
+                self._generations.prune_engines()
+            over = last or self.budget.is_over(self.iteration)
+            if (over and self.folder.checkpoints()) or (self.iteration and self.budget.match_is_due(self.iteration)):
+                yield from play_matches(self, self._generations, self._cores, last=over)
             # A match on the way can take the rest of the time. The last match may leave some.
-            if not over and not budget.is_over(self._iteration):
-                last = yield from self._iterate(self._iteration + 1)
-        yield self._finished()
+            if not over and not self.budget.is_over(self.iteration):
+                last = yield from self._iterate()
+        yield self._finish()
+
+    def _open(self) -> Iterator[Event]:
+        """Has the newest network play, and says how."""
+        generations, settings = self._generations, self.settings
+        if generations.on_tensorrt:
+            yield Noticed(_BUILDING)
+        if generations.model:  # of a checkpoint
+            is_checked = not self.budget.is_over(self.iteration) and self._window.buffer.num_positions
+            generations.reopen(self._learner.averaged, self.iteration, self._window.buffer if is_checked else None)
+        else:
+            generations.publish(self._learner.averaged)
+            if (self._begun_with or is_own(settings.network)) and not self._lessons.are_there:
+                self._save()  # the other run may have another network soon, and the user's function be another
+        ready = generations.ready
+        notices = [self._begun_with] if self._begun_with else []
+        if ready.refused:
+            notices.append(f"fp32 plays, as {ready.refused}")
+        if not all(evaluator.row_exact for evaluator in ready.evaluators):
+            notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
+        asked = generations.reduced if settings.precision == "auto" else settings.precision
+        later = asked not in {"fp32", ready.precision} and ready.int8 is None
+        player = on_devices(ready.evaluators) + (f" ({asked} once it passes its check)" if later else "")
+        bf16 = " in bf16" if self._learner.precision == "bf16" else ""
+        player += f", and is trained on {self._learner.device}{bf16}"
+        parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
+        yield self._begin(ready.evaluators, player, notices, parameters)
 
     def _supervise(self) -> Iterator[Event]:
         """Fits the network to the imported games, which stay in the window until self-play has filled it.
 
         The checkpoint of iteration 0 ends this part. A part that was killed begins again.
         """
-        context = self._context
-        yield from self._lessons.keep(context)
-        games = context.run.sealed.read(0)
-        self._games.next_game = len(games)
+        yield from self._lessons.keep(self)
+        games = self.folder.sealed.read(0)
+        self.next_game = len(games)
         self._window.add(games)
-        with context.time.stage("fitting"):
-            yield from learn(context, games, self._learner)
-        last = context.budget.is_over(0)
+        with self.time.stage("fitting"):
+            yield from learn(self, games, self._learner)
+        last = self.budget.is_over(0)
         self._generations.publish(self._learner.averaged, 0, self._window.buffer, last=last)
-        self._save(0)
-        context.time.restart()
+        self._save()
+        self.time.restart()
 
-    def _iterate(self, iteration: int) -> Generator[Event, None, bool]:
-        """Plays, fits and saves; returns whether this iteration was the last one."""
-        context, generations = self._context, self._generations
-        settings, run, budget = context.settings, context.run, context.budget
-        begin, metrics, there = budget.elapsed(), dict[str, float](), len(run.journal)
-        lineup = generations.lineup(*self._games.how)
-        games = yield from self._games.play(iteration, metrics, lineup)
+    def _iterate(self) -> Generator[Event, None, bool]:
+        """Plays, fits and saves the next iteration; returns whether it was the last one."""
+        generations, budget, iteration = self._generations, self.budget, self.iteration + 1
+        begin, metrics, there = budget.elapsed(), dict[str, float](), len(self.folder.journal)
+        games = yield from self._play(metrics, generations.lineup(self.ranked.score_to_beat))
         if not games:
             return True
         played = len(games) - there if "play_seconds" in metrics else 0
         metrics |= game_statistics(games)
-        with context.time.stage("fitting"):
-            share = yield from self._learn(iteration, metrics, games)
+        with self.time.stage("fitting"):
+            share = yield from self._learn(metrics, games)
         if self._learner.network.three_classes:
             observations, _, _, values = self._window.buffer.sample(_CLASS_ROWS, seed=iteration)[:4]
             shares = self._learner.class_shares(observations)
             metrics |= dict(zip(("predicted_wins", "predicted_draws", "predicted_losses"), shares, strict=True))
             metrics["target_draws"] = float(1 - np.abs(values).mean())
-        with context.time.stage("exporting"):
+        with self.time.stage("exporting"):
             last = budget.is_over(iteration)
             metrics |= generations.publish(self._learner.averaged, iteration, self._window.buffer, last=last)
         now = budget.elapsed()
-        fitting, exporting = (context.time.seconds[stage] for stage in ("fitting", "exporting"))
+        fitting, exporting = (self.time.seconds[stage] for stage in ("fitting", "exporting"))
         fitted = share * metrics["positions"] if metrics["steps"] else 0.0
         budget.note_iteration(now - begin, fitting, fitted, played, exporting)
-        self._iteration = iteration
-        metrics |= {"seconds": now} | context.time.shares()
+        self.iteration = iteration
+        metrics |= {"seconds": now} | self.time.shares()
         self._recent.append(metrics)
         own_device = generations.ready.evaluators[0].device != "cpu"
-        advice = advise(settings, self._recent, usable_cores(), own_device=own_device)
+        advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
         if generations.ready.refused:
             advice = f"fp32 plays, as {generations.ready.refused}" + (f"; {advice}" if advice else "")
-        context.time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
-        with context.time.stage("writing"):
+        self.time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
+        with self.time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
-            context.note(row | ({"advice": advice} if advice else {}))
-            saved = self._save(iteration)
+            self.note(row | ({"advice": advice} if advice else {}))
+            saved = self._save()
         yield Saved(iteration, str(saved), metrics, advice)
         return last
 
-    def _save(self, iteration: int) -> Path:
-        """Writes the checkpoint of an iteration; returns its folder."""
-        games = self._games
-        return self._context.run.save_checkpoint(
-            iteration,
+    def _save(self) -> Path:
+        """Writes the checkpoint of the iteration that is done; returns its folder."""
+        state: dict[str, Any] = {"iteration": self.iteration, "next_game": self.next_game}
+        state |= {"positions": self._window.seen, "budget": self.budget.state()}
+        if scores := self.ranked.state():
+            state["scores"] = scores
+        return self.folder.save_checkpoint(
+            self.iteration,
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
-            state={"iteration": iteration, "next_game": games.next_game, "positions": self._window.seen}
-            | {"budget": self._context.budget.state(), "resignation": games.resignation.state()}
-            | ({"scores": scores} if (scores := games.ranked.state()) else {}),
+            state=state,
             onnx=self._generations.model,
             int8=self._generations.ready.int8,
         )
 
-    def _learn(
-        self, iteration: int, metrics: dict[str, float], games: Sequence[_core.GameRecord]
-    ) -> Generator[Event, None, float]:
+    def _learn(self, metrics: dict[str, float], games: Sequence[_core.GameRecord]) -> Generator[Event, None, float]:
         """Adds games to the window and takes the iteration's steps; returns the share of the steps that was taken."""
-        window, settings = self._window, self._context.settings
+        window, settings, iteration = self._window, self.settings, self.iteration + 1
         window.add(games)
         if not window.buffer.num_positions:
             raise RunError(
@@ -224,7 +225,7 @@ class Trainer(Loop):
                 f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
             )
         options = {"imported": self._lessons.are_there}
-        for step in fit(self._context, self._learner, window.buffer, iteration, due, **options) if due else ():
+        for step in fit(self, self._learner, window.buffer, iteration, due, **options) if due else ():
             metrics |= {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
             metrics |= {f"head_{name}_loss": loss for name, loss in step.heads.items()}
             share = step.taken / step.steps
@@ -235,30 +236,28 @@ class Trainer(Loop):
 
     def _resume(self) -> None:
         """Goes on from the newest checkpoint, if there is one."""
-        settings, run, games = self._context.settings, self._context.run, self._games
-        self._generations = Generations(settings, self._context.start, run)
-        checkpoint = load_newest(run, self._learner)
-        self._lessons.resume(run)
-        sealed = run.sealed.iterations()
+        folder = self.folder
+        self._generations = Generations(self.settings, self.start, folder)
+        checkpoint = load_newest(folder, self._learner)
+        self._lessons.resume(folder)
+        sealed = folder.sealed.iterations()
         if checkpoint is not None:
-            self._iteration = run.checkpoints()[-1]
+            self.iteration, self.next_game = folder.checkpoints()[-1], int(checkpoint.state["next_game"])
             self._generations.model, self._generations.ready = checkpoint.onnx, Ready([], {}, int8=checkpoint.int8)
-            self._context.budget.load(checkpoint.state["budget"])
-            games.resignation.load(checkpoint.state.get("resignation", games.resignation.state()))
-            games.ranked.load(checkpoint.state.get("scores", []))
-            seen, held = int(checkpoint.state["positions"]), [i for i in sealed if i <= self._iteration]
-            games.next_game = int(checkpoint.state["next_game"])
-            self._window.refill(seen, held, run.sealed.read)
+            self.budget.load(checkpoint.state["budget"])
+            self.ranked.load(checkpoint.state.get("scores", []))
+            held = [iteration for iteration in sealed if iteration <= self.iteration]
+            self._window.refill(int(checkpoint.state["positions"]), held, folder.sealed.read)
         self._resume_budget("iteration")
-        if settings.tensorboard:
-            board = Board(run.path / "tensorboard", self._iteration)
+        if self.settings.tensorboard:
+            board = Board(folder.path / "tensorboard", self.iteration)
             self._last_first.callback(board.close)
-            self._context.watchers.append(board.add)
-        done = {row["iteration"] for row in run.metrics() if row["kind"] == "iteration"}
+            self.watchers.append(board.add)
+        done = {row["iteration"] for row in folder.metrics() if row["kind"] == "iteration"}
         for what, there in (("games", sealed), ("metrics", done)):
-            missing = [str(i) for i in range(1, self._iteration + 1) if i not in there]
+            missing = [str(i) for i in range(1, self.iteration + 1) if i not in there]
             if missing:
-                run.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
+                folder.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
 
 
 def _begin_with(learner: Learner, path: Path) -> str:

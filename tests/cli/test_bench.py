@@ -186,12 +186,11 @@ def test_self_play_is_measured_as_the_run_plays(monkeypatch: pytest.MonkeyPatch)
     run = Settings("connect_four", solver=True, c_puct_base=50.0, evaluations=9, full_search_share=0.25, simulations=5)
     asked: list[dict[str, Any]] = []
 
-    class Noted(benchmarks.Play):
-        def __init__(self, start: Any, evaluator: Any, **options: Any) -> None:
-            asked.append(options)
-            super().__init__(start, evaluator, **options)
+    def noted(start: Any, evaluator: Any, **options: Any) -> azpy.SelfPlay:
+        asked.append(options)
+        return azpy.SelfPlay(start, evaluator, **options)
 
-    monkeypatch.setattr(benchmarks, "Play", Noted)
+    monkeypatch.setattr("azpy.playing.benchmarks._core.SelfPlay", noted)
     start = azpy.make_game("connect_four")
     benchmarks.measure_self_play(start, benchmarks.Zeros(start, 2**10), run, seconds=0.001, repeats=1)
     assert len(asked) == 2

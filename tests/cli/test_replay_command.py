@@ -181,23 +181,6 @@ def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path)
         assert (comparison.difference, comparison.whole, comparison.plies) == (None, False, first_new)
 
 
-def test_a_resigned_game_repeats_up_to_the_resignation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = tmp_path / "model.onnx"
-    model.write_bytes(make_model(shape=("batch", 2, 6, 7), actions=7, weight=1.0))
-    chosen = {"games_per_iteration": 40, "resign_below": -0.5, "resign_plies": 1, "resign_control": 0.5}
-    run = collect(tmp_path / "run", "connect_four", 1, model, **chosen)
-    resigned = [record for record in games(run.path) if record.resigned]
-    assert 0 < len(resigned) < 40
-    for record in games(run.path):
-        comparison = repeat_game(run, record, model)
-        assert (comparison.difference, comparison.whole, comparison.plies) == (None, True, len(record))
-    found = shown(capsys, run.path, str(resigned[0].game_id))
-    assert found["resigned"]
-    assert not found["ended_by_rules"]
-    assert main([str(run.path), str(resigned[0].game_id), "--check", "--model", str(model)]) == 0
-    assert " wins by resignation, as the rules say where a player resigns" in capsys.readouterr().out
-
-
 def test_a_difference_is_named_with_its_ply_and_field(
     collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

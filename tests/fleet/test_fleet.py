@@ -30,7 +30,7 @@ from starts import Starts, command
 
 PLAY = {"simulations": 8, "slots": 8, "eval_batch": 2, "games_per_iteration": 30, "opening_plies": 2}
 LEARN = {"network": "1x8", "iterations": 4, "batch_size": 16, "passes": 1.0, "match_every": 1000}
-SMALL: dict[str, Any] = PLAY | LEARN | {"resign_below": -0.8, "deterministic": True}
+SMALL: dict[str, Any] = PLAY | LEARN | {"deterministic": True}
 SMALL["final_match_games"] = 2
 SOON = 120.0  # seconds that no step takes
 
@@ -53,8 +53,8 @@ def train(path: Path, look: Callable[[Head, Event], None] = lambda *_: None, **c
     with Trainer(settings(**changes), path) as trainer:
         for event in trainer.run():
             found.append(event)
-            if isinstance(trainer._games.fleet, Head):
-                look(trainer._games.fleet, event)
+            if isinstance(trainer.fleet, Head):
+                look(trainer.fleet, event)
     return found
 
 

@@ -100,7 +100,7 @@ def test_games_go_in_messages_that_the_head_takes(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * longest)
     inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[list[bytes]]()
     inbox.put(({"do": "begin", "settings": asdict(settings()), "version": azpy.__version__}, b""))
-    lineup = {"network": None, "precision": "fp32", "resign_below": -1.0, "score_to_beat": None}
+    lineup = {"network": None, "precision": "fp32", "score_to_beat": None}
     inbox.put(({"do": "play", "lineup": 1, **lineup}, b""))
     inbox.put(({"do": "games", "ids": [[0, 20]]}, b""))
 
@@ -356,7 +356,7 @@ def test_only_a_free_run_takes_networks_of_an_earlier_head(deterministic: bool) 
 def test_copies_of_games_of_an_earlier_iteration_do_not_count() -> None:
     alone = Alone()
     alone.says()
-    alone.head.play(Lineup([azpy.UniformEvaluator()], resign_below=-0.5))
+    alone.head.play(Lineup([azpy.UniformEvaluator()], score_to_beat=-0.5))
     assert alone.says(games_of()) == []  # it has not heard of the new lineup
     assert alone.head.notices == []
     assert alone.head.table.num_open == 10
@@ -489,7 +489,7 @@ def test_runs_and_lineups_are_told_apart_by_what_changes_games() -> None:
     for changes in ({"seed": 1}, {"game": "connect_four"}, {"deterministic": False}, {"simulations": 3}):
         assert digest_of_run(replace(run, **changes)) != digest_of_run(run)
     assert digest_of_run(replace(run, slots=7, workers=3, learning_rate=0.5)) == digest_of_run(run)
-    facts = {"network": None, "precision": "fp32", "resign_below": -1.0, "score_to_beat": None}
-    for name, value in {"network": "0" * 64, "precision": "fp16", "resign_below": -0.9, "score_to_beat": 0.5}.items():
+    facts = {"network": None, "precision": "fp32", "score_to_beat": None}
+    for name, value in {"network": "0" * 64, "precision": "fp16", "score_to_beat": 0.5}.items():
         assert digest_of_lineup(facts | {name: value}) != digest_of_lineup(facts)
     assert digest_of_lineup(facts | {"lineup": 2, "answers": "other"}) == digest_of_lineup(facts)

@@ -268,7 +268,7 @@ def test_actors_play_the_same_games_also_if_one_is_killed(
     monkeypatch.setattr(RayPlayer, "exchange", lambda self, stream, seconds, *models: 1 / 0)
     killed, found = list[int](), list[Event]()
     with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
-        fleet = trainer._games.fleet
+        fleet = trainer.fleet
         assert isinstance(fleet, Head)
         for event in trainer.run():
             found.append(event)

@@ -112,7 +112,7 @@ def test_leaves_show_the_true_history() -> None:
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two iterations of four games of Go."""
     path: Path = tmp_path_factory.mktemp("runs") / "run ] \\"
-    settings = Settings("go(size=5)", simulations=8, slots=4, games_per_iteration=4, iterations=2, resign_below=-0.9)
+    settings = Settings("go(size=5)", simulations=8, slots=4, games_per_iteration=4, iterations=2)
     with Collector(settings, path) as collector:
         list(collector.run())
     return path

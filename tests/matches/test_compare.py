@@ -112,8 +112,8 @@ def test_work_that_is_unequal_is_said(
 
 
 def test_a_side_s_settings_without_effect_are_said(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([COMMAND[0], "resign_plies=2", "passes=2", *COMMAND[3:], "--seeds", "1"]) == 0
-    assert "az-compare: resign_plies 2 has no effect: nobody resigns" in capsys.readouterr().err
+    assert main([COMMAND[0], "fast_simulations=2", "passes=2", *COMMAND[3:], "--seeds", "1"]) == 0
+    assert "az-compare: fast_simulations 2 has no effect: all searches are full" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

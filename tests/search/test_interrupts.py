@@ -53,7 +53,7 @@ def wait_for_games(play: azpy.SelfPlay | None, count: int) -> int:
 
 
 def self_play_of(running: Any) -> azpy.SelfPlay:
-    play: azpy.SelfPlay = running._games.fleet.self_play
+    play: azpy.SelfPlay = running.fleet.self_play
     return play
 
 
@@ -202,14 +202,14 @@ def test_a_fleet_hears_of_the_journals_games(tmp_path: Path, monkeypatch: pytest
     with Collector(settings(deterministic=True, games_per_iteration=5000), tmp_path) as collector:
         next(event for event in collector.run() if isinstance(event, Played))
     with Collector(settings(deterministic=True, games_per_iteration=5000), tmp_path) as collector:
-        told, journal = list[azpy.GameRecord](), list(collector._context.run.journal)
-        ask = collector._games.fleet.ask
+        told, journal = list[azpy.GameRecord](), list(collector.folder.journal)
+        ask = collector.fleet.ask
 
         def heard(ids: Sequence[range], done: Sequence[azpy.GameRecord]) -> None:
             told.extend(done)
             ask(ids, done)
 
-        monkeypatch.setattr(collector._games.fleet, "ask", heard)
+        monkeypatch.setattr(collector.fleet, "ask", heard)
         next(event for event in collector.run() if isinstance(event, Played))
     assert [game.to_bytes() for game in told] == [game.to_bytes() for game in journal] != []
 
@@ -448,7 +448,7 @@ if os.geteuid() == 0:  # who may do all
     os.setuid(65534)
 for threads in (1, 4):
     try:
-        open_self_play(Settings("pig", threads=threads), start, [azpy.UniformEvaluator()], resign_below=-1.0)
+        open_self_play(Settings("pig", threads=threads), start, [azpy.UniformEvaluator()])
     except SettingsError as error:
         print(error)
 """

@@ -35,23 +35,19 @@ RANKED |= {"slots": 8, "eval_batch": 2, "games_per_iteration": 90, "batch_size":
 RANKED |= {"match_every": 100, "final_match_games": 2, "deterministic": True}
 
 
-def train_until(settings: Settings, path: Path, until: int | None) -> tuple[str | None, str | None]:
+def settings(**changes: Any) -> Settings:
+    return Settings(**(RANKED | changes))
+
+
+def train(path: Path, until: int | None = None, **changes: Any) -> tuple[str | None, str | None]:
     """Trains, until a checkpoint if one is given; returns the hashes of a run that has ended."""
-    with Trainer(settings, path) as trainer:
+    with Trainer(settings(**changes), path) as trainer:
         for event in trainer.run():
             if isinstance(event, Saved) and event.iteration == until:
                 break
             if isinstance(event, Finished):
                 return event.games_hash, event.weights_hash
     return None, None
-
-
-def settings(**changes: Any) -> Settings:
-    return Settings(**(RANKED | changes))
-
-
-def train(path: Path, until: int | None = None, **changes: Any) -> tuple[str | None, str | None]:
-    return train_until(settings(**changes), path, until)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +62,7 @@ def games_of(run: StoredRun, iteration: int) -> list[azpy.GameRecord]:
     return [record for _, record in run.games([iteration])]
 
 
-def test_each_iteration_is_to_beat_three_quarters_of_the_scores_before_it(ranked: tuple[StoredRun, Any]) -> None:
+def test_an_iteration_is_to_beat_three_quarters_of_scores(ranked: tuple[StoredRun, Any]) -> None:
     run, _ = ranked
     scores, ties = list[float](), 0
     for row in run.iterations():
@@ -102,14 +98,10 @@ def test_the_newest_250_scores_count_on_after_a_stop() -> None:
     straight = RankedReward(settings(ranked_reward=1.0), start)
     straight.note(scored(scores))
     assert straight.state() == scores[-250:]
-    for kept in (scores[-250:], scores):  # as a checkpoint has them, or one of more
-        resumed = RankedReward(settings(ranked_reward=1.0), start)
-        resumed.load(kept)
-        assert resumed.state() == scores[-250:]
-        for each in (straight, resumed):
-            each.note(scored([-1.0] * 60))  # the oldest go
-        assert resumed.state() == scores[-190:] + [-1.0] * 60
-        straight.load(scores[-250:])
+    resumed = RankedReward(settings(ranked_reward=1.0), start)
+    resumed.load(scores[-250:])
+    resumed.note(scored([-1.0] * 60))  # the oldest go
+    assert resumed.state() == scores[-190:] + [-1.0] * 60
     # The highest score is the newest but for the low ones, so it counts until 250 others have come.
     for count, to_beat in ((249, scores[-1]), (1, -1.0)):
         straight.note(scored([-1.0] * count))
@@ -123,12 +115,7 @@ def test_the_score_to_beat_is_one_that_was_reached(share: float, scores: list[fl
     ranked.note(scored(scores))
     reached = [score for score in scores if sum(other <= score for other in scores) >= share * len(scores)]
     assert ranked.score_to_beat == min(reached)
-
-
-def test_a_random_game_that_the_run_would_cut_off_has_0() -> None:
-    start = azpy.State(Knapsack())
-    assert RankedReward(settings(max_plies=1, ranked_reward=1.0), start).score_to_beat == 0.0
-    assert RankedReward(settings(ranked_reward=1.0), start).score_to_beat != 0.0
+    assert RankedReward(settings(max_plies=1), ranked._start).score_to_beat == 0.0  # random games that are cut off
 
 
 def test_the_network_learns_wins_and_losses(ranked: tuple[StoredRun, Any]) -> None:
@@ -142,7 +129,7 @@ def test_the_network_learns_wins_and_losses(ranked: tuple[StoredRun, Any]) -> No
     assert set(expected) == {-1.0, 1.0}
 
 
-def test_a_run_that_goes_on_and_workers_play_the_same_games(ranked: tuple[StoredRun, Any], tmp_path: Path) -> None:
+def test_parts_and_workers_play_the_same_games(ranked: tuple[StoredRun, Any], tmp_path: Path) -> None:
     _, hashes = ranked
     parts = tmp_path / "parts"
     train(parts, 1)
@@ -186,7 +173,7 @@ def test_games_are_collected_against_their_own_scores_too(tmp_path: Path) -> Non
     assert len({record.score_to_beat for iteration in (1, 2) for record in games_of(run, iteration)}) == 2
 
 
-def test_it_is_refused_for_games_of_several_players_and_beside_a_fixed_score(tmp_path: Path) -> None:
+def test_games_of_several_players_have_no_ranked_reward(tmp_path: Path) -> None:
     for game, players in (("tic_tac_toe", "2 players"), ("many_players:Trio", "3 players")):
         name = game.rpartition(":")[2]
         with pytest.raises(
@@ -202,7 +189,7 @@ def test_it_is_refused_for_games_of_several_players_and_beside_a_fixed_score(tmp
         azpy.Search(azpy.UniformEvaluator(), score_to_beat=0.5).run(azpy.make_game("tic_tac_toe"))
 
 
-def test_a_worker_s_game_that_is_to_beat_another_score_is_refused() -> None:
+def test_a_worker_s_game_with_another_score_is_refused() -> None:
     def game(score: float | None) -> azpy.GameRecord:
         with azpy.SelfPlay(Knapsack(), azpy.UniformEvaluator(), slots=1, pipelines=1, games=0) as play:
             if score is not None:
@@ -250,15 +237,7 @@ def test_a_run_counts_imports_against_its_own_score(ranked: tuple[StoredRun, Any
         assert {game.score_to_beat for game in trainer._lessons._imported.records} == {0.25}
 
 
-def test_a_search_for_a_score_says_whether_it_can_be_beaten() -> None:
-    best = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack()).value
-    for to_beat, value in ((best - 0.01, 1.0), (best, 0.0), (best + 0.01, -1.0)):
-        search = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True, score_to_beat=to_beat)
-        result = search.run(Knapsack())
-        assert (result.stop, result.value) == ("proven", value)
-
-
-def test_a_server_that_takes_a_newer_checkpoint_searches_for_its_score(ranked: tuple[StoredRun, Any]) -> None:
+def test_a_server_searches_for_the_newest_score(ranked: tuple[StoredRun, Any]) -> None:
     run, _ = ranked
     model = open_model(str(run.path), BAG, 8)
     before, options = model.engine, model.player.options
@@ -282,9 +261,7 @@ def test_players_of_a_run_search_for_its_score(ranked: tuple[StoredRun, Any]) ->
         assert run.score_to_beat(iteration) is not None
 
 
-def test_a_run_s_own_matches_beat_what_az_match_takes_from_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_s_matches_and_az_match_have_one_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
     class Noted(SearchPlayer):

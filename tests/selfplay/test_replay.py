@@ -41,13 +41,16 @@ def test_batches_equal_a_slow_replay(game: str, weight: float, share: float, sym
     assert len(drawn) > 0.9 * len(possible)
 
 
-def test_the_plies_that_count_are_those_that_were_searched() -> None:
+def test_a_buffer_counts_searched_plies_of_its_own_game() -> None:
     played = records("connect_four", 10, opening_plies=6)
     buffer = azpy.ReplayBuffer("connect_four")
-    for record in played:
-        buffer.add(record)
+    with pytest.raises(ValueError, match=r"(?i)empty|no "):
+        buffer.sample(8, seed=0)
+    buffer.extend(played)
     searched = sum(int((record.flags & SEARCHED).sum()) for record in played)
     assert searched < sum(len(record) for record in played)
+    with pytest.raises(ValueError, match="tic_tac_toe"):
+        buffer.add(records("tic_tac_toe", 1)[0])
     assert (buffer.num_games, buffer.num_positions) == (10, searched)
 
 
@@ -97,7 +100,7 @@ def test_every_position_is_as_likely_as_another() -> None:
 
 
 @pytest.mark.parametrize("game", ["connect_four", "pig", "python"])
-def test_a_window_that_moved_on_draws_the_batches_of_its_games_alone(game: str) -> None:
+def test_a_window_that_moved_on_draws_its_games_alone(game: str) -> None:
     played, moved = records(GAMES[game], 40), azpy.ReplayBuffer(GAMES[game])
     for begin, size in ((0, 10**6), (10, 60), (20, 25), (30, 40)):  # smaller, and larger again
         moved.resize(size)
@@ -124,7 +127,7 @@ def test_a_resized_buffer_lets_go_of_the_games_beyond() -> None:
         assert (buffer.num_games, buffer.num_positions) == (games, sum(positions[-games:]))
 
 
-def test_a_game_that_the_rules_do_not_allow_leaves_all_of_its_batch_out() -> None:
+def test_a_game_against_the_rules_leaves_its_batch_out() -> None:
     won, *others = sorted(records("tic_tac_toe", 4), key=lambda record: record.outcome == 0)
     outcome = np.float32(won.outcome).tobytes()
     wrong = azpy.GameRecord.from_bytes(won.to_bytes().replace(outcome, np.float32(-won.outcome).tobytes(), 1))
@@ -144,15 +147,3 @@ def test_records_survive_being_written_and_read(game: str) -> None:
             np.testing.assert_array_equal(getattr(again, name), getattr(record, name))
         for name in ("game", "game_id", "seed", "outcome", "capped", "resigned", "control", "resign_ply"):
             assert getattr(again, name) == getattr(record, name)
-
-
-def test_records_of_another_game_are_refused() -> None:
-    buffer = azpy.ReplayBuffer("tic_tac_toe")
-    with pytest.raises(ValueError, match="connect_four"):
-        buffer.add(records("connect_four", 1)[0])
-    assert (buffer.num_games, buffer.num_positions) == (0, 0)
-
-
-def test_an_empty_buffer_says_so() -> None:
-    with pytest.raises(ValueError, match=r"(?i)empty|no "):
-        azpy.ReplayBuffer("tic_tac_toe").sample(8, seed=0)

@@ -39,7 +39,7 @@ def made_up(record: azpy.GameRecord) -> NDArray[np.float32]:
     return np.concatenate(parts).astype(np.float32)
 
 
-def test_targets_are_the_shares_of_the_visits_where_none_are_stored() -> None:
+def test_targets_are_shares_of_visits_if_none_are_stored() -> None:
     for record in play("connect_four", Hashed(7), 4, opening_plies=2):
         assert len(record.targets) == len(record.visits) > 0
         for begin, end in zip(record.offsets[:-1], record.offsets[1:], strict=True):
@@ -91,7 +91,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_fast_searches_repeat_bit_for_bit_and_a_difference_is_seen(collected: Path) -> None:
+def test_fast_searches_repeat_bit_for_bit(collected: Path) -> None:
     run = StoredRun(collected)
     for _, record in run.games([1]):
         comparison = repeat_game(run, record)

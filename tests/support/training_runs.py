@@ -13,6 +13,8 @@ from azpy.training.events import Saved
 from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x16", "eval_batch": 2, "simulations": 12, "slots": 8}
+SMALL |= {"games_per_iteration": 20, "iterations": 3, "match_opening_plies": 1, "match_every": 100}
+SMALL |= {"match_games": 4, "final_match_games": 4}
 
 
 def settings(**changes: Any) -> Settings:

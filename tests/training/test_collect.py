@@ -73,33 +73,20 @@ def test_iterations_are_sealed_with_a_row_of_metrics_each(tmp_path: Path, model:
     assert not any((tmp_path / "run/checkpoints").iterdir())
 
 
-def test_without_a_model_the_search_plays_alone(tmp_path: Path) -> None:
-    collect(tmp_path / "run")
-    for _, record in sealed(tmp_path / "run"):
-        assert not record.networks.any()
-        begin, end = record.offsets[0], record.offsets[1]
-        assert record.priors[begin:end] == pytest.approx(1 / 9)
-
-
-def test_it_needs_no_torch_and_without_a_model_no_onnx_runtime(tmp_path: Path) -> None:
-    hidden = ("torch", "onnx", "onnxruntime", "safetensors")
+@pytest.mark.parametrize("with_model", [False, True])
+def test_it_loads_no_torch_and_no_onnx_runtime_without_a_model(tmp_path: Path, model: Path, with_model: bool) -> None:
+    hidden = ("torch",) if with_model else ("torch", "onnx", "onnxruntime", "safetensors")
     script = (
         f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
         "from azpy.cli.train import main; sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", script, "tic_tac_toe", "--collect-only", *FLAGS]
+    given = ["--model", str(model)] if with_model else []
+    command = [sys.executable, "-c", script, "tic_tac_toe", "--collect-only", *given, *FLAGS]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "played by no network: even priors and value 0" in done.stdout
+    player = f"{model} (network {id_of(model):#018x})" if with_model else "no network: even priors and value 0"
+    assert f"played by {player}" in done.stdout
     assert "done: 30 games in 2 iterations" in done.stdout
-
-
-def test_with_a_model_it_loads_no_torch(tmp_path: Path, model: Path) -> None:
-    script = "import sys; sys.modules['torch'] = None\nfrom azpy.cli.train import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", script, "tic_tac_toe", "--collect-only", "--model", str(model), *FLAGS]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"played by {model} (network {id_of(model):#018x})" in done.stdout
 
 
 def test_the_same_command_goes_on_and_plays_no_game_twice(tmp_path: Path) -> None:
@@ -117,27 +104,9 @@ def test_the_same_command_goes_on_and_plays_no_game_twice(tmp_path: Path) -> Non
     assert [type(event) for event in collect(path, iterations=6)] == [Started, Finished]
 
 
-def test_ids_that_no_game_has_are_played_and_no_other(tmp_path: Path) -> None:
-    # Games end out of order: a head that died may have left gaps.
-    with RunFolder(tmp_path / "run", vars(settings())) as folder:
-        for iteration, game in ((1, 9), (2, 3)):
-            folder.append(game_with_id(game))
-            folder.seal(iteration)
-    collect(tmp_path / "run", iterations=4)
-    ids = [record.game_id for _, record in sealed(tmp_path / "run")]
-    assert len(set(ids)) == len(ids)
-    assert set(range(15)) <= set(ids)
-
-
-def game_with_id(number: int) -> azpy.GameRecord:
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), first_game=number, games=1) as play:
-        return next(play)
-
-
-@pytest.fixture
-def never_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fails where self-play would wait for ever: it has no game, and no id is left to play."""
-    take = Here.take
+def test_all_ids_below_the_highest_are_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Games end out of order, and a head that died may have left gaps."""
+    take, highest = Here.take, ENDLESS - 1
 
     def taken(fleet: Here, most: int) -> list[azpy.GameRecord]:
         found = take(fleet, most)
@@ -145,38 +114,37 @@ def never_idle(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     monkeypatch.setattr(Here, "take", taken)
-
-
-@pytest.mark.usefixtures("never_idle")
-def test_a_game_with_the_highest_id_leaves_ids_to_play(tmp_path: Path) -> None:
-    """After such a game no id was left, in each run after it too."""
-    number = ENDLESS - 1
     with RunFolder(tmp_path / "run", vars(settings())) as folder:
-        folder.append(*map(game_with_id, (3, number, 4)))
+        for number in (3, highest, 4):
+            with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), first_game=number, games=1) as play:
+                folder.append(next(play))
+        folder.seal(1, [3])
     collect(tmp_path / "run")
-    collect(tmp_path / "run", iterations=3)
+    collect(tmp_path / "run", iterations=4)
     ids = [record.game_id for _, record in sealed(tmp_path / "run")]
-    assert {3, 4, number} < set(ids)
-    assert len(set(ids)) == len(ids) == 45
-    assert max(set(ids) - {number}) < 100
+    assert len(set(ids)) == len(ids) == 1 + 3 * 15
+    assert {*range(15), highest} < set(ids)
+    assert max(set(ids) - {highest}) < 100
 
 
-def test_a_deterministic_collection_is_the_same_games_in_any_layout_and_in_parts(tmp_path: Path, model: Path) -> None:
-    collect(tmp_path / "straight", model, deterministic=True)
+def test_a_deterministic_collection_is_the_same_in_any_layout(tmp_path: Path, model: Path) -> None:
+    straight = tmp_path / "straight"
+    collect(straight, model, deterministic=True)
     collect(tmp_path / "other", model, deterministic=True, slots=3, pipelines=1)
     with Collector(settings(deterministic=True), tmp_path / "parts", model) as collector:
         for event in collector.run():
             if isinstance(event, Played) and event.iteration == 2:
                 break
     collect(tmp_path / "parts", model, deterministic=True)
-    assert as_bytes(tmp_path / "straight") == as_bytes(tmp_path / "other") == as_bytes(tmp_path / "parts")
-    assert [record.game_id for _, record in sealed(tmp_path / "parts")] == list(range(30))
+    command = (straight / "config.toml").read_text().splitlines()[1].removeprefix("#   ")
+    assert main(shlex.split(command)[1:]) == 0  # in a folder beside it
+    others = [as_bytes(tmp_path / name) for name in ("other", "parts", "straight-again")]
+    assert others == [as_bytes(straight)] * 3
+    assert [record.game_id for _, record in sealed(straight)] == list(range(30))
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_the_next_iteration_is_played_by_the_model_that_the_file_holds_then(
-    deterministic: bool, tmp_path: Path, model: Path
-) -> None:
+def test_each_iteration_is_played_by_the_model_of_its_time(deterministic: bool, tmp_path: Path, model: Path) -> None:
     old, new = id_of(model), make_model(weight=1.5)
     # More games than may wait to be fetched when the model is exchanged.
     chosen = settings(iterations=3, games_per_iteration=100, deterministic=deterministic)
@@ -194,27 +162,21 @@ def test_the_next_iteration_is_played_by_the_model_that_the_file_holds_then(
     assert not deterministic or networks[1:] == [{id_of(model)}, {id_of(model)}]
 
 
-def test_a_model_that_cannot_play_ends_it_in_one_line_and_a_good_one_goes_on(tmp_path: Path, model: Path) -> None:
+def test_a_model_that_cannot_play_ends_the_collection(tmp_path: Path, model: Path) -> None:
     path, good = tmp_path / "run", model.read_bytes()
-
-    def run_and_damage(data: bytes) -> None:
+    for bad, text in ((good[: len(good) // 2], "is no usable ONNX"), (make_model(shape=("batch", 2, 3, 4)), "not fit")):
         with Collector(settings(iterations=9), path, model) as collector:
-            for event in collector.run():
-                if isinstance(event, Saved):
-                    model.write_bytes(data)
-
-    with pytest.raises(ModelError, match="is no usable ONNX model"):
-        run_and_damage(good[: len(good) // 2])
-    model.write_bytes(good)
-    with pytest.raises(ModelError, match="does not fit the game"):
-        run_and_damage(make_model(shape=("batch", 2, 3, 4)))
-    model.write_bytes(good)
+            events = collector.run()
+            while not isinstance(next(events), Saved):
+                pass
+            model.write_bytes(bad)
+            with pytest.raises(ModelError, match=text):
+                list(events)
+        model.write_bytes(good)
     assert collect(path, model, iterations=3)[-1].collected >= 45
 
 
-def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
-    tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_opened_once_for_all_devices(tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = list[int]()
 
     class Noted(azpy.OnnxEvaluator):
@@ -237,28 +199,26 @@ def test_a_model_is_opened_once_for_all_devices_whatever_becomes_of_its_file(
     assert len(opened) == 10  # and not for each iteration
 
 
-def test_a_timed_collection_seals_what_it_has(tmp_path: Path) -> None:
-    events = collect(tmp_path / "run", iterations=None, minutes=0.005, games_per_iteration=10**9)
+def test_time_and_evaluations_end_a_collection(tmp_path: Path) -> None:
+    events = collect(tmp_path / "timed", iterations=None, minutes=0.005, games_per_iteration=10**9)
     assert [event.iteration for event in events if isinstance(event, Saved)] == [1]
-    assert events[-1].collected == len(sealed(tmp_path / "run")) > 0
+    assert events[-1].collected == len(sealed(tmp_path / "timed")) > 0
 
-
-def test_a_collection_ends_after_so_many_evaluations(tmp_path: Path) -> None:
-    def counts(**length: Any) -> list[float]:
-        events = collect(tmp_path / "run", **length)
+    def counts(total: int) -> list[float]:
+        events = collect(tmp_path / "run", iterations=40, total_evaluations=total)
         return [event.metrics["evaluations"] for event in events if isinstance(event, Saved)]
 
     # Games go on over the end of an iteration, so how many evaluations an iteration makes varies.
-    first = counts(iterations=40, total_evaluations=1)
+    first = counts(1)
     assert len(first) == 1
     total = int(3 * first[0])
-    found = first + counts(iterations=40, total_evaluations=total)
+    found = first + counts(total)
     assert sum(found[:-1]) < total <= sum(found)
     assert 1 < len(found) < 40
-    assert counts(iterations=None, total_evaluations=total) == []
+    assert counts(total) == []
 
 
-def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path: Path) -> None:
+def test_training_goes_on_from_collected_games_and_not_back(tmp_path: Path) -> None:
     path = tmp_path / "run"
     chosen: dict[str, Any] = {"network": "1x8", "final_match_games": 2}
     collect(path, **chosen)
@@ -285,6 +245,7 @@ def test_training_can_go_on_from_collected_games_but_not_the_other_way(tmp_path:
         (["tic_tac_toe", "--collect-only", "--model", "none.onnx"], "none.onnx cannot be read"),
         (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx: model is no usable ONNX model"),
         (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx: model does not fit the game"),
+        (["tic_tac_toe", "--out="], "--out is empty: give a folder, or leave it out for runs/GAME"),
         (["chequers", "--collect-only"], 'unknown game "chequers"'),
         (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not empty and has no config.toml"),
     ],
@@ -300,31 +261,3 @@ def test_bad_input_is_one_line_and_makes_nothing(
     assert text in one_line(main, arguments, "az-train: ")
     assert sorted(os.walk(".")) == before
     assert model.exists()
-
-
-def test_the_command_in_its_config_collects_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    collect(Path("run"), deterministic=True)
-    command = Path("run/config.toml").read_text().splitlines()[1].removeprefix("#   ")
-    assert main(shlex.split(command)[1:]) == 0
-    assert as_bytes(Path("run-again")) == as_bytes(Path("run"))
-    assert not StoredRun("run-again").checkpoints()
-
-
-def test_a_changed_setting_is_said_and_stays_in_the_metrics(tmp_path: Path) -> None:
-    collect(tmp_path / "run", iterations=1)
-    for _ in range(2):
-        collect(tmp_path / "run", simulations=16, slots=4)
-    with Collector(settings(simulations=20), tmp_path / "run") as collector:
-        started = next(collector.run())
-    assert isinstance(started, Started)
-    assert "simulations was 16, is now 20 from iteration 3 on" in started.notices
-    rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    changes = [(row["iteration"], row["changed"]) for row in rows if row["kind"] == "settings"]
-    assert changes[0] == (1, {"simulations": [8, 16], "slots": [6, 4], "iterations": [1, 2]})
-    assert changes[1] == (2, {"simulations": [16, 20], "slots": [4, 6]})
-
-
-def test_events_keep_the_figures_they_came_with(tmp_path: Path) -> None:
-    played = [event for event in collect(tmp_path / "run") if isinstance(event, Played)]
-    assert all("seconds" not in event.metrics for event in played)  # of the row, which is written later

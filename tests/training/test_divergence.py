@@ -40,7 +40,7 @@ def is_finite(path: Path) -> bool:
     return all(np.isfinite(array).all() for array in (*found.model.values(), *found.optimizer.values()))
 
 
-def test_it_says_what_happened_and_goes_on_from_the_last_good_checkpoint(tmp_path: Path) -> None:
+def test_a_diverged_run_goes_on_from_the_last_good_checkpoint(tmp_path: Path) -> None:
     last = 2
     saved = [f"{iteration:06}" for iteration in range(1, last + 2)]
     train(tmp_path, iterations=last)
@@ -66,17 +66,6 @@ def test_it_says_what_happened_and_goes_on_from_the_last_good_checkpoint(tmp_pat
     assert is_finite(tmp_path / "checkpoints" / saved[-1])
 
 
-def test_a_run_that_diverges_at_once_keeps_its_games(tmp_path: Path) -> None:
-    with pytest.raises(
-        DivergedError, match=r"No checkpoint was saved yet\. The same command begins with the games that"
-    ):
-        train(tmp_path, learning_rate=TOO_HIGH)
-    assert checkpoints(tmp_path) == []
-    events = train(tmp_path, iterations=1)
-    assert [event for event in events if isinstance(event, Played)] == []
-    assert is_finite(tmp_path / "checkpoints/000001")
-
-
 def test_the_fit_to_imported_games_too(tmp_path: Path, files: Path) -> None:  # noqa: F811
     chosen: dict[str, Any] = {"game": "go(size=5)", "iterations": 1}
     chosen |= {"supervised_passes": 1, "games_per_iteration": 2, "simulations": 2}
@@ -87,7 +76,7 @@ def test_the_fit_to_imported_games_too(tmp_path: Path, files: Path) -> None:  # 
     assert checkpoints(tmp_path / "run") == ["000000", "000001"]
 
 
-def test_figures_of_held_out_games_that_are_not_finite_are_no_row_of_metrics(
+def test_held_out_figures_that_are_not_finite_end_the_fit(
     tmp_path: Path,
     files: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -117,14 +106,14 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_run_does_not_begin_with_a_network_that_is_not_finite(three: Path, tmp_path: Path) -> None:
+def test_a_run_begins_with_no_network_that_is_not_finite(three: Path, tmp_path: Path) -> None:
     path = shutil.copytree(three, tmp_path / "run")
     spoil(path, 3, "trunk")
     with pytest.raises(SettingsError, match=f"--init {path}: its network is not finite, give an earlier checkpoint"):
         train(tmp_path / "other", init=str(path))
 
 
-def test_a_checkpoint_whose_answers_alone_are_not_finite_is_kept(
+def test_a_checkpoint_with_infinite_answers_is_kept(
     three: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A driver may give such answers, and the network is sound."""
@@ -140,7 +129,7 @@ def test_a_checkpoint_whose_answers_alone_are_not_finite_is_kept(
 
 
 def test_the_error_names_only_losses_that_were_measured() -> None:
-    run = SimpleNamespace(settings=Settings(game="tic_tac_toe"), run=SimpleNamespace(checkpoints=list))
+    run = SimpleNamespace(settings=Settings(game="tic_tac_toe"), folder=SimpleNamespace(checkpoints=list))
 
     def said(step: Fitted, **options: bool) -> str:
         return str(diverged(cast(Any, run), step, "bad", **options)).partition(". No checkpoint was saved yet")[0]

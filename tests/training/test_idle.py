@@ -35,8 +35,6 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         ({"match_games": 8, "minutes": 3, "match_every": 1_000_000}, "match_games 8", "before", {"match_every": 999}),
         ({"final_match_games": 8}, "final_match_games 8", "a run without an end has no last match", {"minutes": 1}),
         ({"fast_simulations": 5}, "fast_simulations 5", "all searches are full", {"full_search_share": 0.5}),
-        ({"resign_plies": 5}, "resign_plies 5", "nobody resigns", {"resign_below": -0.9}),
-        ({"resign_control": 0.5}, "resign_control 0.5", "nobody resigns", {"resign_below": -0.9}),
         ({"temperature": 2.0, "temperature_plies": 0}, "temperature 2.0", "temperature_p", {"temperature_plies": 3}),
         ({"temperature_plies": 3, "temperature_final": 1.0}, "temperature_plies 3", "", {"temperature_final": 0.1}),
         ({"virtual_loss": 2.0, "eval_batch": 1}, "virtual_loss 2.0", "eval_batch is 1", {"eval_batch": 2}),
@@ -68,12 +66,12 @@ def test_a_collection_says_what_waits_for_training() -> None:
 
 def test_commands_and_python_say_it_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "missing")
-    line = "resign_plies 5 has no effect: nobody resigns: give resign_below above -1"
-    assert main(["pig", "--network", "1x8", "--resign-plies", "5", "--init", missing, "--out", missing]) == 2
+    line = "fast_simulations 5 has no effect: all searches are full: give full_search_share below 1"
+    assert main(["pig", "--network", "1x8", "--fast-simulations", "5", "--init", missing, "--out", missing]) == 2
     first, last = capsys.readouterr().err.splitlines()
     assert (first, last.partition(":")[0]) == (f"az-train: {line}", "az-train")
     with pytest.warns(SettingsWarning, match=f"^{line}$"), pytest.raises(RunError):
-        azpy.train("pig", network="1x8", resign_plies=5, init=missing, out=missing)
+        azpy.train("pig", network="1x8", fast_simulations=5, init=missing, out=missing)
 
 
 @pytest.mark.parametrize(

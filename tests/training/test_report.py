@@ -100,7 +100,7 @@ def test_games_without_a_search_have_no_search_statistics() -> None:
     assert found["mean_plies"] > 0
 
 
-def test_values_explain_what_their_distance_to_the_outcomes_leaves() -> None:
+def test_values_explain_the_variance_of_outcomes() -> None:
     records = play("connect_four", games=30)
     pairs = [
         (value, record.outcome if player == 0 else -record.outcome)
@@ -247,7 +247,7 @@ def test_the_page_needs_nothing_else_and_shows_positions(game: str) -> None:
         (TossAlone, {"other_outcome": 0.1}, ["Mean scores on the same games", "0.70 [0.65, 0.75], and random 0.10"]),
     ],
 )
-def test_a_page_says_what_scores_are_of_one_player_and_of_several(game: Any, facts: Any, texts: list[str]) -> None:
+def test_a_page_says_whose_scores_it_shows(game: Any, facts: Any, texts: list[str]) -> None:
     start, row = azpy.State(game()), match(2, 0.7, "random") | {"players": game.num_players, "wins": 3, "losses": 1}
     with azpy.SelfPlay(start, azpy.UniformEvaluator(), slots=2, pipelines=1, simulations=4, games=20) as games:
         records = list(games)

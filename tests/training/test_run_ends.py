@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from azpy.errors import SettingsError
 from azpy.runs.games import read_journal
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.training.budget import Budget
@@ -37,7 +36,7 @@ def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.M
     assert "match" not in {row["kind"] for row in map(json.loads, (tmp_path / "metrics.jsonl").open())}
 
 
-def test_the_last_match_is_played_after_a_match_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_match_comes_after_one_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def matches(events: list[Any]) -> list[tuple[int, int]]:
         return [(event.iteration, event.result.games) for event in events if isinstance(event, Matched)]
 
@@ -59,43 +58,25 @@ def test_the_last_match_is_played_after_a_match_on_the_way(tmp_path: Path, monke
     assert matches(events) == [(1, 4)] * 4 + [(1, 6)] * 4
 
 
-def test_the_network_that_met_the_opponents_last_is_the_last_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events = list[Any]()
-
-    def ends(name: str) -> None:
+def test_the_last_match_is_of_the_last_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events, answers = list[Any](), list[bool]()
+    rules = {
+        # The last match leaves time for another iteration.
+        "left": lambda: not any(isinstance(event, Matched) for event in events),
+        # Time was up when the model was made, which so has no int8; after the iteration was measured, it was not.
+        "measured": lambda: answers.append(True) or len(answers) == 1,  # type: ignore[func-returns-value]
+    }
+    for name, is_over in rules.items():
+        monkeypatch.setattr(Budget, "is_over", lambda self, iteration, rule=is_over: iteration == 1 and rule())
         events.clear()
-        with Trainer(settings(iterations=3, match_every=1000), tmp_path / name) as trainer:
+        with Trainer(settings(match_every=1000), tmp_path / name) as trainer:
             for event in trainer.run():
                 events.append(event)
                 assert not isinstance(event, Saved) or event.iteration == 1
         assert {event.iteration for event in events if isinstance(event, Matched)} == {1}
 
-    # The last match leaves time for another iteration.
-    monkeypatch.setattr(
-        Budget,
-        "is_over",
-        lambda self, iteration: iteration == 1 and not any(isinstance(event, Matched) for event in events),
-    )
-    ends("left")
-    # Time was up when the model was made, so that it has no int8 model; after the iteration was measured, it was not.
-    answers = iter([True])
-    monkeypatch.setattr(Budget, "is_over", lambda self, iteration: iteration == 1 and next(answers, False))
-    ends("measured")
 
-
-def test_a_run_that_goes_on_knows_when_players_resign(tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "iterations": 2}
-    run(tmp_path, **changes)
-    with Trainer(settings(**changes), tmp_path) as fresh:
-        kept = fresh._games.resignation.state()
-    assert kept == read_checkpoint(tmp_path / "checkpoints/000002").state["resignation"]
-    with Trainer(settings(**changes), tmp_path / "other") as other:
-        assert kept != other._games.resignation.state()
-
-
-def test_a_run_as_long_as_so_many_evaluations_goes_on_and_ends_there(tmp_path: Path) -> None:
+def test_a_run_as_long_as_so_many_evaluations_ends_there(tmp_path: Path) -> None:
     whole = [event for event in run(tmp_path / "a", iterations=3) if isinstance(event, Saved)]
     each = [event.metrics["evaluations"] for event in whole]
     assert all(count > 0 for count in each)
@@ -104,35 +85,23 @@ def test_a_run_as_long_as_so_many_evaluations_goes_on_and_ends_there(tmp_path: P
     saved = [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
     rows = [json.loads(line) for line in (tmp_path / "b/metrics.jsonl").read_text().splitlines()]
     counts = [row["evaluations"] for row in rows if row["kind"] == "iteration"]
-    assert saved[-1].iteration == len(counts) > 1
+    newest = saved[-1].iteration
+    assert newest == len(counts) > 1
+    assert read_checkpoint(tmp_path / f"b/checkpoints/{newest:06d}").state["budget"]["evaluations"] == sum(counts)
     assert sum(counts[:-1]) < length["total_evaluations"] <= sum(counts)
     assert not [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_a_checkpoint_holds_the_evaluations_of_all_iterations(tmp_path: Path, deterministic: bool) -> None:
-    saved = [event for event in run(tmp_path, deterministic=deterministic) if isinstance(event, Saved)]
-    total = sum(event.metrics["evaluations"] for event in saved)
-    assert read_checkpoint(tmp_path / "checkpoints/000003").state["budget"]["evaluations"] == total > 0
-
-
-def test_a_deterministic_run_cannot_be_as_long_as_so_many_evaluations() -> None:
-    with pytest.raises(SettingsError, match="depend on the cache: give iterations"):
-        settings(deterministic=True, total_evaluations=1000)
-
-
-def test_a_timed_run_ends_without_a_game_and_its_games_go_on_in_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options: dict[str, Any] = {"game": "connect_four", "iterations": 1, "games_per_iteration": 8, "slots": 4}
-    seen, in_play = list[Played](), {"may_play": True}
+def test_games_in_play_go_on_after_a_timed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"game": "connect_four", "games_per_iteration": 8, "slots": 4}
+    seen, may_play = list[Played](), [True]
     monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
-    monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda *_: in_play["may_play"])
-    with Trainer(settings(simulations=3000, **options), tmp_path) as trainer:
+    monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda *_: may_play[0])
+    with Trainer(settings(**options, simulations=3000), tmp_path) as trainer:
         for event in trainer.run():
             if isinstance(event, Played) and event.longest:
                 seen.append(event)
-                in_play["may_play"] = False
+                may_play[0] = False
     assert isinstance(event, Finished)
     assert (seen[0].games, event.iteration) == (0, 0)
     assert seen[0].soon is None or seen[0].soon > 0
@@ -141,12 +110,12 @@ def test_a_timed_run_ends_without_a_game_and_its_games_go_on_in_the_next(
     with Trainer(settings(**options | {"iterations": None, "minutes": 1e-9}), tmp_path) as trainer:  # nothing is played
         list(trainer.run())
     assert {record.game_id for record in read_journal(tmp_path / "games/in_play.bin")[0]} == left.keys()
-    in_play["may_play"] = True
+    may_play[0] = True
     with Trainer(settings(**options), tmp_path) as trainer:
-        *_, event = trainer.run()
-    assert isinstance(event, Finished)
-    assert event.iteration == 1
-    ended = {record.game_id: record for _, record in StoredRun(tmp_path).games([1])}
-    assert left.keys() & ended.keys()
-    for game in left.keys() & ended.keys():
-        assert ended[game].actions[: len(left[game])].tolist() == left[game].actions.tolist()
+        for event in trainer.run():
+            if isinstance(event, Saved) and event.iteration == 2:
+                break
+    ended = {record.game_id: record for _, record in StoredRun(tmp_path).games([1, 2])}
+    assert left.keys() <= ended.keys()
+    for game, record in left.items():
+        assert ended[game].actions[: len(record)].tolist() == record.actions.tolist()

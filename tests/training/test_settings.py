@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy._core import OPTIONS
 from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.runs.folder import RunFolder
@@ -26,6 +25,7 @@ from azpy.settings.run import (
     ABOUT,
     FIXED_SETTINGS,
     GROUPS,
+    OPTIONS,
     Settings,
     auto_eval_batch,
     checked,
@@ -104,21 +104,7 @@ def test_type_checkers_know_each_option_as_the_core_takes_it() -> None:
         assert hints[name] == (kind | None if row["optional"] else kind), name
 
 
-def test_what_a_setting_may_be_is_said_in_words() -> None:
-    said = {name: ABOUT[name].range for name in NAMES}
-    assert said["eval_batch"] == "1 to 65536"
-    assert said["pipelines"] == "1 to 256"
-    assert said["games_per_iteration"] == said["iterations"] == "at least 1"
-    assert said["minutes"] == "more than 0"
-    assert said["window_share"] == "more than 0, at most 1"
-    assert said["match_games"] == "even, at least 2"
-    assert said["root_noise"] == "0 to 1"
-    assert said["game"] == said["deterministic"] == ""
-
-
-def test_the_help_fits_on_a_screen_and_names_the_one_with_all_settings(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_help_fits_on_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
@@ -148,8 +134,26 @@ def test_help_shows_every_setting_with_its_range_and_default(
             assert ABOUT[name].source in line
 
 
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
+        ({"workers": 2, "device": "tensorrt"}, "workers play on the CPU or on CUDA"),
+        ({"device": "azpy"}, "device azpy plays runs that are trained, and trains none"),
+        ({"deterministic": True, "total_evaluations": 9}, "depend on the cache: give iterations"),
+        ({"deterministic": True, "device": "cuda"}, "deterministic runs play on the CPU, got device 'cuda'"),
+        ({"deterministic": True, "training_precision": "bf16"}, "deterministic runs train in fp32"),
+        ({"precision": "int8", "device": "cuda"}, "precision int8 is for the CPU, got device 'cuda'"),
+        ({"early_stop": True, "solver": True}, "early_stop does not go with solver: leave one"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(SettingsError, match=text):
+        Settings("pig", **settings)
+
+
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None:
+def test_a_number_is_in_its_range(name: str) -> None:
     about = ABOUT[name]
     fits: dict[str, Any] = {"game": "pig", "pipelines": 1, "slots": 256}
     fits |= {"gumbel_actions": 4} if about.rule == "Gumbel" else {}
@@ -171,11 +175,8 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
     ("name", "value", "text"),
     [
         ("simulations", "100", "simulations must be a whole number, got '100'"),
-        ("simulations", 100.0, "simulations must be a whole number, got 100.0"),
         ("simulations", True, "simulations must be a whole number, got True"),
-        ("simulations", None, "simulations must be a whole number, got None"),
         ("learning_rate", "fast", "learning_rate must be a number, got 'fast'"),
-        ("learning_rate", False, "learning_rate must be a number, got False"),
         ("learning_rate", [0.1], "learning_rate must be a number, got [0.1]"),
         ("learning_rate", math.nan, "learning_rate must be a finite number, got nan"),
         ("learning_rate", 10**400, f"learning_rate must be a finite number, got 1{99 * '0'}…"),
@@ -183,14 +184,10 @@ def test_a_number_may_be_what_its_range_says_and_nothing_else(name: str) -> None
         ("network", 64, "network must be text, got 64"),
     ],
 )
-def test_a_value_of_another_type_is_refused_with_what_came_and_what_was_expected(
-    name: str, value: Any, text: str, tmp_path: Path
-) -> None:
+def test_a_value_of_another_type_is_refused(name: str, value: Any, text: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as refused:
         Settings(**({"game": "pig"} | {name: value}))
     assert str(refused.value) == text
-    if value is None:
-        return
     (tmp_path / "run.toml").write_text(f"{name} = {json.dumps(value).lower()}")
     with pytest.raises(SettingsError) as refused:
         read_config(tmp_path / "run.toml")
@@ -200,13 +197,10 @@ def test_a_value_of_another_type_is_refused_with_what_came_and_what_was_expected
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("simulations", "1e3", "a whole number, got 1e3"),
         ("simulations", "many", "a whole number, got 'many'"),
         ("simulations", "1__0", "a whole number, got '1__0'"),
-        ("simulations", "_7_", "a whole number, got '_7_'"),
         ("simulations", "9" * 40, f"at most 4294967295, got {'9' * 40}"),
         ("simulations", "-" + "9" * 400, f"at least 1, got -{'9' * 99}…"),
-        ("slots", "true", "a whole number, got true"),
         ("c_puct", "-1", "at least 0, got -1"),
         ("c_puct", "1_.5", "a number, got '1_.5'"),
         ("deterministic", "True", "true or false, got 'True'"),
@@ -219,18 +213,9 @@ def test_a_typed_value_is_refused_as_it_was_typed(name: str, text: str, said: st
     assert str(refused.value) == f"{name} must be {said}"
 
 
-def test_digits_may_be_typed_in_groups() -> None:
-    typed = [checked(*given, typed=True) for given in (("simulations", "1_000"), ("c_puct", " 1_0.5 "))]
-    assert typed == [1000, 10.5]
-
-
 def test_the_name_of_a_file_may_hold_any_bytes() -> None:
     settings = Settings("pig", init="there/\udcff", workers=checked("workers", "folder:\udcff", typed=True))
     assert (settings.init, settings.workers) == ("there/\udcff", "folder:\udcff")
-
-
-def test_a_whole_number_will_do_for_a_number() -> None:
-    assert repr(Settings("pig", minutes=5).minutes) == "5.0"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +223,6 @@ def test_a_whole_number_will_do_for_a_number() -> None:
     [
         ("learning_rte = 0.1", "learning_rte: no such setting; did you mean learning_rate?"),
         ("learning-rate = 0.1", "learning-rate: no such setting; did you mean learning_rate?"),
-        ("zzz = 1", "zzz: no such setting"),
         ("[learning]\nlearning_rate = 0.1", "learning: no such setting; did you mean"),
         ("c_puct = -1", "c_puct must be at least 0, got -1"),
         ('slots = "auto"', "slots must be a whole number, got 'auto'"),
@@ -246,15 +230,13 @@ def test_a_whole_number_will_do_for_a_number() -> None:
         ("c_puct = " + 20_000 * "[", "is no TOML file: "),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused_in_one_line_that_names_it(
-    text: str, error: str, tmp_path: Path, one_line: Any
-) -> None:
+def test_a_file_that_cannot_be_meant_is_refused(text: str, error: str, tmp_path: Path, one_line: Any) -> None:
     (tmp_path / "run.toml").write_text(text)
     file = str(tmp_path / "run.toml")
     assert error in one_line(main, ["pig", "--config", file], f"az-train: {file}")
 
 
-def test_the_command_line_beats_the_file_beats_the_preset_beats_the_default(tmp_path: Path) -> None:
+def test_command_line_beats_file_beats_preset_beats_default(tmp_path: Path) -> None:
     rng, file, preset = random.Random(7), tmp_path / "run.toml", preset_of("tic_tac_toe")
     depending = ("pipelines", "minutes", "total_evaluations")
     names = [name for name in NAMES if ABOUT[name].kind is not str and name not in depending]
@@ -282,7 +264,7 @@ def test_settings_may_begin_with_a_byte_order_mark(tmp_path: Path, encoding: str
     assert read_config(tmp_path / "run.toml") == {"game": "pig", "seed": 3}
 
 
-def test_the_game_may_come_from_the_file_and_the_command_line_wins(tmp_path: Path) -> None:
+def test_the_command_line_beats_the_game_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('game = "pig"\nseed = 3\n')
     from_file, out = settings_from(["--config", str(tmp_path / "run.toml")])
     assert from_file == combine(preset_of("pig"), {"game": "pig", "seed": 3})
@@ -292,22 +274,7 @@ def test_the_game_may_come_from_the_file_and_the_command_line_wins(tmp_path: Pat
     assert out == "runs/dice_nim-heap-5"
 
 
-def test_none_takes_back_a_length_that_the_file_gives(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text('game = "pig"\nminutes = 3\n')
-    arguments = ["--config", str(tmp_path / "run.toml"), "--minutes", "none", "--iterations", "2", "--deterministic"]
-    assert settings_from(arguments)[0].minutes is None
-    with pytest.raises(SettingsError, match="seed must be a whole number, got 'none'"):
-        settings_from(["pig", "--seed", "none"])
-
-
-def test_auto_is_taken_from_a_file_too_and_a_number_is_what_is_used(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text('game = "pig"\neval_batch = "auto"\nslots = 32\npipelines = 2\n')
-    settings, _ = settings_from(["--config", str(tmp_path / "run.toml")])
-    assert settings.eval_batch == 4
-    assert "\neval_batch = 4\n" in to_toml(dataclasses.asdict(settings), {}, "runs/pig")
-
-
-def test_in_a_deterministic_run_auto_depends_on_nothing_that_changes_the_speed_alone() -> None:
+def test_auto_in_a_deterministic_run_depends_on_no_layout() -> None:
     for flags in ([], ["--slots", "4"], ["--slots", "300", "--pipelines", "5"], ["--threads", "1"]):
         settings, _ = settings_from(["pig", "--deterministic", *flags])
         assert settings.eval_batch == auto_eval_batch(Settings.slots, Settings.pipelines), flags
@@ -321,13 +288,6 @@ def test_a_word_may_stand_for_a_number(given: str, fpu: float | str, tmp_path: P
     assert settings_from(["--config", str(tmp_path / "run.toml")])[0].fpu == fpu
 
 
-def test_another_word_is_refused_with_those_there_are() -> None:
-    with pytest.raises(SettingsError, match="fpu must be zero or parent or a number, got 'nought'"):
-        settings_from(["pig", "--fpu", "nought"])
-    with pytest.raises(SettingsError, match="fpu must be at least 0, got -1"):
-        settings_from(["pig", "--fpu", "-1"])
-
-
 @pytest.mark.parametrize("game", ["connect_four", "game2048"])
 def test_fewer_games_an_iteration_search_as_before(game: str) -> None:
     searches = [settings_from([game, "--games-per-iteration", games])[0].eval_batch for games in ("8", "512")]
@@ -338,8 +298,10 @@ def test_auto_stands_where_no_number_is_given(tmp_path: Path) -> None:
     assert settings_from(["pig", "--slots", "16", "--pipelines", "1"])[0].eval_batch == 4
     assert settings_from(["pig", "--slots", "4", "--pipelines", "1"])[0].eval_batch == 8  # more would cost strength
     assert settings_from(["pig", "--slots", "4", "--pipelines", "1", "--eval-batch", "16"])[0].eval_batch == 16
-    (tmp_path / "run.toml").write_text('game = "pig"\nslots = 4\npipelines = 1\neval_batch = 3\n')
-    assert settings_from(["--config", str(tmp_path / "run.toml")])[0].eval_batch == 3
+    (tmp_path / "run.toml").write_text('game = "pig"\neval_batch = "auto"\nslots = 32\npipelines = 2\nminutes = 3\n')
+    settings, _ = settings_from(["--config", str(tmp_path / "run.toml"), "--minutes", "none"])
+    assert (settings.eval_batch, settings.minutes) == (4, None)
+    assert "\neval_batch = 4\n" in to_toml(dataclasses.asdict(settings), {}, "runs/pig")
 
 
 def test_what_a_run_used_reads_back_to_the_same_settings(tmp_path: Path) -> None:
@@ -368,7 +330,7 @@ def test_the_file_says_of_each_setting_what_it_is(tmp_path: Path) -> None:
     assert max(map(len, text.splitlines()[2:])) <= 100
 
 
-def test_presets_are_of_games_that_exist_and_can_be_written_down() -> None:
+def test_presets_are_of_games_that_exist() -> None:
     assert PRESETS.keys() <= azpy.list_games().keys()
     for game in PRESETS:
         preset = preset_of(game)
@@ -381,7 +343,7 @@ def test_presets_are_of_games_that_exist_and_can_be_written_down() -> None:
 
 
 @pytest.mark.parametrize("given", [{"fpu": "parent"}, {"evaluations": 50}, {"root_noise": 0.1}, {"gumbel_actions": 0}])
-def test_a_preset_that_plans_with_gumbel_gives_way_to_settings_of_puct(given: dict[str, Any]) -> None:
+def test_a_preset_of_gumbel_gives_way_to_settings_of_puct(given: dict[str, Any]) -> None:
     plain = preset_of("connect_four", {"root_noise": default_of("root_noise"), "seed": 3})
     assert plain == PRESETS["connect_four"]
     assert plain["gumbel_actions"] > 0
@@ -392,7 +354,7 @@ def test_a_preset_that_plans_with_gumbel_gives_way_to_settings_of_puct(given: di
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"] == "PUCT"])
-def test_any_puct_only_flag_switches_the_gumbel_preset_back_to_puct_and_that_is_said(
+def test_a_puct_flag_switches_a_gumbel_preset_to_puct(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -407,9 +369,7 @@ def test_any_puct_only_flag_switches_the_gumbel_preset_back_to_puct_and_that_is_
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"]])
-def test_a_setting_that_the_search_does_not_look_at_is_refused_with_both_names(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_setting_of_the_other_search_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     given = {name: another(name), "gumbel_actions": 4 if ABOUT[name].rule == "PUCT" else 0}
     with pytest.raises(SettingsError, match=f"{name} (does not go with|needs) gumbel_actions"):
@@ -419,12 +379,7 @@ def test_a_setting_that_the_search_does_not_look_at_is_refused_with_both_names(
     assert Settings("connect_four", **given | {name: default_of(name)}).gumbel_actions == given["gumbel_actions"]
 
 
-def test_gumbel_leaves_the_presets_settings_of_puct_out() -> None:
-    assert preset_of("tic_tac_toe")["temperature_plies"] == 6
-    assert settings_from(["tic_tac_toe", "--gumbel-actions", "4"])[0].temperature_plies == 30
-
-
-def test_a_preset_leaves_out_what_needs_a_switch_that_is_off_and_that_is_said(
+def test_a_preset_leaves_out_what_needs_a_switch_that_is_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -439,30 +394,7 @@ def test_a_preset_leaves_out_what_needs_a_switch_that_is_off_and_that_is_said(
     assert preset_of("connect_four", {"lookahead": 2})["gumbel_actions"] == 7
 
 
-def test_an_older_runs_file_with_settings_of_both_searches_is_read_as_it_played(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('game = "pig"\ngumbel_actions = 7\nc_puct = 2.0\n\n[made_with]\nformat = 1\n')
-    with pytest.warns(SettingsWarning, match="c_puct has no effect on this run's search, and is left out"):
-        found = read_config(tmp_path / "config.toml")
-    assert found == {"game": "pig", "gumbel_actions": 7}
-
-
-def test_early_stop_is_refused_beside_what_overrules_visits_and_left_out_of_an_older_runs_file(tmp_path: Path) -> None:
-    for other in ({"lcb": 1.0}, {"solver": True}):
-        with pytest.raises(SettingsError, match=f"early_stop does not go with {next(iter(other))}: leave one"):
-            combine({"game": "pig", "early_stop": True}, other)
-    assert combine({"game": "pig", "early_stop": True, "lcb": None, "solver": False}).early_stop
-    file = tmp_path / "config.toml"
-    file.write_text('game = "pig"\nearly_stop = true\nsolver = true\n\n[made_with]\nformat = 1\n')
-    with pytest.warns(SettingsWarning, match="early_stop has no effect"):
-        assert read_config(file) == {"game": "pig", "solver": True}
-
-
-def test_matches_search_a_hundred_simulations_at_least() -> None:
-    for given, wanted in (({"simulations": 16}, 100), ({"simulations": 400}, 400), ({"match_simulations": 7}, 7)):
-        assert combine({"game": "pig"}, given).simulations_in_matches == wanted
-
-
-def test_a_preset_in_force_is_said_at_start_and_what_is_given_is_left_out(
+def test_a_preset_in_force_is_said_at_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -482,37 +414,16 @@ def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_what_it_must() -> None:
-    kept = (
-        "game",
-        "network",
-        "seed",
-        "deterministic",
-        "init",
-        "optimizer",
-        "ranked_reward",
-        "value_smoothing",
-    )
-    assert FIXED_SETTINGS.keys() == set(kept)
+    kept = {"game", "network", "seed", "deterministic", "init", "optimizer", "ranked_reward", "value_smoothing"}
+    assert FIXED_SETTINGS.keys() == kept
 
 
 def test_the_repeating_command_can_be_typed() -> None:
-    typed = shlex.split(repeat_command("my runs/x/", "pig"))
-    assert typed == ["az-train", "--config", "my runs/x/config.toml", "--out", "my runs/x-again"]
-
-
-def test_the_repeating_command_names_a_python_class_and_takes_a_folder_that_begins_like_a_flag() -> None:
     typed = shlex.split(repeat_command("-dash", "mine:Mine", ["--collect-only", "--model", path_argument("-m.onnx")]))
     assert typed[:4] == ["az-train", "mine:Mine", "--config", "./-dash/config.toml"]
     assert typed[4:] == ["--collect-only", "--model", "./-m.onnx", "--out", "./-dash-again"]
     options = _parser().parse_args(typed[1:])
     assert (options.config, options.model, options.out) == ("./-dash/config.toml", "./-m.onnx", "./-dash-again")
-
-
-def test_an_empty_folder_is_no_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    for empty in (["--out", ""], ["--out="]):
-        assert main(["pig", *empty]) == 2
-        expected = "az-train: --out is empty: give a folder, or leave it out for runs/GAME\n"
-        assert capsys.readouterr().err == expected
 
 
 # A run that goes on
@@ -528,7 +439,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("run/config.toml")
 
 
-def test_a_run_that_goes_on_keeps_its_settings_where_nobody_gives_others(begun: Path) -> None:
+def test_a_run_that_goes_on_keeps_its_settings(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
     so_far = combine(read_config(begun))
     assert so_far.network != preset_of("connect_four")["network"]
     for arguments in (["connect_four"], []):
@@ -542,6 +453,8 @@ def test_a_run_that_goes_on_keeps_its_settings_where_nobody_gives_others(begun: 
     assert given == dataclasses.replace(so_far, **changed)
     fresh, _ = settings_from(["connect_four", "--out", "elsewhere"])
     assert fresh == combine(preset_of("connect_four"), {"game": "connect_four"})
+    assert main(["connect_four", "--network", "2x8", "--out", "run", "--collect-only"]) == 2
+    assert "network '1x8', asked for '2x8'" in capsys.readouterr().err
 
 
 def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -553,14 +466,8 @@ def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.Captu
     assert "\x1b" not in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("begun")
-def test_a_fixed_setting_that_is_given_and_contradicts_the_run_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["connect_four", "--network", "2x8", "--out", "run", "--collect-only"]) == 2
-    assert "network '1x8', asked for '2x8'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("writer", [azpy.__version__, "0.0.1"])
-def test_a_setting_that_is_no_more_is_left_out_of_a_run_s_file_with_a_warning(
+def test_a_setting_that_is_no_more_is_left_out_with_a_warning(
     writer: str, begun: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = begun.read_text()
@@ -575,13 +482,6 @@ def test_a_setting_that_is_no_more_is_left_out_of_a_run_s_file_with_a_warning(
     begun.write_text(old)
     with pytest.warns(SettingsWarning, match="learner_lag is not a setting"):
         assert StoredRun("run").settings.simulations == 7
-
-
-def test_a_typo_in_a_file_of_the_user_s_is_refused(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("mine.toml").write_text("simulatons = 5\n")
-    assert main(["pig", "--config", "mine.toml"]) == 2
-    expected = "az-train: mine.toml: simulatons: no such setting; did you mean simulations?\n"
-    assert capsys.readouterr().err == expected
 
 
 @pytest.mark.parametrize("number", ["2", "'1'"])
@@ -600,39 +500,31 @@ def test_a_file_in_a_newer_format_is_refused(number: str, begun: Path, capsys: p
             opened()
 
 
-def test_a_python_class_that_only_a_file_names_is_not_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "spec", "is_what", "flag"),
+    [
+        ("game", "evil:Evil", "Python class", "give GAME evil:Evil on the command line"),
+        ("network", "evil:make", "Python function", "give --network evil:make"),
+        ("optimizer", "evil:make", "Python function", "give --optimizer evil:make"),
+    ],
+)
+def test_code_that_only_a_file_names_is_not_imported(
+    name: str, spec: str, is_what: str, flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("evil.py").write_text("raise SystemExit('imported')")
     Path("run").mkdir()
-    Path("run/config.toml").write_text('game = "evil:Evil"\n')
+    Path("run/config.toml").write_text(f'{name} = "{spec}"\n' + ('game = "pig"\n' * (name != "game")))
     for arguments, source in ((["--config", "run/config.toml"], "run/config.toml"), (["--out", "run"], "run")):
         assert main(arguments) == 2
-        found = f"az-train: {source}'s game is the Python class evil:Evil, and training would import module evil: "
-        assert capsys.readouterr().err == found + "give GAME evil:Evil on the command line if you trust it\n"
+        found = f"az-train: {source}'s {name} is the {is_what} {spec}, and training would import module evil: {flag}"
+        assert capsys.readouterr().err == f"{found} if you trust it\n"
     assert "evil" not in sys.modules
-    assert settings_from(["evil:Evil", "--config", "run/config.toml"])[0].game == "evil:Evil"
+    typed = [spec] if name == "game" else [f"--{name}", spec]
+    assert getattr(settings_from([*typed, "--config", "run/config.toml"])[0], name) == spec
 
 
-@pytest.mark.parametrize("name", ["network", "optimizer"])
-def test_a_function_that_only_a_file_names_is_not_imported(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("evil.py").write_text("raise SystemExit('imported')")
-    Path("run").mkdir()
-    Path("run/config.toml").write_text(f'game = "pig"\n{name} = "evil:make"\n')
-    for arguments, source in ((["--config", "run/config.toml"], "run/config.toml"), (["pig", "--out", "run"], "run")):
-        assert main(arguments) == 2
-        found = f"az-train: {source}'s {name} is the Python function evil:make, and training would import module evil: "
-        assert capsys.readouterr().err == found + f"give --{name} evil:make if you trust it\n"
-    assert "evil" not in sys.modules
-    command = ["--config", "run/config.toml", f"--{name}", "evil:make"]
-    assert getattr(settings_from(command)[0], name) == "evil:make"
-
-
-def test_a_setting_that_is_switched_off_is_read_back_as_switched_off(tmp_path: Path) -> None:
+def test_a_setting_that_is_switched_off_is_read_back(tmp_path: Path) -> None:
     for name in OPTIONS:
         if ABOUT[name].optional:
             given = {"game": "pig", name: None}

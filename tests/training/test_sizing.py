@@ -43,7 +43,7 @@ def test_many_iterations_fit_into_a_run(minutes: float | None, plies: float, act
     assert chosen.eval_batch <= max(1, chosen.simulations // 8)
 
 
-def test_a_larger_network_plays_where_the_run_has_positions_enough() -> None:
+def test_a_longer_run_has_a_larger_network() -> None:
     assert suited(costs(speed=100), {"minutes": 5.0}, 2)["network"] == "2x32"
     assert suited(costs(speed=1e7), {"minutes": 5.0}, 2)["network"] == "5x64"
     assert suited(costs(speed=1e4), {"minutes": 5.0}, 2)["network"] == "2x32"
@@ -61,7 +61,7 @@ def test_what_is_given_stays_and_decides_on_the_rest() -> None:
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "pig(target=15)"])
-def test_costs_are_measured_and_in_a_deterministic_run_no_time_is(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deterministic_run_measures_no_time(game: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "_RULES_SECONDS", 0.01)
     monkeypatch.setattr(sizing, "_NETWORK_SECONDS", 0.01)
     monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
@@ -75,7 +75,7 @@ def test_costs_are_measured_and_in_a_deterministic_run_no_time_is(game: str, mon
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("time was measured")
 
-    for name in ("Play", "rate", "Learner"):
+    for name in ("SelfPlay", "rate", "Learner"):
         monkeypatch.setattr(sizing, name, refuse)
     fixed = [costs_of(start, Settings(game, deterministic=True)) for _ in range(2)]
     assert fixed[0] == fixed[1]
@@ -134,17 +134,13 @@ class Endless(Countdown):
 class Dice(DiceCountdown):
     """A roll after the other."""
 
+    play, clone = Endless.play, Endless.clone
+
     def __init__(self) -> None:
         super().__init__(9)
 
-    def play(self, action: int) -> None:
-        pass
 
-    def clone(self) -> Self:
-        return self
-
-
-def test_games_without_an_end_and_without_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_games_without_an_end_or_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
     endless = costs_of(make_game("test_sizing:Endless"), Settings("pig", max_plies=100))
     assert (endless.plies, endless.actions) == (100, 2)
@@ -203,7 +199,7 @@ def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch
     assert "GPU" not in said(device="cpu")
 
 
-def test_auto_is_measured_with_the_layout_that_cuda_would_have() -> None:
+def test_auto_is_measured_with_the_layout_of_cuda() -> None:
     seen = list[tuple[str, int]]()
 
     def place(settings: Settings) -> tuple[str, str]:
@@ -222,7 +218,7 @@ def test_a_measured_run_on_cuda_has_the_slots_of_cuda(device: str, said: bool, m
     assert ("slots" in found) == said
 
 
-def test_of_random_games_that_time_cuts_off_the_first_alone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_cut_random_games_the_first_alone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     start = make_game("connect_four")
     first, second = random_games(start, 2, 100, 1e9)
     ticks = itertools.count()

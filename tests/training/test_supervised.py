@@ -20,7 +20,7 @@ from azpy.games.lines import replayed
 from azpy.learning.learner import Learner
 from azpy.runs.folder import RunFolder
 from azpy.runs.games import SealedGames
-from azpy.runs.imports import Filters, import_games, is_held_out
+from azpy.runs.imports import is_held_out
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.budget import Budget
@@ -70,7 +70,7 @@ def test_only_imported_games_have_a_smaller_weight() -> None:
             assert weight == (1.0 if observation.tobytes() in own else 0.125)
 
 
-def test_imported_games_are_gone_once_self_play_has_filled_the_window() -> None:
+def test_self_play_pushes_imported_games_out_of_the_window() -> None:
     games = selfplay(6)
     positions = sum(game.positions for game in games)
     window = Window(Settings("go(size=5)", window_min=positions, window_share=1.0), GO)
@@ -166,7 +166,7 @@ def hashes(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_training_begins_with_the_games_and_goes_on_after_a_kill(tmp_path: Path, files: Path) -> None:
+def test_a_run_begins_with_the_games_and_survives_a_kill(tmp_path: Path, files: Path) -> None:
     whole = trained(files, tmp_path / "whole")
     assert "games in 13 files" in whole
     assert "move match" in whole
@@ -211,7 +211,7 @@ def test_the_fit_begins_with_the_network_of_init(tmp_path: Path, files: Path) ->
     assert any(not np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_the_last_measurement_of_the_fit_is_of_the_saved_network(tmp_path: Path, files: Path) -> None:
+def test_the_last_measurement_is_of_the_saved_network(tmp_path: Path, files: Path) -> None:
     begun(files, tmp_path / "run", supervised_passes=20.0, learning_rate=0.05)
     run, saved = StoredRun(tmp_path / "run"), read_checkpoint(tmp_path / "run/checkpoints/000000")
     measured = rows_of(tmp_path / "run", "supervised")
@@ -225,7 +225,7 @@ def test_the_last_measurement_of_the_fit_is_of_the_saved_network(tmp_path: Path,
     assert measured[-1]["held_out_value_loss"] == pytest.approx(found["value_loss"], rel=1e-5)
 
 
-def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
+def test_a_fit_that_takes_all_the_time_is_measured(
     tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[int]()
@@ -244,20 +244,6 @@ def test_a_fit_that_takes_all_the_time_is_measured_and_meets_the_opponents(
     assert last["move_match"] >= 0
 
 
-def test_the_fit_before_self_play_does_not_count_as_time_of_the_first_iteration(
-    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    iterate, spent = Trainer._iterate, []
-
-    def noted(self: Trainer, iteration: int) -> Any:
-        spent.append(self._context.time.seconds["fitting"])
-        return iterate(self, iteration)
-
-    monkeypatch.setattr(Trainer, "_iterate", noted)
-    begun(files, tmp_path / "run")
-    assert spent == [0.0]
-
-
 @pytest.mark.usefixtures("ran")
 def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: Path) -> None:
     settings = StoredRun(tmp_path / "run").settings
@@ -269,7 +255,7 @@ def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: P
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
 
 
-def test_what_is_left_out_of_an_import_is_noted_with_its_place(tmp_path: Path) -> None:
+def test_what_an_import_leaves_out_is_noted_with_its_place(tmp_path: Path) -> None:
     folder, rng = tmp_path / "files", random.Random(7)
     folder.mkdir()
     for number in range(8):
@@ -306,7 +292,7 @@ def test_an_imported_game_has_no_searches_to_repeat(
 
 
 @pytest.mark.usefixtures("ran")
-def test_what_imported_games_were_chosen_by_cannot_change(tmp_path: Path, files: Path) -> None:
+def test_settings_of_an_import_cannot_change(tmp_path: Path, files: Path) -> None:
     for name, value in (("held_out", 0.1), ("passes", 3.0), ("min_rating", 1500), ("min_seconds", 0)):
         with pytest.raises(RunError, match=f"supervised_{name} .*games are imported and learned from once"):
             begun(files, tmp_path / "run", **{f"supervised_{name}": value})
@@ -328,21 +314,13 @@ def test_the_window_has_the_games_that_are_learned_from(tmp_path: Path) -> None:
     assert added.buffer.num_games == len(known) + len(own)
 
 
-def test_games_that_are_all_held_out_are_refused_before_a_folder_is_made(tmp_path: Path, files: Path) -> None:
+def test_games_that_are_all_held_out_make_no_folder(tmp_path: Path, files: Path) -> None:
     with pytest.raises(RunError, match=r"all [0-9]+ imported games are held out: give more files, or less than 1 as"):
         begun(files, tmp_path / "run", supervised_held_out=1.0)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_file_that_a_run_writes_at_the_moment_is_not_read(files: Path) -> None:
-    whole = import_games([str(files)], GO, 0, Filters())
-    (files / ".tmp-000002.npz").write_bytes(b"PK\x03\x04 and no more")
-    assert import_games([str(files)], GO, 0, Filters()).found == whole.found
-
-
-def test_outcomes_of_imported_games_count_little_in_every_fit(
-    tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outcomes_of_imported_games_count_little(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit, weights = Learner.fit, []
 
     def noted(self: Learner, batches: Any, steps: int, **options: Any) -> Any:
@@ -376,9 +354,7 @@ def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, mon
 
 @pytest.mark.parametrize("gone", ["metrics.jsonl", "games/000000.npz"])
 @pytest.mark.usefixtures("ran")
-def test_a_run_that_lost_a_file_still_knows_that_it_began_with_imported_games(
-    tmp_path: Path, files: Path, gone: str
-) -> None:
+def test_a_run_that_lost_a_file_knows_its_imported_games(tmp_path: Path, files: Path, gone: str) -> None:
     (tmp_path / "run" / gone).unlink()
     for _ in range(2):
         begun(files, tmp_path / "run")
@@ -386,26 +362,6 @@ def test_a_run_that_lost_a_file_still_knows_that_it_began_with_imported_games(
             begun(tmp_path, tmp_path / "run")
     with Trainer(StoredRun(tmp_path / "run").settings, tmp_path / "run") as trainer:
         assert trainer.flags == ["--supervised", str(files)]
-
-
-@pytest.mark.usefixtures("ran")
-def test_settings_of_imports_are_no_part_of_a_run_s_games(tmp_path: Path) -> None:
-    config = tmp_path / "run/config.toml"
-    edited = config.read_text().replace("supervised_passes = 2.0", "supervised_passes = 3.0")
-    assert edited != config.read_text()
-    config.write_text(edited)
-    assert len(list(StoredRun(tmp_path / "run").games([1]))) == 4
-
-
-def test_a_run_without_imported_games_takes_their_settings_as_any_others(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4}
-    settings |= {"match_games": 2, "final_match_games": 2, "match_simulations": 2, "batch_size": 16}
-    for passes in (2.0, 3.0):
-        given = Settings("tic_tac_toe", **settings, deterministic=True, supervised_passes=passes)
-        with Trainer(given, tmp_path / "run") as trainer:
-            *_, last = trainer.run()
-        assert isinstance(last, Finished)
-        assert last.repeatable
 
 
 def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:

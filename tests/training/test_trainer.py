@@ -3,10 +3,8 @@
 import contextlib
 import json
 import re
-import shutil
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +19,6 @@ from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.matches.arena import SearchPlayer
-from azpy.playing.resignation import Resignation
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import read_checkpoint
 from azpy.settings.run import Settings
@@ -33,9 +30,6 @@ from azpy.training.timing import STAGES
 from azpy.training.trainer import Trainer
 from training_runs import SMALL, opened_rows, run, run_until, same_weights, settings
 
-SMALL |= {"games_per_iteration": 20, "iterations": 3, "match_opening_plies": 1, "match_every": 100}
-SMALL |= {"match_games": 4, "final_match_games": 4}
-
 
 def opened(path: Path) -> RunFolder:
     return RunFolder(path, read_config(path / "config.toml"))
@@ -46,7 +40,7 @@ def game_ids(path: Path) -> list[int]:
         return [game.game_id for i in folder.sealed.iterations() for game in folder.sealed.read(i)]
 
 
-def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) -> None:
+def test_a_run_reports_what_it_does(tmp_path: Path) -> None:
     events = run(tmp_path, match_every=2)
     assert isinstance(events[0], Started)
     assert isinstance(events[-1], Finished)
@@ -57,22 +51,14 @@ def test_a_run_reports_what_it_does_and_leaves_it_in_the_folder(tmp_path: Path) 
     assert matches == [(2, name) for name in opponents] + [(3, name) for name in opponents]
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["iteration"] for row in rows if row["kind"] == "iteration"] == [1, 2, 3]
-    for row in rows:
-        if row["kind"] == "iteration":
-            assert row["games"] == 20
-            assert row["positions"] > 100
-            assert 0 < row["policy_loss"] < 3
-            assert row["simulations_per_second"] >= 0  # games of so small an iteration may all have been ready
-            assert 0 <= row["cache_hits"] <= 1
-            assert 0 <= row["batch_fill"] <= 1
-            assert row["parity"] < 1e-4
-            assert 0 <= row["draws"] <= 1
-            assert row["search_gain"] >= 0
-            shares = {name: share for name, share in row.items() if name.startswith("share_")}
-            assert shares.keys() == {f"share_{name}" for name in (*STAGES, "other")}
-            assert sum(shares.values()) == pytest.approx(1.0)
-            assert row["share_fitting"] > 0
     iterations = [row for row in rows if row["kind"] == "iteration"]
+    for row in iterations:
+        assert (row["games"], row["positions"] > 100, row["parity"] < 1e-4) == (20, True, True)
+        assert all(0 <= row[name] <= 1 for name in ("cache_hits", "batch_fill", "draws"))
+        shares = {name: share for name, share in row.items() if name.startswith("share_")}
+        assert shares.keys() == {f"share_{name}" for name in (*STAGES, "other")}
+        assert sum(shares.values()) == pytest.approx(1.0)
+        assert row["share_fitting"] > 0
     assert iterations[0]["share_growing"] + iterations[0]["share_evaluating"] > 0
     assert iterations[0]["share_matches"] == 0 < iterations[2]["share_matches"]  # those after iteration 2
     assert iterations[1]["share_writing"] > 0  # the checkpoint of iteration 1
@@ -131,92 +117,21 @@ def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
     assert (tmp_path / "metrics.jsonl").read_text() == before
 
 
-def test_a_run_with_every_option_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    # The threshold is crossed by chance: two iterations know enough to move it. A small window, so that what is let go
-    # of must be the same too.
-    changes: dict[str, Any] = {"deterministic": True, "games_per_iteration": 60, "evaluations": 8, "window_min": 150}
-    changes |= {"resign_below": -0.02, "resign_plies": 1, "resign_control": 0.7, "symmetries": False}
+def test_a_run_in_parts_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    # A small window, so that what is let go of must be the same too.
+    changes: dict[str, Any] = {"deterministic": True, "evaluations": 8, "window_min": 150, "symmetries": False}
     run(tmp_path / "straight", **changes)
     run_until(tmp_path / "parts", 1, **changes)
     run_until(tmp_path / "parts", 2, **changes, slots=5, pipelines=1)
     run(tmp_path / "parts", **changes)
     assert same_weights(tmp_path / "straight", tmp_path / "parts", 3)
     with opened(tmp_path / "straight") as one, opened(tmp_path / "parts") as other:
-        rows = [row for row in one.metrics() if row["kind"] == "iteration"]
-        for iteration, row in enumerate(rows, start=1):
+        for iteration in (1, 2, 3):
             games = one.sealed.read(iteration)
             assert [game.to_bytes() for game in games] == [game.to_bytes() for game in other.sealed.read(iteration)]
-            controls = [game for game in games if game.control and game.resign_ply is not None]
-            wrong = sum(game.false_resignation for game in controls)
-            assert row["resign_false_rate"] == pytest.approx(wrong / len(controls))
-            assert row["resigned"] == pytest.approx(sum(game.resigned for game in games) / 60)
-    assert [row["resign_below"] for row in rows] == pytest.approx([-0.02, -0.02, -0.51])
 
 
-def test_a_moved_threshold_reaches_self_play_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    note = Resignation.note
-
-    def note_and_stop(self: Resignation, games: Any) -> dict[str, float]:
-        row = note(self, games)
-        self.below = -0.9999
-        return row
-
-    monkeypatch.setattr(Resignation, "note", note_and_stop)
-    run(tmp_path, games_per_iteration=60, iterations=4, resign_below=-0.02, resign_plies=1, resign_control=0.0)
-    with opened(tmp_path) as folder:
-        resigned = [sum(game.resigned for game in folder.sealed.read(i)) for i in (1, 4)]
-    # At most 72 games of the first threshold were ready or in play when it was moved.
-    assert resigned[0] > 0
-    assert resigned[1] == 0
-
-
-def control_games(right: int, wrong: int) -> list[Any]:
-    games = [
-        SimpleNamespace(control=True, resign_ply=9, resigned=False, false_resignation=i < wrong)
-        for i in range(right + wrong)
-    ]
-    return [*games, SimpleNamespace(control=True, resign_ply=None, resigned=False, false_resignation=False)]
-
-
-def test_the_threshold_moves_until_few_resignations_are_wrong() -> None:
-    rule = Resignation(-0.9)
-    assert rule.note(control_games(17, 2)) == {"resign_below": -0.9, "resigned": 0.0, "resign_false_rate": 2 / 19}
-    assert rule.below == -0.9  # too few to say
-    rule.note(control_games(2, 0))
-    assert rule.below == pytest.approx(-0.95)  # 2 of 21
-    rule.note(control_games(59, 0))
-    again = Resignation(-0.9)
-    again.load(json.loads(json.dumps(rule.state())))
-    for one in (rule, again):
-        assert one.below == pytest.approx(-0.95)
-        one.note(control_games(1, 0))
-        assert one.below == pytest.approx(-0.9)  # none of 60
-        one.note(control_games(60, 0))
-        assert one.below == pytest.approx(-0.9)  # never past what was asked for
-        one.note(control_games(60, 3))
-        assert one.below == pytest.approx(-0.9)  # few enough, but some
-        one.note(control_games(59, 0))
-        assert one.below == pytest.approx(-0.9)
-    never = Resignation(-1.0)
-    assert never.note(control_games(0, 60)) == {}
-    assert never.below == -1
-    strict = Resignation(-0.97)
-    strict.load(Resignation(-0.9).state())
-    assert strict.below == -0.97
-
-
-def test_sealed_games_whose_checkpoint_is_missing_are_fitted_not_played_again(tmp_path: Path) -> None:
-    run(tmp_path / "straight", deterministic=True, iterations=2)
-    shutil.copytree(tmp_path / "straight", tmp_path / "killed")
-    shutil.rmtree(tmp_path / "killed/checkpoints/000002")
-    events = run(tmp_path / "killed", deterministic=True, iterations=2)
-    assert not [event for event in events if isinstance(event, Played)]
-    assert same_weights(tmp_path / "straight", tmp_path / "killed", 2)
-
-
-def test_a_model_whose_rows_depend_on_their_batch_is_said_or_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_depend_on_their_batch_are_said_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(azpy.OnnxEvaluator, "row_exact", False)
     started = run(tmp_path / "free", iterations=1)[0]
     assert ["depends on what else is in its batch" in notice for notice in started.notices] == [True]
@@ -224,7 +139,7 @@ def test_a_model_whose_rows_depend_on_their_batch_is_said_or_refused(
         run(tmp_path / "exact", iterations=1, deterministic=True)
 
 
-def test_a_deterministic_iteration_is_its_own_games_whatever_else_is_in_the_journal(tmp_path: Path) -> None:
+def test_a_deterministic_iteration_is_its_own_games(tmp_path: Path) -> None:
     run(tmp_path / "straight", deterministic=True, iterations=1)
     # Games of a later iteration, in play when those of this one were lost.
     with RunFolder(tmp_path / "run", vars(settings(deterministic=True, iterations=1))) as folder:
@@ -239,29 +154,25 @@ def test_a_deterministic_iteration_is_its_own_games_whatever_else_is_in_the_jour
         assert {record.game_id for record in folder.journal} == later == set(range(60, 67))
 
 
-def sealed_run(path: Path, game: str, **options: Any) -> None:
-    """A run of `SMALL` whose first iteration is three games of `game`."""
+@pytest.mark.parametrize(
+    ("game", "options", "text"),
+    [
+        ("tic_tac_toe", {"opening_plies": 10**9}, r"no game has a searched position \(games: 3\)"),
+        ("connect_four(width=3,height=2,k=2)", {}, r"does not fit the rules any more \(.*\): choose another folder"),
+    ],
+)
+def test_games_to_learn_nothing_from_end_the_run(game: str, options: Any, text: str, tmp_path: Path) -> None:
     with (
-        RunFolder(path, vars(settings())) as folder,
+        RunFolder(tmp_path, vars(settings())) as folder,
         azpy.SelfPlay(game, azpy.UniformEvaluator(), simulations=8, games=3, **options) as play,
     ):
         folder.append(*play)
         folder.seal(1)
-
-
-def test_games_without_a_searched_position_are_nothing_to_learn_from(tmp_path: Path) -> None:
-    sealed_run(tmp_path, "tic_tac_toe", opening_plies=10**9)
-    with pytest.raises(RunError, match=r"no game has a searched position \(games: 3\)"):
+    with pytest.raises(RunError, match=text):
         run(tmp_path)
 
 
-def test_games_that_the_rules_no_longer_allow_are_refused_in_one_line(tmp_path: Path) -> None:
-    sealed_run(tmp_path, "connect_four(width=3,height=2,k=2)")
-    with pytest.raises(RunError, match=r"does not fit the rules any more \(.*\): choose another folder with --out"):
-        run(tmp_path)
-
-
-def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -> None:
+def test_closing_lets_go_of_the_folder_if_self_play_fails(tmp_path: Path) -> None:
     closed: list[str] = []
 
     class Broken:
@@ -278,7 +189,7 @@ def test_closing_lets_go_of_the_folder_even_if_self_play_fails(tmp_path: Path) -
         trainer = Trainer(settings(), tmp_path)
         if under_way:
             next(trainer.run())
-        trainer._games.fleet = cast(Any, Broken())
+        trainer.fleet = cast(Any, Broken())
         with pytest.raises(RuntimeError, match="on purpose"):
             trainer.close()
         opened(tmp_path).close()
@@ -300,9 +211,7 @@ def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest
         assert folder.sealed.iterations() == [1]
 
 
-def test_a_deterministic_run_is_refused_if_rows_depend_on_batches_as_large_as_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_depend_on_a_full_batch_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = OnnxEvaluator._evaluate
 
     def rounded(self: OnnxEvaluator, observations: Any) -> Any:
@@ -328,9 +237,7 @@ def test_training_makes_a_player_that_beats_the_untrained_one(tmp_path: Path) ->
     assert scores["untrained"] > 0.55
 
 
-def test_the_untrained_player_has_the_weights_that_the_run_began_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_untrained_player_has_the_first_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     met: list[bytes] = []
     make = Generations.evaluator_for_matches
 
@@ -345,11 +252,6 @@ def test_the_untrained_player_has_the_weights_that_the_run_began_with(
     begun = to_onnx(Learner(start, settings().network, seed=settings().seed).averaged)
     newest = [(tmp_path / f"run/checkpoints/{i:06d}/model.onnx").read_bytes() for i in (1, 2)]
     assert met == [newest[0], begun, newest[1], begun]
-
-
-def test_settings_that_cannot_be_run_are_refused() -> None:
-    with pytest.raises(SettingsError, match="slots must be at least the 2 pipelines, got 1"):
-        settings(slots=1)
 
 
 def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
@@ -383,7 +285,7 @@ def test_the_window_grows_as_it_is_told() -> None:
     assert [window_size(chosen, seen) for seen in (10, 1000, 16_000, 10**7)] == [1000, 1000, 6400, 50_000]
 
 
-def test_a_position_is_drawn_as_often_as_asked_in_small_iterations_too(tmp_path: Path) -> None:
+def test_a_position_is_drawn_as_often_as_asked(tmp_path: Path) -> None:
     run(tmp_path, iterations=7, games_per_iteration=2, batch_size=64, passes=2.0)
     rows = [row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration"]
     learned = sum(row["positions"] for row in rows)
@@ -427,7 +329,7 @@ class Pruned(Exception):  # noqa: N818
     """As Optuna's `TrialPruned`: an exception that is no error of azpy."""
 
 
-def test_a_run_from_python_has_the_command_s_settings_and_goes_on_where_it_was_ended(tmp_path: Path) -> None:
+def test_a_run_from_python_goes_on_as_the_command_does(tmp_path: Path) -> None:
     given = {name: value for name, value in (SMALL | {"iterations": 2}).items() if name != "game"}
     path, rows = str(tmp_path / "run"), list[dict[str, Any]]()
 
@@ -451,7 +353,7 @@ def test_a_run_from_python_has_the_command_s_settings_and_goes_on_where_it_was_e
     assert azpy.Search(run.evaluator, simulations=20).run(run.start).action is not None
 
 
-def test_a_class_of_a_module_can_be_trained_and_nothing_else_that_is_no_name(tmp_path: Path) -> None:
+def test_a_class_of_a_module_can_be_trained(tmp_path: Path) -> None:
     class Inside(sound_games.Nim):
         pass
 
@@ -477,13 +379,13 @@ def test_the_docs_explain_every_figure_of_a_run(tmp_path: Path) -> None:
     for kind in ("iteration", "match"):
         table = section.partition(f"\n`{kind}`,")[2].partition("\n\n")[2].partition("\n\n")[0]
         named = {name for line in table.splitlines() for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-        run(tmp_path / "run", resign_below=-0.9, precision="int8", match_every=1, iterations=2)
+        run(tmp_path / "run", precision="int8", match_every=1, iterations=2)
         rows = [row for row in opened_rows(tmp_path / "run") if row["kind"] == kind]
         assert rows
         assert {name for row in rows for name in row} - {"kind", "iteration", "seconds"} <= named
 
 
-def test_a_value_of_three_classes_plays_in_int8_and_its_means_are_watched(tmp_path: Path) -> None:
+def test_a_value_of_three_classes_plays_in_int8(tmp_path: Path) -> None:
     changes = {"network": "2x16+wdl", "value_smoothing": 0.15, "decisive_weight": 3.0}
     run(tmp_path / "run", **changes, precision="int8", iterations=2)
     assert read_checkpoint(tmp_path / "run/checkpoints/000001").int8 is not None

@@ -68,7 +68,7 @@ def test_a_short_run_beats_a_random_player(
 
 
 @pytest.mark.slow
-def test_a_short_run_of_chess_learns_and_beats_a_random_player_by_its_search(tmp_path: Path) -> None:
+def test_a_short_run_of_chess_learns_and_beats_random(tmp_path: Path) -> None:
     """Minutes teach a network too little of chess to show against a random player: the loss shows that it learns."""
     game = "chess(encoding=az18,max_plies=200)"
     small = {"games_per_iteration": 8, "passes": 2.0, "batch_size": 128}
