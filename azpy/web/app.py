@@ -293,8 +293,12 @@ class Site:
             del query
             taken.add_done_callback(lambda _: outbox.wake())
             try:
-                while (answer := await self._next(request, outbox, analyst, taken)) is not None:
-                    yield answer
+                busy = True
+                while busy and (await outbox.wait(1.0) or not await request.is_disconnected()):
+                    # First whether searches go on, then what is there: a search ends after its answer was put.
+                    busy = not outbox.overflown and (not taken.done() or analyst.is_busy)
+                    while not outbox.is_empty:
+                        yield outbox.get()
                 if taken.done():
                     taken.result()  # raises what failed
                 if outbox.overflown:
@@ -304,20 +308,6 @@ class Site:
                 # this POST counts as open: else any number of messages could wait.
                 analyst.close()
                 await asyncio.wait([taken])
-
-    async def _next(
-        self, request: Request, outbox: Outbox, analyst: Analyst, taken: asyncio.Future[None]
-    ) -> Reply | None:
-        """The next answer; None after the last one, or once nobody waits for it any more."""
-        while True:
-            # First whether searches go on, then whether answers are there: a search ends after its answer was put.
-            busy = not outbox.overflown and (not taken.done() or analyst.is_busy)
-            if not outbox.is_empty:
-                return outbox.get()
-            if not busy:
-                return None
-            if not await outbox.wait(1.0) and await request.is_disconnected():
-                return None
 
     @contextmanager
     def _client(self) -> Iterator[tuple[Analyst, Outbox]]:

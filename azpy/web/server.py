@@ -190,11 +190,6 @@ class Server(uvicorn.Server):
             os._exit(128 + sig)
         self.should_exit = True
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn."""
-        allow_open_files(_MOST_CONNECTIONS + 256)  # and the files of models
-        await super().startup(sockets)
-
     async def _end_late(self) -> None:
         now = time.monotonic()
         for connection in list(self._connections):
@@ -213,6 +208,7 @@ def listening(address: str, port: int) -> socket.socket:
     Raises:
         SettingsError: an address or a port that cannot be had.
     """
+    allow_open_files(_MOST_CONNECTIONS + 256)  # and the files of models
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         return socket.create_server((address, port), family=family, backlog=2048)

@@ -81,8 +81,8 @@ class Browser:
             try:
                 opened = connect(f"ws://{self._address}{path}", additional_headers=headers)
                 self._sockets.append(self._stack.enter_context(opened))
-                headers = {} if opened.response is None else dict(opened.response.headers)
-                self.heard += [f"{name}: {headers.get(name.title(), '-')}" for name in names] + ["101"]
+                assert opened.response is not None
+                self.heard += [f"{name}: {opened.response.headers.get(name, '-')}" for name in names] + ["101"]
             except InvalidStatus as error:
                 self.heard.append(str(error.response.status_code))
             return

@@ -22,7 +22,7 @@ from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Served, open_player
 from azpy.serving.request import seconds_to_think
-from azpy.serving.uci import _RESERVED, Uci, _labels
+from azpy.serving.uci import Uci
 from sound_games import Nim
 from talks import COMMAND, PATIENCE, Talk, answers, talk, talk_to
 
@@ -217,28 +217,6 @@ def test_a_player_of_another_encoding_takes_the_position_over() -> None:
         assert f" nodes {nodes} " in engine.hear("info depth")
         assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in board.legal_moves
     engine.close()
-
-
-def test_names_of_players_become_one_word_each_and_none_of_uci_s() -> None:
-    names = [
-        "a b",
-        "a_b",
-        "A B",
-        "default",
-        "x var y",
-        "name\nvalue",
-        "value",
-        "<empty>",
-        "\udcff",
-        "",
-        "min",
-        "\u00e9",
-    ]
-    labels = _labels(names)
-    words = {label.lower() for label in labels}
-    assert (list(labels.values()), len(words)) == (names, len(names))
-    assert all(len(word.split()) == 1 for word in words)
-    assert not words & _RESERVED
 
 
 def test_ugi_refuses_players_of_different_games() -> None:

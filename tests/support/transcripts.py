@@ -46,9 +46,9 @@ class Line(NamedTuple):
     text: str
 
 
-def blocks() -> Iterator[tuple[str, list[Line]]]:
-    """The conversations by name, each with its command."""
-    for file in sorted(FOLDER.glob("*.txt")):
+def blocks(folder: Path = FOLDER) -> Iterator[tuple[str, list[Line]]]:
+    """The conversations of a folder by name, each with its command."""
+    for file in sorted(folder.glob("*.txt")):
         names, command, block = dict[str, str](), list[Line](), list[Line]()
         for number, text in enumerate([*file.read_text("utf-8").splitlines(), ""], 1):
             place = f"{file.name}:{number}"

@@ -230,20 +230,6 @@ def test_a_proven_value_says_nothing_of_the_network_alone(board: Board, address:
     assert found == [0.75, 0.75, None]
 
 
-def test_an_analysis_says_how_far_it_is_and_can_be_stopped(board: Board, address: str) -> None:
-    board.open(address, "go")
-    assert board.load("C3 C2 B3 D3 B2 D2 B4 D4") == ""
-    board.one("hints").click()
-    board.enter("hint_simulations", "99999999999")
-    assert board.one("hint_simulations").get_attribute("value") == "10000000"  # as many as the server takes
-    board.one("analyse").click()
-    board.until(lambda: " of 9" in board.one("analysed").text and board.one("analysing").is_displayed())
-    board.one("analyse").click()
-    assert board.one("analysed").text == "Stopped."
-    assert board.one("analyse").text == "Analyze every move"
-    board.one("hints").click()
-
-
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
 def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int], scheme: str) -> None:
     """axe-core finds nothing, by day and by night, and no width needs scrolling sideways."""

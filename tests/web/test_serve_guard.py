@@ -90,21 +90,6 @@ def test_several_headers_do_not_add_up() -> None:
     assert asyncio.run(status_of(guard, [host, right, same], "POST")) == 200
 
 
-def test_a_session_ends_with_its_logout() -> None:
-    with serving("pig", token=TOKEN) as address, httpx.Client(base_url=f"http://{address}") as page:
-        page.cookies.set("azpy_session", "a name that somebody else chose")
-        answer = page.post("/login", json={"token": TOKEN})
-        assert "path" not in answer.headers["set-cookie"].lower()  # it is for the page's own folder, not for the host
-        kept = [one.value for one in page.cookies.jar if one.value != "a name that somebody else chose"]
-        page.cookies.clear()
-        cookie = {"cookie": f"azpy_session={kept[0]}"}
-        assert page.get("/metrics", headers=cookie).status_code == 200
-        assert page.post("/logout", headers={**cookie, "origin": "http://evil.example"}).status_code == 403
-        assert page.get("/metrics", headers=cookie).status_code == 200
-        assert page.post("/logout", headers=cookie).status_code == 200
-        assert page.get("/metrics", headers=cookie).status_code == 401
-
-
 def test_the_sessions_that_are_kept_have_a_bound_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "_MOST_SESSIONS", 3)
     guard = Guard(answers_200, token=TOKEN)
@@ -163,34 +148,6 @@ def test_a_number_in_an_address_is_a_whole_one(digits: str, run: StoredRun) -> N
 
 
 # Pages of other origins -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("origins", [[], [PAGE]])
-@pytest.mark.parametrize("token", [None, TOKEN])
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", f"{PAGE}.evil.example", f"{PAGE}:444", "*"])
-def test_a_page_of_another_origin_may_not(origin: str, token: str | None, origins: list[str]) -> None:
-    async def asked(method: str, path: str, *more: tuple[bytes, bytes]) -> dict[str, Any]:
-        found: list[dict[str, Any]] = []
-
-        async def send(message: Any) -> None:
-            found.append(message)
-
-        headers = [(b"host", b"localhost"), (b"origin", origin.encode()), *more]
-        await guard({"type": "http", "method": method, "path": path, "headers": headers}, None, send)  # type: ignore[arg-type]
-        return {"status": found[0]["status"], **{name.decode().lower(): value for name, value in found[0]["headers"]}}
-
-    guard = Guard(answers_200, origins=origins, token=token)
-    mine = [(b"host", b"localhost"), (b"origin", origin.encode()), (b"authorization", f"Bearer {token}".encode())]
-    assert asyncio.run(status_of(guard, mine, kind="websocket")) == 403
-    wants = (b"access-control-request-method", b"POST")
-    for asking in (asked("OPTIONS", "/query", wants), asked("OPTIONS", "/query"), asked("POST", "/query")):
-        answer = asyncio.run(asking)
-        assert answer["status"] == 403
-        assert not [name for name in answer if name.startswith("access-control-")]
-    answer = asyncio.run(asked("GET", "/health"))  # a browser hides the answer from the page
-    assert answer["status"] == 200
-    assert not [name for name in answer if name.startswith("access-control-")]
-    assert "Origin" in answer["vary"].decode()
 
 
 def test_a_cookie_counts_for_the_servers_own_page_alone() -> None:
