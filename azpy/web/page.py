@@ -6,6 +6,7 @@ docs/board.md says how the page is served.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -32,6 +33,8 @@ _WITH_PROGRAM = ("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; wor
 _HEAD = '<meta charset="utf-8">'
 # What a server would say of itself. The page asks for it first.
 _ABOUT = {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
+# The comments of a script, a fifth of the board's files; and texts between backticks, as group 1, which may look so.
+_COMMENTS = re.compile(rb"(`(?:\\[\s\S]|[^`\\])*`)|^[ \t]*(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE)
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 """Media types of the page's files, by what their names end with."""
 
@@ -40,6 +43,11 @@ def assets() -> dict[str, bytes]:
     """The page's own files by name: index.html, and those of its folder `board`."""
     found = (files("azpy.web") / "board").iterdir()
     return {file.name: file.read_bytes() for file in found if file.name.rpartition(".")[2] in TYPES}
+
+
+def without_comments(script: bytes) -> bytes:
+    """Return a script without the comments that have lines of their own."""
+    return _COMMENTS.sub(rb"\1", script)
 
 
 def check_page(game: str, crate: Path | None = None) -> None:
@@ -137,7 +145,9 @@ def write_page(
         "network": network,
     }
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY.replace(*_WITH_PROGRAM)}">'
-    page = {f"board/{name}": data for name, data in assets().items()}
+    page = {
+        f"board/{name}": without_comments(data) if name.endswith(".js") else data for name, data in assets().items()
+    }
     index = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
     page |= {"player.json": json.dumps(player, allow_nan=False).encode(), "about": json.dumps(_ABOUT).encode()}
     if network is not None:

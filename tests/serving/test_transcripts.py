@@ -22,6 +22,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from azpy.cli import engine, match, play, serve
+from azpy.serving.models import Model, open_model
 from azpy.serving.protocols import PROTOCOLS
 from azpy.web import server
 from talks import PATIENCE, Talk
@@ -159,8 +160,15 @@ class Servers(dict[str, str]):
                 began.set()
                 super().run(sockets)
 
+        def opened(*player: Any, **options: Any) -> Model:
+            model = open_model(*player, **options)
+            if faults := int(os.environ.get("FAULTS", 0)):
+                model.engine.load("main", Failing(model.served.start.num_actions, faults))
+            return model
+
         with patched.context() as inner:
             inner.setattr(server, "Server", Started)
+            inner.setattr(serve, "open_model", opened)
             inner.setattr(server, "log_to_stderr", lambda: None)
             inner.setattr(serve, "HANGUP", None)
             inner.setattr(serve, "when_told_to_end", lambda _: {})

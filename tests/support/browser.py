@@ -226,16 +226,7 @@ class Board:
         assert said
         return refused
 
-    def save(self, file: Path, button: str = "save_game") -> str:
-        """What a button of the save dialog saves as this file: a whole file, and no earlier one."""
-        file.unlink(missing_ok=True)
-        self.one("open_save").click()
-        self.one(button).click()
-        text = self.until(lambda: file.exists() and file.read_text())
-        self.one("save_cancel").click()
-        return str(text)
-
-    def save_any(self, folder: Path, button: str) -> str:
+    def save(self, folder: Path, button: str = "save_game") -> str:
         """What a button of the save dialog saves into an empty folder."""
         for file in folder.iterdir():
             file.unlink()

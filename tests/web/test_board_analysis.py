@@ -1,6 +1,5 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
-import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -129,22 +128,6 @@ def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> 
     )
     # The row with the focus stays in the table, behind the ten best ones. Where its move goes, another row gets it.
     assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
-
-
-def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
-    board.open(address, "noughts")
-    # A record, whose positions were never shown.
-    assert board.load("a1 a2 b2 b3 c3") == ""
-    board.one("hints").click()
-    board.one("analyse").click()
-    board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
-    assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
-    assert any(re.search(r" \?[!?]? \u2212\d", move) for move in board.moves), board.moves
-    counts = [[cell.text for cell in row.find_elements("tag name", "td")] for row in board.all("#summary_rows tr")]
-    assert sum(int(count) for row in counts for count in row[:3]) == sum("\u2212" in move for move in board.moves)
-    board.choose("scale", "percent")
-    board.until(lambda: re.fullmatch(r"\d+%", board.one("bar_value").text))
-    assert board.one("problem_text").text == ""
 
 
 def is_searched(board: Board, ply: int) -> bool:

@@ -55,11 +55,9 @@ def pasted(board: Board) -> str:
     return found
 
 
-def told(
-    board: Board, saved: Path, *names: str, name: str = "go_size_5_komi_7_5_superko_1.sgf"
-) -> list[str | float | None]:
+def told(board: Board, saved: Path, *names: str) -> list[str | float | None]:
     """What the saved game of Go says of itself; None for what it does not say."""
-    root = sgf.Sgf_game.from_string(board.save(saved / name)).get_root()
+    root = sgf.Sgf_game.from_string(board.save(saved)).get_root()
     names = names or ("PB", "PW", "DT", "TM", "OT")
     return [root.get(one) if root.has_property(one) else None for one in names]
 
@@ -169,7 +167,7 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.until(lambda: board.moves == ["C3", "C2", "D3"])
     board.one("last").click()
     board.until(lambda: board.one("status").text == "Black wins by resignation.")
-    assert "RE[B+R]" in board.save(saved / "go_size_5_komi_7_5_superko_1.sgf")
+    assert "RE[B+R]" in board.save(saved)
     board.one("undo").click()
     board.until(lambda: board.state == "open")
     board.script("const now = performance.now.bind(performance); performance.now = () => now() + 300000")

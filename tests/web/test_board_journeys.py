@@ -95,7 +95,7 @@ class Person:
         elif verb == "load":
             self.refusal = board.load(unescaped(rest).replace("{saved}", self.saved))
         elif verb == "save":
-            self.saved = board.save_any(self._folder, rest)
+            self.saved = board.save(self._folder, rest)
         else:
             assert text == "reload", text
             board.driver.refresh()

@@ -73,7 +73,7 @@ def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board,
     board.one("undo").click()
     board.until(lambda: board.ply == 6 and board.state == "open")
     board.one("swap").click()  # three people: nothing changes
-    record = json.loads(board.save(saved / "Colors.json", "save_record"))
+    record = json.loads(board.save(saved, "save_record"))
     assert [node[3] for node in record["nodes"]] == [0, 1, 2, 0, 1, 2, 0]
     # The page keeps the game, its players and where it stands.
     board.driver.refresh()

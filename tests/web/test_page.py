@@ -88,9 +88,16 @@ def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
     for name in there:
         if name.endswith((".html", ".js", ".css")):
             text = (folder / name).read_text(encoding="utf-8")
+            assert not (name.endswith(".js") and re.search(r"^\s*//", text, re.MULTILINE)), name
             assert re.sub(r"http://www\.w3\.org/\S+", "", text).count("://") == 0, name
     player = json.loads((files_of(folder) / "player.json").read_text())
     assert player["about"]["game"] == model.served.start.game
+
+
+def test_a_text_that_looks_like_a_comment_stays() -> None:
+    kept = "const a = `\n// text\n/** too */\n`;\nlet b = `a\\`\n// of b\n`; // behind\n"
+    gone = "  // a `comment`\n/** of\n * ` lines\n */\n"
+    assert web_page.without_comments((gone + kept + gone).encode()) == kept.encode()
 
 
 @needs_node

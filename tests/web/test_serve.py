@@ -138,16 +138,6 @@ def answers_before(web: ClientConnection, action: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_an_endless_search_ends_at_the_time_limit_of_the_drain() -> None:
-    with process("uniform:50", "--game", "hex(size=5)", "--drain-seconds", "0.2") as (address, server):
-        with connect(f"ws://{address}/ws") as web:
-            web.send(json.dumps({"id": "long", "simulations": 10_000_000}))
-            answers_before(web, "query_version")
-            server.send_signal(signal.SIGTERM)
-            assert json.loads(web.recv(PATIENCE))["rootInfo"]["visits"] < 10_000_000
-        assert server.wait(PATIENCE) == 0
-
-
 def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(make_model(weight=0.5))
