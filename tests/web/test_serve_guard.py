@@ -90,6 +90,21 @@ def test_several_headers_do_not_add_up() -> None:
     assert asyncio.run(status_of(guard, [host, right, same], "POST")) == 200
 
 
+def test_a_session_ends_with_its_logout() -> None:
+    with serving("pig", token=TOKEN) as address, httpx.Client(base_url=f"http://{address}") as page:
+        page.cookies.set("azpy_session", "a name that somebody else chose")
+        answer = page.post("/login", json={"token": TOKEN})
+        assert "path" not in answer.headers["set-cookie"].lower()  # it is for the page's own folder, not for the host
+        kept = [one.value for one in page.cookies.jar if one.value != "a name that somebody else chose"]
+        page.cookies.clear()
+        cookie = {"cookie": f"azpy_session={kept[0]}"}
+        assert page.get("/metrics", headers=cookie).status_code == 200
+        assert page.post("/logout", headers={**cookie, "origin": "http://evil.example"}).status_code == 403
+        assert page.get("/metrics", headers=cookie).status_code == 200
+        assert page.post("/logout", headers=cookie).status_code == 200
+        assert page.get("/metrics", headers=cookie).status_code == 401
+
+
 def test_the_sessions_that_are_kept_have_a_bound_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "_MOST_SESSIONS", 3)
     guard = Guard(answers_200, token=TOKEN)
