@@ -135,7 +135,7 @@ def test_seconds_are_those_of_the_formula(system: str, left: str, expected: floa
 @pytest.mark.parametrize(
     ("words", "expected"), [("300 0 0", 12), ("300 0 5", 12), ("0 30 0", None), ("300 30 0", None)]
 )
-def test_time_settings_have_no_limit_where_a_period_has_no_stones(words: str, expected: float | None) -> None:
+def test_time_settings_without_stones_of_a_period_have_no_limit(words: str, expected: float | None) -> None:
     times = Times(0.0)
     times.settings(words.split())
     assert [times.seconds(color) for color in (0, 1)] == [expected] * 2

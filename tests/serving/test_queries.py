@@ -68,7 +68,7 @@ def test_any_error_of_an_evaluator_is_said_once_a_turn(error: Exception) -> None
         assert {one["error"] for one in asker.said} == {one_line(error)}
 
 
-def test_a_client_that_leaves_while_a_query_is_taken_has_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_leaves_during_its_query_has_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     with asker_of(azpy.State(Odd())) as asker:
         monkeypatch.setattr(Odd, "meanwhile", asker.close)
         asker.ask(id="1", moves=["0", "0"], analyzeTurns=[0, 1, 2])
@@ -107,7 +107,7 @@ def test_a_client_that_left_is_freed_and_has_nothing_done(monkeypatch: pytest.Mo
             gc.enable()
 
 
-def test_a_long_message_of_one_client_holds_up_no_answer_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_message_holds_up_no_answer_of_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
     reached, goes_on = threading.Event(), threading.Event()
 
     def slow() -> None:
@@ -178,7 +178,7 @@ def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> 
         model.engine.close()
 
 
-def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
+def test_a_game_that_failed_is_followed_the_next_time() -> None:
     class Game:
         def __init__(self) -> None:
             self.played, self.fails = list[int](), True

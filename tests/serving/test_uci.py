@@ -103,7 +103,7 @@ def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
 
 @pytest.mark.parametrize("moves", [1, 2, 10, 25])
 @pytest.mark.parametrize("share", [1.01, 1.5, 4.0, 100.0])
-def test_a_clock_that_has_time_for_the_overhead_of_its_moves_never_runs_out(moves: int, share: float) -> None:
+def test_a_clock_with_time_for_its_overhead_never_runs_out(moves: int, share: float) -> None:
     overhead = 0.1
     left = moves * overhead * share + moves * 0.001  # a thousandth is the least that a move takes
     for still in range(moves, 0, -1):
@@ -146,7 +146,7 @@ def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
 # Ends and faults ------------------------------------------------------------------------------------------------------
 
 
-def test_the_end_of_the_input_ends_the_process_with_a_move_and_the_conversation_is_logged(tmp_path: Path) -> None:
+def test_the_end_of_the_input_has_a_move_and_all_is_logged(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     for end in ("quit\n", ""):
         done = subprocess.run(
@@ -259,7 +259,7 @@ def first_moves(engine: Talk) -> tuple[list[str], str]:
     return found, line.split()[1]
 
 
-def test_lines_are_in_the_order_of_json_that_of_the_move_played_first() -> None:
+def test_lines_are_in_the_order_of_json_the_played_move_first() -> None:
     player, game = "mcts:20?lcb=2", "connect_four"
     ugi, client = talk(player, game, "ugi"), client_of(game, player=player)
     for lines in (1, 5, 7):

@@ -488,7 +488,7 @@ def test_ids_and_bytes_that_are_not_words_come_back(server: Server) -> None:
     assert ["UTF-8" in server.receive()["error"], server.receive()["type"]] == [True, "error"]
 
 
-def test_requests_of_many_games_keep_their_order_and_the_end_answers_all() -> None:
+def test_requests_keep_their_order_and_the_end_answers_all() -> None:
     served = open_player("uniform:5", "wall_game", 100)
     server = Server(lambda talk: WallGame({"bot": served}, talk).run())
     names = [f"game {number}" for number in range(MOST_SESSIONS)]

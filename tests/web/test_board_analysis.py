@@ -64,7 +64,7 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: board.all("#overlay .candidate") == [])
 
 
-def test_what_is_read_aloud_stays_the_same_element_over_the_reports_of_a_search(board: Board, address: str) -> None:
+def test_what_is_read_aloud_stays_through_reports_of_a_search(board: Board, address: str) -> None:
     """Figures change around the element with the focus; it stays in the page, and so does its text."""
     board.open(address, "go")
     board.choose("player_1", "")

@@ -78,9 +78,7 @@ def test_a_game_of_go_that_is_played_here_says_who_and_when(board: Board, addres
     assert told(board, saved) == ["person", "go", f"{begun:%Y-%m-%d}", 600, "5x30 byo-yomi"]
 
 
-def test_a_game_that_came_from_elsewhere_says_nothing_of_players_here(
-    board: Board, saved: Path, tmp_path: Path
-) -> None:
+def test_a_game_from_elsewhere_names_no_player_of_this_page(board: Board, saved: Path, tmp_path: Path) -> None:
     run = collect(tmp_path / "run", "go(size=5)", iterations=1)
     with site_of({"go": open_model("uniform:5", "go(size=5)", 5)}, run=run) as address:
         board.open(address, "go")

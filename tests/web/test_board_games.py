@@ -145,7 +145,7 @@ def test_moves_are_short_in_lists_lines_and_trees(board: Board, address: str) ->
     assert not re.search(r"\b[a-h][1-8][a-h][1-8]\b", " ".join(tree)), tree
 
 
-def test_a_turned_board_is_clicked_dragged_and_walked_where_its_pieces_stand(board: Board, address: str) -> None:
+def test_a_turned_board_is_played_where_its_pieces_stand(board: Board, address: str) -> None:
     board.open(address, "chess")
     board.choose("player_1", "")
     frame = board.one("board").rect

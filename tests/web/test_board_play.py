@@ -37,7 +37,7 @@ def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str
     assert found == ["0:01", "0:05 (1)", 59000, 70000, "0:00 (0)", None]
 
 
-def test_chess_by_the_rook_at_the_square_with_arrows_and_the_wheel(board: Board, address: str) -> None:
+def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str) -> None:
     board.open(address, "chess")
     board.choose("player_1", "")
     assert board.load("e4 d5 exd5 Qxd5 Nf3 Nc6 Be2 Nf6") == ""

@@ -28,7 +28,7 @@ def plain(text: str) -> str:
     return text.replace("\N{MINUS SIGN}", "-")
 
 
-def test_three_players_to_the_end_by_clicks_with_the_values_of_all(board: Board, address: str, saved: Path) -> None:
+def test_three_players_to_the_end_with_the_values_of_all(board: Board, address: str, saved: Path) -> None:
     board.open(address, "three")
     rows = [" ".join(board.one(f"side_{player}").text.split("\n")) for player in range(3)]
     assert rows == ["Red Person", "Blue Network three", "Green Network three"]

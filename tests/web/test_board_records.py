@@ -145,7 +145,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
     }
 
 
-def test_a_text_that_is_read_after_its_dialog_was_closed_is_not_taken(board: Board, address: str) -> None:
+def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, address: str) -> None:
     board.open(address, "noughts")
     found = board.driver.execute_async_script(
         """
@@ -207,7 +207,7 @@ def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_pat
         board.driver.get("about:blank")
 
 
-def test_a_page_with_games_steps_through_each_of_them_without_a_server(board: Board, tmp_path: Path) -> None:
+def test_a_page_with_games_steps_through_each_of_them(board: Board, tmp_path: Path) -> None:
     games = [azpy.replay("tic_tac_toe", "b2 a1 c3"), azpy.replay("tic_tac_toe", "a1"), azpy.replay(Rude(), [0])]
     file = tmp_path / "games.html"
     file.write_text("".join(game.to_html() for game in games), "ascii")

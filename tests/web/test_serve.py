@@ -196,7 +196,7 @@ def test_the_log_is_json_and_keeps_the_token(tmp_path: Path) -> None:
     assert TOKEN not in log
 
 
-def test_a_warning_comes_once_before_the_address_and_a_hangup_is_in_the_log(tmp_path: Path) -> None:
+def test_a_warning_comes_first_and_a_hangup_is_logged(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(make_model())
     player, log = f"{tmp_path / 'model.onnx'}?level=novice", tmp_path / "log"
     with (

@@ -199,7 +199,7 @@ def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyP
     assert [json.loads(line)["turn"] for line in response.text.splitlines()] == [*range(5)]
 
 
-def test_a_post_whose_client_left_counts_until_its_message_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_post_whose_client_left_counts_until_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     site, most = Site({"main": open_model("uniform:2", "pig", 2)}, bounds=Bounds(posts=5)), 5
     take, close, goes_on, closed, said = Analyst.take, Analyst.close, threading.Event(), set[Analyst](), list[Reply]()
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
@@ -340,7 +340,7 @@ def test_a_client_that_reads_nothing_ends(is_websocket: bool, monkeypatch: pytes
         assert_soon(lambda: model.engine.stats["open"] == 0)
 
 
-def test_bad_clients_are_no_error_of_the_server_and_short_in_its_log() -> None:
+def test_bad_clients_are_no_errors_and_short_in_the_log() -> None:
     query = b'{"id":"1","simulations":10000000,"reportDuringSearchEvery":0.05}'
     with process("uniform:2", "--game", "pig") as (address, running):
         head = f"POST /query HTTP/1.1\r\nHost: {address}\r\n{JSON}\r\n".encode()
@@ -431,7 +431,7 @@ def test_more_clients_than_the_shells_limit_of_files_are_served() -> None:
             assert client.recv(12) == b"HTTP/1.1 200"
 
 
-def test_a_connection_beyond_the_most_is_refused_and_those_there_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_beyond_the_most_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
     with serving("pig") as address, ExitStack() as stack:
         clients = [stack.enter_context(connect(f"ws://{address}/ws")) for _ in range(3)]

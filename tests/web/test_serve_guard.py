@@ -105,7 +105,7 @@ def test_a_session_ends_with_its_logout() -> None:
         assert page.get("/metrics", headers=cookie).status_code == 401
 
 
-def test_the_sessions_that_are_kept_have_a_bound_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_have_a_bound_and_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guards, "_MOST_SESSIONS", 3)
     guard = Guard(answers_200, token=TOKEN)
     names = [str(guard.session(TOKEN)) for _ in range(5)]
@@ -121,7 +121,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
     return StoredRun(next(path.rglob("config.toml")).parent)
 
 
-def test_all_but_the_page_and_the_state_of_the_process_needs_the_token(run: StoredRun) -> None:
+def test_all_but_the_page_and_the_state_needs_the_token(run: StoredRun) -> None:
     with serving(run.settings.game, run=run, token=TOKEN) as address, httpx.Client(base_url=f"http://{address}") as web:
         open_to_all = {"/", "/health", "/ready", "/login"}
         ways = [getattr(route, "path", "") for route in Site({}).routes]
@@ -135,9 +135,7 @@ def test_all_but_the_page_and_the_state_of_the_process_needs_the_token(run: Stor
         assert web.get("/board/app.py").status_code == 401
 
 
-def test_the_games_of_the_newest_iteration_are_listed_up_to_a_bound(
-    run: StoredRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_games_of_an_iteration_are_listed_up_to_a_bound(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(run.settings.game, run=run) as address, httpx.Client(base_url=f"http://{address}") as web:
         for most, query, iteration in ((200, "", 2), (200, "?iteration=1", 1), (3, "", 2)):
             monkeypatch.setattr(app, "_MOST_LISTED", most)
