@@ -51,10 +51,6 @@ def texts(selector: str) -> Callable[["Person"], str]:
     return lambda person: ", ".join(one.text for one in person.board.all(selector))
 
 
-def kinds(person: "Person", selector: str) -> list[str]:
-    return [one.get_attribute("class") for one in person.board.all(selector)]
-
-
 class Person:
     """Who does and sees what a journey has."""
 
@@ -142,7 +138,9 @@ SEEN: dict[str, Callable[[Person], str]] = {
     "marked": lambda person: str(len(person.board.all("#overlay .last"))),
     "crossed": lambda person: " ".join(sorted(person.board.crossed)),
     "buttons": texts("#choices button"),
-    "notes": lambda person: " ".join(sorted(kind.removeprefix("noted ") for kind in kinds(person, "#overlay .noted"))),
+    "notes": lambda person: " ".join(
+        sorted(one.get_attribute("class").removeprefix("noted ") for one in person.board.all("#overlay .noted"))
+    ),
     "games": texts("#load_game option"),
     "pieces": texts("#chooser_names button"),
     "games before": texts("#games_before button"),
