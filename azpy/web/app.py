@@ -5,7 +5,6 @@ POST is one. `Site` is all that one process serves.
 """
 
 import asyncio
-import gzip
 import logging
 import re
 import threading
@@ -21,9 +20,12 @@ from typing import Any
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import azpy
@@ -117,17 +119,35 @@ class Site:
             Route("/logout", self._logout, methods=["POST"]),
             Route("/query", self._query, methods=["POST"]),
             WebSocketRoute("/ws", self._socket),
-            Route("/", self._page),
-            Route("/board/{name}", self._page),
+            Route("/", self._page, middleware=[Middleware(GZipMiddleware)]),
+            Route("/board/{name}", self._page, middleware=[Middleware(GZipMiddleware)]),
             Route("/about", self._tell_about),
             Route("/games", self._games),
             Route("/games/{number}", self._games),
         ]
-        app = Starlette(routes=self.routes, exception_handlers={HTTPException: _wrong, Exception: _failed})
+        self._answer = Starlette(routes=self.routes, exception_handlers={HTTPException: _wrong, Exception: _failed})
+        self._posts: Counter[str] = Counter()  # open ones, by address
         self.frames = tuple(checked_origin("--frame-origin", origin) for origin in frames)
-        self.app = self._guard = Guard(
-            _Counted(app, self), hosts, origins, token, self.metrics.refused.labels("token").inc
-        )
+        without_token = self.metrics.refused.labels("token").inc
+        self.app = self._guard = Guard(self._counted, hosts, origins, token, without_token)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Bound the open POSTs of an address, from their headers on: so many bodies can wait in memory at once."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._answer(scope, receive, send)
+            return
+        address, most = (scope.get("client") or ("",))[0], self.bounds.posts
+        if self._posts[address] >= most:
+            said = f"{most} requests of this address are open"
+            await self.refused(429, "address", said, connection="close")(scope, receive, send)  # its body is not read
+            return
+        self._posts[address] += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._posts[address] -= 1
+            if not self._posts[address]:
+                del self._posts[address]
 
     async def drain(self, seconds: float) -> None:
         """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
@@ -184,12 +204,7 @@ class Site:
         name = request.path_params.get("name", "index.html")
         if name not in _ASSETS:
             raise HTTPException(404)
-        plain, packed = _ASSETS[name]
-        headers = {"vary": "accept-encoding"}
-        takes = re.split(r"\s*,\s*", request.headers.get("accept-encoding", ""))
-        if "gzip" in takes:
-            headers["content-encoding"] = "gzip"
-        return Response(packed if "gzip" in takes else plain, 200, headers, TYPES[name.rpartition(".")[2]])
+        return Response(_ASSETS[name], media_type=TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
         found = await self._body(request, _LOGIN_BYTES)
@@ -278,8 +293,12 @@ class Site:
             del query
             taken.add_done_callback(lambda _: queue.wake())
             try:
-                while (answer := await self._next(request, queue, session, taken)) is not None:
-                    yield answer
+                busy = True
+                while busy and (await queue.wait(1.0) or not await request.is_disconnected()):
+                    # First whether searches go on, then what is there: a search ends after its answer was put.
+                    busy = not queue.overflown and (not taken.done() or session.is_busy)
+                    while not queue.is_empty:
+                        yield queue.get()
                 if taken.done():
                     taken.result()  # raises what failed
                 if queue.overflown:
@@ -289,20 +308,6 @@ class Site:
                 # this POST counts as open: else any number of messages could wait.
                 session.close()
                 await asyncio.wait([taken])
-
-    async def _next(
-        self, request: Request, queue: ResponseQueue, session: queries.Session, taken: asyncio.Future[None]
-    ) -> queries.Response | None:
-        """The next answer; None after the last one, or once nobody waits for it any more."""
-        while True:
-            # First whether searches go on, then whether answers are there: a search ends after its answer was put.
-            busy = not queue.overflown and (not taken.done() or session.is_busy)
-            if not queue.is_empty:
-                return queue.get()
-            if not busy:
-                return None
-            if not await queue.wait(1.0) and await request.is_disconnected():
-                return None
 
     @contextmanager
     def _client(self) -> Iterator[tuple[queries.Session, ResponseQueue]]:
@@ -395,32 +400,6 @@ class Site:
                 await socket.send_text(queue.get().line)
 
 
-class _Counted:
-    """Bounds the open POSTs of an address, from their headers on: so many bodies can wait in memory at once."""
-
-    def __init__(self, app: Any, site: Site) -> None:
-        self._app, self._site = app, site
-        self._open: Counter[str] = Counter()  # by address
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
-            await self._app(scope, receive, send)
-            return
-        address, most = (scope.get("client") or ("",))[0], self._site.bounds.posts
-        if self._open[address] >= most:
-            said = f"{most} requests of this address are open"
-            answer = self._site.refused(429, "address", said, connection="close")  # its body is not read
-            await answer(scope, receive, send)
-            return
-        self._open[address] += 1
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._open[address] -= 1
-            if not self._open[address]:
-                del self._open[address]
-
-
 def _renews(message: _core.Message) -> bool:
     """Whether a message asks for the newest model."""
     return bool(message.get("action") == "renew")
@@ -468,5 +447,4 @@ def _game(run: StoredRun, number: int) -> dict[str, Any]:
     return {"iteration": iteration, **game_as_dict(run.start, record)}
 
 
-# By name: as they are, and packed.
-_ASSETS = {name: (data, gzip.compress(data)) for name, data in assets().items()}
+_ASSETS = assets()

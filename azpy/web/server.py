@@ -4,16 +4,18 @@ import asyncio
 import json
 import logging
 import os
+import re
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import h11
 import uvicorn
+from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
 
 from azpy.errors import SettingsError
 from azpy.system import allow_open_files
@@ -24,9 +26,10 @@ _HEAD_SECONDS = 10.0  # from a connection, or from the first byte of a further r
 _KEEP_ALIVE = 15  # seconds without a request
 _PING = 20.0  # seconds between a WebSocket's pings, and for their answers
 _MOST_CONNECTIONS = 4_000
-_MOST_AHEAD = 64 * 1024  # bytes of further requests, before the answer to the one before
-_MOST_FRAGMENTS = 1_000  # of a message
-_MOST_READ = 16 * 1024  # bytes of a WebSocket at a time: each message of them waits as a dict
+_MOST_UNTAKEN = 256 * 1024  # bytes that may come in a request or a WebSocket before the application takes any
+_MOST_UNREAD = 32 << 20  # bytes that wait for a client which goes on sending
+_MOST_READ = 256 * 1024  # bytes at a time
+_MOST_READ_OF_WEBSOCKET = 16 * 1024  # each message in them waits as a dict
 _STALLED_SECONDS = 30.0  # that a client may read nothing of what waits for it
 # Of every answer: they protect a browser.
 _HEADERS = {
@@ -38,128 +41,91 @@ _HEADERS = {
 }
 
 
-class _Protocol(H11Protocol):
-    """HTTP with a time limit for the headers, and a bound for requests in advance, which uvicorn has none of."""
+class _Connection(asyncio.BufferedProtocol):
+    """A connection that costs bounded memory and time, whatever its client sends and does not read.
 
-    _timer: asyncio.TimerHandle | None = None
-    _ahead = 0  # bytes of further requests since the last one that was begun
+    It stands between asyncio and uvicorn: a protocol for asyncio, and the transport of uvicorn's own protocol, which it
+    knows as an `asyncio.Protocol` alone. `Server.answer` tells it when the application takes a request or a message.
+    """
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """See asyncio."""
-        super().connection_made(transport)
-        if len(self.connections) > _MOST_CONNECTIONS:
-            transport.abort()
-            return
-        self._begin()
+    def __init__(self, opened: set["_Connection"], buffer: memoryview, given: dict[str, Any]) -> None:
+        self._opened, self._buffer = opened, buffer
+        self._protocol: asyncio.Protocol = H11Protocol(**given | {"app_state": {"connection": self}})
+        self._head_since: float | None = time.monotonic()  # since when headers are on their way
+        self._untaken = 0  # bytes that came since the application last took anything
+        self._unread, self._unread_since = 0, 0.0  # bytes that wait for the client, and since when so many
+        self._requests = 0  # that the application answers
+        self.lost = asyncio.Event()
 
-    def data_received(self, data: bytes) -> None:
-        """See asyncio."""
-        before = self.cycle
-        waits = before is None or before.response_complete
-        if waits and self._timer is None:
-            self._begin()
-        if before is not None and not waits and not before.more_body:
-            self._ahead += len(data)
-            if self._ahead > _MOST_AHEAD:
-                self.transport.abort()
-                return
-        super().data_received(data)
-        if self.cycle is not before or self.transport.get_protocol() is not self:
-            self._end()
+    def __getattr__(self, name: str) -> Any:  # the transport, as uvicorn sees it
+        return getattr(self._transport, name)
 
-    def handle_events(self) -> None:
-        """See uvicorn."""
-        before = self.cycle
-        super().handle_events()
-        lengths = {b"content-length", b"transfer-encoding"}
-        # A proxy may have counted the other length, so what follows may be no request (RFC 9112, 6.1).
-        if self.cycle is not before and lengths <= {name for name, _ in self.headers}:
-            self.headers.append((b"connection", b"close"))
-
-    def on_response_complete(self) -> None:
-        """See uvicorn."""
-        self._ahead = 0
-        super().on_response_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        """See uvicorn."""
-        if self.cycle is not None and not self.cycle.response_complete:
-            # The application must say no more: nothing can follow what is said here.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            if self.cycle.response_started:
-                self.transport.close()
-                return
-        try:
-            super().send_400_response(msg)
-        except h11.LocalProtocolError:  # the request was answered before its body came, which is no body
-            self.transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio."""
-        self._end()
-        super().connection_lost(exc)
-
-    def _begin(self) -> None:
-        self._timer = self.loop.call_later(_HEAD_SECONDS, self.transport.abort)
-
-    def _end(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
-
-
-class _WebSocket(WebSocketsSansIOProtocol):
-    """WebSockets that cost bounded memory, whatever a client sends and does not read."""
+    def set_protocol(self, protocol: asyncio.Protocol) -> None:
+        """Hand the connection to another protocol: uvicorn's WebSocket."""
+        self._protocol, self._buffer = protocol, self._buffer[:_MOST_READ_OF_WEBSOCKET]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio."""
-        super().connection_made(transport)
-        self.transport.max_size = _MOST_READ  # type: ignore[attr-defined]  # of a read, in asyncio's own loop
+        self._transport = cast("asyncio.Transport", transport)
+        self._opened.add(self)
+        self._protocol.connection_made(self)  # type: ignore[arg-type]
+        if len(self._opened) > _MOST_CONNECTIONS:
+            self._transport.abort()
 
-    def data_received(self, data: bytes) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
         """See asyncio."""
-        super().data_received(data)
-        # The head comes as a whole. websockets says nothing of one that is too long for it, and waits for ever.
-        if not self.handshake_initiated and not self.transport.is_closing():
-            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-            self.transport.close()
+        self._opened.discard(self)
+        self._protocol.connection_lost(error)
+        self.lost.set()
 
-    def handle_cont(self, event: Frame) -> None:
-        """See uvicorn."""
-        if self.close_sent:
-            return
-        if len(self.frames) >= _MOST_FRAGMENTS:
-            self.conn.fail(1009, f"more than {_MOST_FRAGMENTS} fragments")
-            self.handle_parser_exception()
-            return
-        super().handle_cont(event)
+    def get_buffer(self, _: int) -> memoryview:
+        """See asyncio. One buffer serves all connections: what was read is copied at once."""
+        return self._buffer
 
-    def send_receive_event_to_app(self) -> None:
-        """See uvicorn, which logs a trace for a text that is not UTF-8."""
+    def buffer_updated(self, count: int) -> None:
+        """See asyncio."""
+        self._untaken += count if self._requests else 0
+        if self._untaken > _MOST_UNTAKEN or self._transport.get_write_buffer_size() > _MOST_UNREAD:
+            self._transport.abort()
+            return
+        if not self._requests and self._head_since is None:
+            self._head_since = time.monotonic()
         try:
-            if self.curr_msg_data_type == "text":
-                b"".join(self.frames).decode()
-        except UnicodeDecodeError:
-            self.frames = []
-            self.conn.fail(1007, "expected UTF-8")
-            self.handle_parser_exception()
-            return
-        super().send_receive_event_to_app()
+            self._protocol.data_received(bytes(self._buffer[:count]))
+        except (h11.LocalProtocolError, AssertionError):  # uvicorn refuses what came where it cannot say so any more
+            self._transport.close()
 
-    def handle_ping(self) -> None:
-        """See uvicorn."""
-        if self.writable.is_set():
-            super().handle_ping()
-        else:
-            self.conn.data_to_send()  # for nobody: the client reads too slowly
+    def pause_writing(self) -> None:
+        """See asyncio."""
+        self._protocol.pause_writing()
 
-    def handle_parser_exception(self) -> None:
-        """See uvicorn."""
-        if self.conn.close_sent is None:  # no handshake, so there is nothing to close
-            self.transport.abort()
-        else:
-            super().handle_parser_exception()
+    def resume_writing(self) -> None:
+        """See asyncio."""
+        self._protocol.resume_writing()
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """While the application answers a request, or has a WebSocket open."""
+        self._requests += 1
+        self._head_since = None
+        self.take()
+        try:
+            yield
+        finally:
+            self._requests -= 1
+
+    def take(self) -> None:
+        """The application took what came."""
+        self._untaken = 0
+
+    def end_if_late(self, now: float) -> None:
+        """End the connection of a client that sends no whole head, or reads nothing of what waits for it."""
+        unread = self._transport.get_write_buffer_size()
+        if unread != self._unread or not unread:
+            self._unread, self._unread_since = unread, now
+        is_slow = self._head_since is not None and now - self._head_since > _HEAD_SECONDS
+        if is_slow or now - self._unread_since > _STALLED_SECONDS:
+            self._transport.abort()
 
 
 class Server(uvicorn.Server):
@@ -172,21 +138,24 @@ class Server(uvicorn.Server):
 
     def __init__(self, site: Site, drain_seconds: float = 30.0) -> None:
         self._site, self._drain_seconds = site, drain_seconds
-        self._unread: dict[Any, tuple[int, float]] = {}  # of a connection: bytes that wait, and since when so many
+        self._connections, self._buffer = set[_Connection](), memoryview(bytearray(_MOST_READ))
         frames = " ".join(site.frames) or "'none'"  # who may show the page in a frame
         policy = f"{POLICY}; frame-ancestors {frames}"
         super().__init__(
             uvicorn.Config(
-                site.app,
-                http=_Protocol,
-                ws=_WebSocket,
+                self.answer,
+                interface="asgi3",
+                http=cast("Any", lambda **given: _Connection(self._connections, self._buffer, given)),
+                ws="websockets-sansio",
                 ws_max_size=LONGEST_MESSAGE,
-                ws_per_message_deflate=False,  # 256 KiB of a read can be a gigabyte of messages
+                ws_per_message_deflate=False,  # a read could be a thousand times as large
                 loop="asyncio",
                 ws_ping_interval=_PING,
                 ws_ping_timeout=_PING,
                 timeout_keep_alive=_KEEP_ALIVE,
                 timeout_graceful_shutdown=2,
+                callback_notify=self._end_late,
+                timeout_notify=0,  # each second
                 log_config=None,
                 server_header=False,
                 headers=[("content-security-policy", policy), *_HEADERS.items()],
@@ -194,34 +163,37 @@ class Server(uvicorn.Server):
             )
         )
 
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have the site answer, and its connection know what was taken; see ASGI."""
+        connection: _Connection = scope["state"].pop("connection")
+        # A proxy may have counted the other length, so what follows may be no request (RFC 9112, 6.1).
+        has_two_lengths = {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}
+
+        async def take() -> Message:
+            message = await receive()
+            connection.take()
+            return message
+
+        async def say(message: Message) -> None:
+            if scope["type"] == "http" and connection.is_closing():
+                await connection.lost.wait()  # uvicorn refused what the client sent, and nothing can follow
+            if has_two_lengths and message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            await send(message)
+
+        with connection.request():
+            await self._site.app(scope, take, say)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """See uvicorn."""
         if self.should_exit:
             os._exit(128 + sig)
         self.should_exit = True
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn."""
-        allow_open_files(_MOST_CONNECTIONS + 256)  # and the files of models
-        await super().startup(sockets)
-
-    async def on_tick(self, counter: int) -> bool:
-        """See uvicorn."""
-        if counter % 10 == 0:  # each second
-            self._end_stalled()
-        return await super().on_tick(counter)
-
-    def _end_stalled(self) -> None:
-        """Ends connections of clients that read nothing. What they were sent would wait for ever, closed or not."""
-        before, now, self._unread = self._unread, time.monotonic(), {}
-        for connection in list(self.server_state.connections):
-            waiting = connection.transport.get_write_buffer_size()
-            if not waiting:
-                continue
-            known, since = before.get(connection, (0, now))
-            self._unread[connection] = known, since = waiting, since if waiting == known else now
-            if now - since > _STALLED_SECONDS:
-                connection.transport.abort()
+    async def _end_late(self) -> None:
+        now = time.monotonic()
+        for connection in list(self._connections):
+            connection.end_if_late(now)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn. Until all searches were answered the server listens, so that `/ready` can say that it ends."""
@@ -236,6 +208,7 @@ def listening(address: str, port: int) -> socket.socket:
     Raises:
         SettingsError: an address or a port that cannot be had.
     """
+    allow_open_files(_MOST_CONNECTIONS + 256)  # and the files of models
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         return socket.create_server((address, port), family=family, backlog=2048)
@@ -265,8 +238,9 @@ def log_to_stderr() -> None:
     """Has the log of the server written as JSON lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Json())
-    # uvicorn says so of each WebSocket that is refused with a status.
-    handler.addFilter(lambda record: "without completing handshake" not in record.getMessage())
+    # uvicorn says so of each WebSocket that is refused with a status, and of each text that is not UTF-8.
+    told = re.compile("without completing handshake|Invalid UTF-8")
+    handler.addFilter(lambda record: not told.search(record.getMessage()))
     for name in ("azpy.web", "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

@@ -159,7 +159,7 @@ def test_a_move_has_the_seconds_that_info_leaves(told: list[str], expected: floa
     assert asked == [expected if expected is None else pytest.approx(expected)]
 
 
-def test_a_new_game_forgets_the_time_and_the_tree_of_the_one_before(served: Player) -> None:
+def test_a_new_game_forgets_the_time_and_tree_of_the_last(served: Player) -> None:
     gomocup = Gomocup({"player": served}, None)  # type: ignore[arg-type]  # nothing is said
     for line in ("INFO timeout_match 100000", "INFO time_left 1000", "TURN 3,3"):
         gomocup._answer(line)
@@ -184,7 +184,7 @@ def opened(served: Player, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def test_a_search_descends_for_no_lines_of_play_unless_they_are_asked_for(served: Player) -> None:
+def test_a_search_finds_lines_of_play_only_where_asked(served: Player) -> None:
     engine = azpy.Engine(served.evaluator, **served.options)
     asked: list[dict[str, Any]] = [{}, {"lines": None}]
     start = served.start
@@ -213,9 +213,7 @@ def test_no_more_lines_of_a_board_are_kept_than_it_has_cells(served: Player) -> 
     assert len(gomocup._board or []) == SIZE**2 + 1
 
 
-def test_the_engine_is_open_before_the_clock_of_a_move_runs_with_the_memory_that_info_gives(
-    brain: GomocupTalk, opened: list[int]
-) -> None:
+def test_the_engine_opens_before_a_clock_with_the_memory_of_info(brain: GomocupTalk, opened: list[int]) -> None:
     assert brain.ask("START 7") == "OK"
     assert opened == [1024]
     for memory, megabytes in ((83886080, 80), (83886080, 80), (0, 1024), (1, 1), (1 << 50, 1024)):

@@ -1,6 +1,5 @@
 """Whole games by GTP with other programs: GNU Go and gtp-rhino; and sgfmill's boards as a judge."""
 
-import random
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -183,60 +182,6 @@ def test_whole_games_are_those_of_sgfmill(size: int, komi: str, tmp_path: Path) 
 
 
 # Othello --------------------------------------------------------------------------------------------------------------
-
-
-@needs_rhino
-@pytest.mark.parametrize("seed", range(4))
-def test_othello_answers_what_rhino_answers(seed: int) -> None:
-    rng = random.Random(seed)
-    ended = passed = 0
-    with our_engine("othello", 1) as ours, program(str(RHINO), "-l", "1") as rhino:
-        for command in ("list_games", "set_game Othello", "set_game Go", "set_game", "boardsize 8", "boardsize 6"):
-            assert ours.ask(command)[:9] == rhino.ask(command)[:9], command
-        for _ in range(400):
-            column, row = rng.choice("abcdefgh"), rng.randrange(1, 9)
-            color = rng.choice(("b", "w", "black", "WHITE"))
-            state = rhino.ask("showboard").lower()
-            if rng.random() < 0.7 and "next move" in state:
-                # A move that is right more often than not.
-                color = "b" if "black" in state else "w"
-                legal = legal_in(state, color)
-                column, row = rng.choice(sorted(legal))
-            command = rng.choices(
-                [f"play {color} {column}{row}", f"reg_genmove {color}", "undo", "final_score", "clear_board"],
-                [30, 1, 2 if "next move" in state else 0.2, 1, 0.1 if "next move" in state else 1],
-            )[0]
-            theirs, answer = rhino.ask(command), ours.ask(command)
-            if command.startswith("reg_genmove"):
-                assert (theirs == "= pass") == (answer == "= pass"), (state, command)
-                passed += theirs == "= pass"
-            elif command == "final_score":
-                assert theirs == answer, (state, command)
-                ended += theirs[0] == "="
-            else:
-                assert theirs[0] == answer[0], (state, command, theirs, answer)
-            assert cells(ours) == cells(rhino), command
-            now = rhino.ask("showboard").splitlines()[0]
-            assert ours.ask("showboard").splitlines()[0] == now, command
-    assert passed
-    assert ended or seed, "the first of them plays to an end"
-
-
-def legal_in(picture: str, color: str) -> set[tuple[str, int]]:
-    """Where a disc turns another, in rhino's picture of a board; a plain reading of the rules."""
-    rows = [line.split()[1:] for line in picture.splitlines() if line.split()[0].isdigit()]
-    own, other = ("x", "o") if color == "b" else ("o", "x")
-    found = set()
-    for row in range(8):
-        for column in range(8):
-            for down in (-1, 0, 1):
-                for right in (-1, 0, 1):
-                    steps, y, x = 0, row + down, column + right
-                    while 0 <= y < 8 and 0 <= x < 8 and (down or right) and rows[y][x] == other:
-                        steps, y, x = steps + 1, y + down, x + right
-                    if steps and 0 <= y < 8 and 0 <= x < 8 and rows[y][x] == own and rows[row][column] == ".":
-                        found.add(("abcdefgh"[column], row + 1))
-    return found
 
 
 def play_rhino(games: int) -> list[str]:

@@ -96,56 +96,46 @@ def test_no_flag_falls_and_the_time_is_used(system: str, late: tuple[float, floa
     assert times.seconds(1) == pytest.approx(spent[0]), "the other color's clock is as it was"
 
 
-def test_seconds_are_those_of_the_formula() -> None:
-    """A 25th of the rest, or of the moves until more time comes, and 0.8 of the increment."""
-
-    def seconds(system: str, left: str) -> float:
-        times = Times(0.0)
-        times.named_settings(system.split(), SYSTEMS)
-        times.left(1, left.split())
-        found = times.seconds(1)
-        assert found is not None
-        return found
-
-    assert seconds("absolute 100", "50 0") == pytest.approx(2)
-    assert seconds("byoyomi 100 10 5", "50 0") == pytest.approx(9), "a period is there after the main time"
-    assert seconds("byoyomi 100 10 5", "4 0") == pytest.approx(9)
-    assert seconds("byoyomi 1000 10 5", "500 0") == pytest.approx(20)
-    assert seconds("byoyomi 100 10 5", "10 5") == seconds("byoyomi 100 10 5", "10 1") == pytest.approx(9)
-    assert seconds("canadian 100 30 10", "50 0") == pytest.approx(3)
-    assert seconds("canadian 100 30 10", "20 5") == pytest.approx(4)
-    assert seconds("fischer 100 10", "50 0") == pytest.approx(2 + 8)
-    assert seconds("fischer 100 10", "10 0") == pytest.approx(5), "half of what is left at most"
-    assert seconds("fischer-capped 100 10 100 -1", "95 0") == pytest.approx(95 / 25 + 8)
-    assert seconds("fischer-capped 100 10 100 -1", "100 0") == pytest.approx(12)
-    assert seconds("fischer-capped 10 10 10 -1", "10 0") == pytest.approx(5)
-    assert seconds("fischer-capped 40 10 40 -1", "40 0") == pytest.approx(10), "what the limit would take away"
-    assert seconds("fischer-capped 100 10 -1 3", "50 0") == pytest.approx(3)
-    assert seconds("absolute 0", "0 0") == pytest.approx(0.001)
-
-
 @pytest.mark.parametrize(
     ("system", "left", "expected"),
     [
+        ("absolute 100", "50 0", 2),
+        ("absolute 100", "50 3", 2),
+        ("absolute 0", "0 0", 0.001),
+        ("byoyomi 100 10 5", "50 0", 9),  # a period is there after the main time
+        ("byoyomi 100 10 5", "4 0", 9),
+        ("byoyomi 1000 10 5", "500 0", 20),
+        ("byoyomi 100 10 5", "10 5", 9),
+        ("byoyomi 100 10 5", "10 1", 9),
+        ("canadian 100 30 10", "50 0", 3),
+        ("canadian 100 30 10", "20 5", 4),
+        ("fischer 100 10", "50 0", 2 + 8),
+        ("fischer 100 10", "50 1", 2 + 8),
+        ("fischer 100 10", "10 0", 5),  # half of what is left at most
+        ("fischer-capped 100 10 100 -1", "95 0", 95 / 25 + 8),
+        ("fischer-capped 100 10 100 -1", "100 0", 12),
+        ("fischer-capped 10 10 10 -1", "10 0", 5),
+        ("fischer-capped 40 10 40 -1", "40 0", 10),  # what the limit would take away
+        ("fischer-capped 100 10 -1 3", "50 0", 3),
+        # More time than a period has is main time.
         ("canadian 10 1 1", "11 1", 0.9),  # an increment of 1 s
         ("canadian 100 7 1", "107 1", 6.3),
         ("canadian 300 30 10", "330 10", 330 / 25),
         ("byoyomi 100 10 5", "110 5", 9),
-        ("fischer 100 10", "50 1", 2 + 8),
-        ("absolute 100", "50 3", 2),
     ],
 )
-def test_more_time_than_a_period_has_is_main_time(system: str, left: str, expected: float) -> None:
+def test_seconds_are_those_of_the_formula(system: str, left: str, expected: float) -> None:
+    """A 25th of the rest, or of the moves until more time comes, and 0.8 of the increment."""
     times = Times(0.0)
     times.named_settings(system.split(), SYSTEMS)
-    times.left(0, left.split())
-    assert times.seconds(0) == pytest.approx(expected)
+    times.left(1, left.split())
+    assert times.seconds(1) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     ("words", "expected"), [("300 0 0", 12), ("300 0 5", 12), ("0 30 0", None), ("300 30 0", None)]
 )
-def test_time_settings_have_no_limit_where_a_period_has_no_stones(words: str, expected: float | None) -> None:
+def test_time_settings_without_stones_of_a_period_have_no_limit(words: str, expected: float | None) -> None:
     times = Times(0.0)
     times.settings(words.split())
     assert [times.seconds(color) for color in (0, 1)] == [expected] * 2

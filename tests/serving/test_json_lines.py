@@ -106,15 +106,6 @@ def run(lines: list[str], *more: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def test_at_the_end_of_the_input_every_query_is_answered() -> None:
-    lines = [json.dumps({"id": str(i), "game": str(i), "moves": ["a1"], "simulations": 200}) for i in range(256)]
-    out, errors = run(lines).communicate(timeout=PATIENCE)
-    answers = [json.loads(line) for line in out.splitlines()]
-    assert sorted(answer["id"] for answer in answers) == sorted(str(i) for i in range(256))
-    assert all(answer["rootInfo"]["visits"] == 200 for answer in answers)
-    assert errors == b""
-
-
 def test_ctrl_c_ends_it_at_once() -> None:
     endless = json.dumps({"id": "1", "game": "mine", "simulations": WITHOUT_END})
     process = run([endless, json.dumps({"id": "v", "action": "query_version"})])
@@ -125,17 +116,20 @@ def test_ctrl_c_ends_it_at_once() -> None:
     assert (process.returncode, out, errors) == (130, b"", b"")
 
 
-def test_sigterm_drains() -> None:
-    lines = [json.dumps({"id": str(i), "simulations": 200}) for i in range(256)]
+@pytest.mark.parametrize("is_signal", [False, True])
+def test_the_end_of_the_input_and_a_signal_answer_every_query(is_signal: bool) -> None:
+    lines = [json.dumps({"id": str(i), "game": str(i), "simulations": 200}) for i in range(256)]
     process = run([*lines, json.dumps({"id": "v", "action": "query_version"})])
     assert process.stdout is not None
     seen = list[bytes]()
     while not (line := process.stdout.readline()).startswith(b'{"id":"v"'):
         seen.append(line)
-    process.send_signal(signal.SIGTERM)
+    if is_signal:
+        process.send_signal(signal.SIGTERM)
     out, errors = process.communicate(timeout=PATIENCE)
     answers = [json.loads(line) for line in [*seen, *out.splitlines()]]
     assert sorted(answer["id"] for answer in answers) == sorted(str(i) for i in range(256))
+    assert all(answer["rootInfo"]["visits"] == 200 for answer in answers)
     assert (process.returncode, errors) == (0, b"")
 
 

@@ -13,7 +13,7 @@ from azpy.learning.network import Network
 from azpy.serving.models import open_model
 
 
-def test_a_network_of_three_players_is_served_without_the_solver_of_two(tmp_path: Path) -> None:
+def test_a_network_of_three_players_has_no_solver_of_two(tmp_path: Path) -> None:
     game = "many_players:Trio"
     start = azpy.make_game(game)
     (tmp_path / "model.onnx").write_bytes(to_onnx(Network.of(start, "1x16").eval()))

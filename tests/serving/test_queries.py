@@ -15,7 +15,6 @@ import azpy
 from azpy._core import Message
 from azpy.errors import one_line
 from azpy.games.names import make_game
-from azpy.serving.limits import NO_LIMITS, Limits
 from azpy.serving.models import PlayerEngine, open_engine, open_model, open_player
 from azpy.serving.queries import Response, Session
 from models import make_model
@@ -69,7 +68,7 @@ def test_any_error_of_an_evaluator_is_said_once_a_turn(error: Exception) -> None
         assert {one["error"] for one in asker.said} == {one_line(error)}
 
 
-def test_a_client_that_leaves_while_a_query_is_taken_has_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_leaves_during_its_query_has_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     with asker_of(azpy.State(Odd())) as asker:
         monkeypatch.setattr(Odd, "meanwhile", asker.close)
         asker.ask(id="1", moves=["0", "0"], analyzeTurns=[0, 1, 2])
@@ -108,7 +107,7 @@ def test_a_client_that_left_is_freed_and_has_nothing_done(monkeypatch: pytest.Mo
             gc.enable()
 
 
-def test_a_long_message_of_one_client_holds_up_no_answer_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_message_holds_up_no_answer_of_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
     reached, goes_on = threading.Event(), threading.Event()
 
     def slow() -> None:
@@ -179,17 +178,7 @@ def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> 
         model.engine.close()
 
 
-def test_players_of_one_name_have_games_of_their_own() -> None:
-    served = open_player("uniform:9", "tic_tac_toe", 9)
-    models = {name: PlayerEngine(replace(served), open_engine(served)) for name in ("one", "two")}
-    analyst = Asker(models)
-    for name in ("one", "two", "one"):
-        analyst.ask(id=name, model=name, game="mine")
-        analyst.wait()
-    assert [answer["rootInfo"]["reused"] for answer in analyst.said] == [0, 0, 9]
-
-
-def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
+def test_a_game_that_failed_is_followed_the_next_time() -> None:
     class Game:
         def __init__(self) -> None:
             self.played, self.fails = list[int](), True
@@ -218,50 +207,3 @@ def test_a_game_that_cannot_be_followed_is_followed_the_next_time() -> None:
     for played in ([4, 1], [], [4, 0, 8], [2]):
         track.follow(start, played)
         assert game.played == played
-
-
-def answers_to(player: str, game: str, *queries: dict[str, Any], limits: Limits = NO_LIMITS) -> list[Any]:
-    """What a real engine answers to queries, each sent after the answer to the one before."""
-    served = open_player(player, game, 60)
-    with open_engine(served) as engine:
-        analyst = Asker({"main": PlayerEngine(served, engine)}, limits)
-        for number, query in enumerate(queries):
-            analyst.ask(**{"id": str(number), **query})
-            analyst.wait()
-    return analyst.said
-
-
-def test_the_game_that_was_not_asked_for_longest_loses_its_tree() -> None:
-    limits = Limits(games=2)
-    asked = [{"game": name, "simulations": 9} for name in "abacab"]
-    said = answers_to("uniform", "tic_tac_toe", *asked, limits=limits)
-    assert [answer["rootInfo"]["reused"] for answer in said] == [0, 0, 9, 0, 18, 0]
-
-
-def test_some_turns_of_a_query_can_be_ended() -> None:
-    with asker_of(make_game("connect_four")) as asker:
-
-        def stopped(count: int, **fields: Any) -> set[int]:
-            asker.ask(id="end", **fields)
-            assert_soon(lambda: len(asker.said) == count + 1)
-            said = [answer for answer in asker.said if answer["id"] == "1"]
-            assert {"id": "end", **fields} in asker.said
-            asker.said.clear()
-            return {answer["turnNumber"] for answer in said}
-
-        asker.ask(id="1", moves=["1", "2"], analyzeTurns=[0, 1, 2], simulations=2**32 - 1)
-        assert stopped(0, action="terminate", terminateId="2") == set()
-        assert stopped(0, action="terminate", terminateId="1", turnNumbers=[5]) == set()
-        assert stopped(2, action="terminate", terminateId="1", turnNumbers=[2, 0]) == {0, 2}
-        assert stopped(1, action="terminate_all", turnNumbers=[1]) == {1}
-        assert not asker.is_busy
-
-
-def test_a_temperature_plays_other_moves_among_those_allowed() -> None:
-    served = open_player("uniform", "tic_tac_toe", 60, temperature=10.0)
-    with open_engine(served) as engine:
-        analyst = Asker({"main": PlayerEngine(served, engine)})
-        for number in range(60):
-            analyst.ask(id=str(number), allowMoves=["a1", "b2"])
-            analyst.wait()
-    assert {answer["move"] for answer in analyst.said} == {"a1", "b2"}

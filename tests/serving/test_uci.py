@@ -22,7 +22,7 @@ from azpy.errors import SettingsError
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Player, open_player
 from azpy.serving.request import seconds_to_think
-from azpy.serving.uci import _RESERVED, Uci, _labels
+from azpy.serving.uci import Uci
 from sound_games import Nim
 from talks import COMMAND, PATIENCE, Talk, answers, talk, talk_to
 
@@ -103,7 +103,7 @@ def test_a_clock_never_runs_out_and_uses_its_increment() -> None:
 
 @pytest.mark.parametrize("moves", [1, 2, 10, 25])
 @pytest.mark.parametrize("share", [1.01, 1.5, 4.0, 100.0])
-def test_a_clock_that_has_time_for_the_overhead_of_its_moves_never_runs_out(moves: int, share: float) -> None:
+def test_a_clock_with_time_for_its_overhead_never_runs_out(moves: int, share: float) -> None:
     overhead = 0.1
     left = moves * overhead * share + moves * 0.001  # a thousandth is the least that a move takes
     for still in range(moves, 0, -1):
@@ -146,7 +146,7 @@ def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
 # Ends and faults ------------------------------------------------------------------------------------------------------
 
 
-def test_the_end_of_the_input_ends_the_process_with_a_move_and_the_conversation_is_logged(tmp_path: Path) -> None:
+def test_the_end_of_the_input_has_a_move_and_all_is_logged(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     for end in ("quit\n", ""):
         done = subprocess.run(
@@ -219,28 +219,6 @@ def test_a_player_of_another_encoding_takes_the_position_over() -> None:
     engine.close()
 
 
-def test_names_of_players_become_one_word_each_and_none_of_uci_s() -> None:
-    names = [
-        "a b",
-        "a_b",
-        "A B",
-        "default",
-        "x var y",
-        "name\nvalue",
-        "value",
-        "<empty>",
-        "\udcff",
-        "",
-        "min",
-        "\u00e9",
-    ]
-    labels = _labels(names)
-    words = {label.lower() for label in labels}
-    assert (list(labels.values()), len(words)) == (names, len(names))
-    assert all(len(word.split()) == 1 for word in words)
-    assert not words & _RESERVED
-
-
 def test_ugi_refuses_players_of_different_games() -> None:
     models = {name: open_player("uniform:7", game, 100) for name, game in (("a", "hex(size=5)"), ("b", "chess"))}
     with pytest.raises(SettingsError, match=r"one game at a time; a plays hex.* and b plays chess"):
@@ -281,7 +259,7 @@ def first_moves(engine: Talk) -> tuple[list[str], str]:
     return found, line.split()[1]
 
 
-def test_lines_are_in_the_order_of_json_that_of_the_move_played_first() -> None:
+def test_lines_are_in_the_order_of_json_the_played_move_first() -> None:
     player, game = "mcts:20?lcb=2", "connect_four"
     ugi, client = talk(player, game, "ugi"), client_of(game, player=player)
     for lines in (1, 5, 7):

@@ -41,7 +41,7 @@ def test_stockfish_plays_games_with_it() -> None:
 
 
 @pytest.mark.skipif(STOCKFISH is None, reason="Stockfish is not installed")
-def test_a_line_that_ends_in_an_illegal_move_is_read_as_stockfish_reads_it() -> None:
+def test_an_illegal_move_is_read_as_stockfish_reads_it() -> None:
     rng, positions = random.Random(6), Positions(make_game("chess"), chess960=False)
     lines, fens = list[str](), list[str]()
     for _ in range(60):

@@ -74,121 +74,105 @@ def positioned() -> dict[str, Any]:
 POSITIONED = "cats b5 h4 mice c1 g2 walls >e3 ^d4"
 
 
-# Configs
+def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """The config with another value at a path such as "initialState.walls.0.cell"."""
+    config = copy.deepcopy(config)
+    *way, last = path.split(".")
+    at: Any = config
+    for name in way:
+        at = at[int(name) if isinstance(at, list) else name]
+    at[int(last) if isinstance(at, list) else last] = value
+    return config
 
 
-def test_a_config_is_the_position_that_it_describes() -> None:
-    assert state_of(standard()).key() == azpy.make_game("wall_game").key()
-    assert state_of(standard()).to_text() == "cats a8 h8 mice a1 h1 turn 1 red"
-    state = state_of(positioned())
-    assert state.to_text() == f"{POSITIONED} turn 1 red"
-    # Planes are [column, row]. A vertical wall is right of its cell, a horizontal wall is below the cell above.
-    planes = state.observation()
-    assert planes.shape == (9, 8, 5)
-    assert planes[4, 4, 2] == 1
-    assert planes[5, 3, 0] == 1
-    assert planes[4, :7].sum() == 1
-    assert planes[5, :, :4].sum() == 1
+CAT = {"type": "cat", "source": [0, 0], "target": [0, 1]}
+MOUSE = {"type": "mouse", "source": [3, 7], "target": [3, 6]}
+WALL = {"type": "wall", "target": [1, 3], "wallOrientation": "horizontal"}
+ON_THE_GOAL = changed(classic(3, 3), "initialState.pawns.p1.home", [0, 2])  # one step away from it
+CAUGHT = {"p1": {"cat": [0, 3], "mouse": [4, 0]}, "p2": {"cat": [4, 2], "mouse": [0, 4]}}  # by Red in one step
+WALLED = changed(standard(12, 10), "initialState.walls", [{"cell": [9, 0], "orientation": "horizontal"}])
 
 
-def test_homes_of_classic_are_the_mice_that_the_cats_hunt() -> None:
-    state = state_of(classic())
-    assert state.key() == azpy.make_game("wall_game", variant="classic").key()
-    config = classic(3, 3)
-    config["initialState"]["pawns"]["p1"]["home"] = [0, 2]
-    state = state_of(config)
-    assert state.to_text() == "cats a3 c3 mice a1 c3 turn 1 red"
-    won = apply_move(state, "Cc3")
-    assert won.is_terminal
-    assert won.outcome() == 1
-    lost = apply_move(apply_move(apply_move(state_of(classic(3, 3)), "---"), "Cb2"), "---")
-    lost = apply_move(lost, "Ca1")
-    assert lost.is_terminal
-    assert lost.outcome() == -1
+# Configs and turns
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        (standard(), "cats a8 h8 mice a1 h1 turn 1 red"),
+        (positioned(), f"{POSITIONED} turn 1 red"),
+        (changed(with_turn(positioned(), 1), "initialState.turn", None), f"{POSITIONED} turn 1 red"),
+        (with_turn(positioned(), 2), f"{POSITIONED} turn 1 blue"),
+        (with_turn(positioned(), 1, CAT), f"{POSITIONED} turn 1 red second not Ca5"),
+        (with_turn(positioned(), 2, MOUSE), f"{POSITIONED} turn 1 blue second not Mh2"),
+        (with_turn(positioned(), 2, WALL), f"{POSITIONED} turn 1 blue second"),
+        (ON_THE_GOAL, "cats a3 c3 mice a1 c3 turn 1 red"),  # homes are the mice that the cats hunt
+        ({**WALLED, "variant": "freestyle"}, "cats a10 l10 mice a1 l1 walls ^a1 turn 1 red"),
+    ],
+)
+def test_a_config_is_the_position_that_it_describes(config: dict[str, Any], text: str) -> None:
+    assert state_of(config).to_text() == text
+
+
+@pytest.mark.parametrize(
+    ("config", "same"), [(standard(), {}), (classic(), {"variant": "classic"})], ids=["standard", "classic"]
+)
+def test_the_config_of_a_start_is_the_start_of_azpys_game(config: dict[str, Any], same: dict[str, Any]) -> None:
+    assert state_of(config).key() == azpy.make_game("wall_game", **same).key()
 
 
 def names(state: azpy.State) -> list[str]:
     return [state.action_name(action) for action in state.legal_actions()]
 
 
-def test_freestyle_is_played_from_the_start_that_the_config_gives() -> None:
-    config = standard(12, 10)
-    config["variant"] = "freestyle"
-    config["initialState"]["walls"] = [{"cell": [9, 0], "orientation": "horizontal"}]
-    state = state_of(config)
-    assert state.game.startswith("wall_game(variant=freestyle")
-    assert state.to_text() == "cats a10 l10 mice a1 l1 walls ^a1 turn 1 red"
-
-
 @pytest.mark.parametrize(("width", "height"), [(8, 8), (4, 4), (13, 10), (12, 9)])
-def test_freestyle_on_another_board_is_standard_from_the_start_that_the_config_gives(width: int, height: int) -> None:
-    config = standard(width, height)
-    config["initialState"]["pawns"]["p2"]["mouse"] = [1, 1]
-    same = state_of(config)
-    config["variant"] = "freestyle"
-    state = state_of(config)
+def test_freestyle_on_another_board_is_standard(width: int, height: int) -> None:
+    config = changed(standard(width, height), "initialState.pawns.p2.mouse", [1, 1])
+    same, state = state_of(config), state_of({**config, "variant": "freestyle"})
     assert (state.game, state.to_text()) == (same.game, same.to_text())
     assert "freestyle" not in state.game
-
-
-def test_player_2_may_begin() -> None:
-    state = state_of(with_turn(positioned(), 2))
-    assert (state.turn, state.to_text()) == (1, f"{POSITIONED} turn 1 blue")
-    assert apply_move(state, "Ch3.Mg1").to_text() == "cats b5 h3 mice c1 g1 walls >e3 ^d4 turn 2 red"
-    assert state_of({**positioned(), "initialState": {**positioned()["initialState"], "turn": None}}).turn == 0
-
-
-def test_half_a_turn_may_be_played() -> None:
-    step = {"type": "cat", "source": [0, 0], "target": [0, 1]}
-    state = state_of(with_turn(positioned(), 1, step))
-    assert state.to_text() == f"{POSITIONED} turn 1 red second not Ca5"
-    assert "Ca5" not in names(state)
-    assert "Cc5" in names(state)
-    assert apply_move(state, "Cc5").to_text() == "cats c5 h4 mice c1 g2 walls >e3 ^d4 turn 1 blue"
-    with pytest.raises(RequestError, match="move: word 1"):
-        apply_move(state, "Cc5.>a1")
-    mouse = {"type": "mouse", "source": [3, 7], "target": [3, 6]}
-    state = state_of(with_turn(positioned(), 2, mouse))
-    assert state.to_text() == f"{POSITIONED} turn 1 blue second not Mh2"
-    wall = {"type": "wall", "target": [1, 3], "wallOrientation": "horizontal"}
-    state = state_of(with_turn(positioned(), 2, wall))
-    assert state.to_text() == f"{POSITIONED} turn 1 blue second"
-    assert apply_move(state, "---").to_text() == f"{POSITIONED} turn 2 red"
-
-
-def test_one_move_draws_are_of_the_past() -> None:
-    config = standard(5, 5)
-    config["initialState"]["pawns"] = {"p1": {"cat": [0, 3], "mouse": [4, 0]}, "p2": {"cat": [4, 2], "mouse": [0, 4]}}
-    assert apply_move(state_of(config), "Ce5").outcome() == 1
-    assert apply_move(state_of(config, one_move_rule=True), "Ce5").outcome() == 0
-    # Not in classic.
-    config["initialState"]["pawns"] = {"p1": {"cat": [0, 3], "home": [0, 4]}, "p2": {"cat": [4, 2], "home": [4, 0]}}
-    config["variant"] = "classic"
-    assert apply_move(state_of(config, one_move_rule=True), "Ce5").outcome() == 1
-
-
-# Turns
+    assert state_of({**WALLED, "variant": "freestyle"}).game.startswith("wall_game(variant=freestyle")
 
 
 @pytest.mark.parametrize(
-    ("text", "after"),
+    ("config", "text", "after"),
     [
-        ("Cb7", "cats b7 h8 mice a1 h1 turn 1 blue"),
-        ("Cc8", "cats c8 h8 mice a1 h1 turn 1 blue"),
-        ("Cb8.Ma2", "cats b8 h8 mice a2 h1 turn 1 blue"),
-        (">e4.Cb8", "cats b8 h8 mice a1 h1 walls >e4 turn 1 blue"),
-        (">e4.^e4", "cats a8 h8 mice a1 h1 walls >e4 ^e4 turn 1 blue"),
-        (">e4", "cats a8 h8 mice a1 h1 walls >e4 turn 1 blue"),
-        ("Mb1", "cats a8 h8 mice b1 h1 turn 1 blue"),
-        ("---", "cats a8 h8 mice a1 h1 turn 1 blue"),
+        (standard(), "Cb7", "cats b7 h8 mice a1 h1 turn 1 blue"),
+        (standard(), "Cc8", "cats c8 h8 mice a1 h1 turn 1 blue"),
+        (standard(), "Cb8.Ma2", "cats b8 h8 mice a2 h1 turn 1 blue"),
+        (standard(), ">e4.Cb8", "cats b8 h8 mice a1 h1 walls >e4 turn 1 blue"),
+        (standard(), ">e4.^e4", "cats a8 h8 mice a1 h1 walls >e4 ^e4 turn 1 blue"),
+        (standard(), ">e4", "cats a8 h8 mice a1 h1 walls >e4 turn 1 blue"),
+        (standard(), "Mb1", "cats a8 h8 mice b1 h1 turn 1 blue"),
+        (standard(), "---", "cats a8 h8 mice a1 h1 turn 1 blue"),
+        (with_turn(positioned(), 2), "Ch3.Mg1", "cats b5 h3 mice c1 g1 walls >e3 ^d4 turn 2 red"),
+        (with_turn(positioned(), 1, CAT), "Cc5", "cats c5 h4 mice c1 g2 walls >e3 ^d4 turn 1 blue"),
+        (with_turn(positioned(), 2, WALL), "---", f"{POSITIONED} turn 2 red"),
     ],
 )
-def test_a_turn_has_two_actions_or_fewer(text: str, after: str) -> None:
-    start = state_of(standard())
+def test_a_turn_has_two_actions_or_fewer(config: dict[str, Any], text: str, after: str) -> None:
+    start = state_of(config)
+    before = start.to_text()
     assert apply_move(start, text).to_text() == after
-    assert start.to_text() == "cats a8 h8 mice a1 h1 turn 1 red"  # as it was
-    # The other player's turn begins with both actions.
-    assert apply_move(apply_move(start, text), "Cg7").turn == 0
+    assert start.to_text() == before
+
+
+@pytest.mark.parametrize(
+    ("config", "moves", "one_move_rule", "outcome"),
+    [
+        (ON_THE_GOAL, "Cc3", False, 1),
+        (classic(3, 3), "--- Cb2 --- Ca1", False, -1),
+        (changed(standard(5, 5), "initialState.pawns", CAUGHT), "Ce5", False, 1),
+        (changed(standard(5, 5), "initialState.pawns", CAUGHT), "Ce5", True, 0),  # one-move draws are of the past
+        (ON_THE_GOAL, "Cc3", True, 1),  # and not in classic
+    ],
+)
+def test_a_capture_ends_the_game(config: dict[str, Any], moves: str, one_move_rule: bool, outcome: int) -> None:
+    state = state_of(config, one_move_rule=one_move_rule)
+    for move in moves.split():
+        assert not state.is_terminal
+        state = apply_move(state, move)
+    assert (state.is_terminal, state.outcome()) == (True, outcome)
 
 
 NO_TURNS: list[Any] = ["", " ", "Cb7 Cg7", "Cb7.", ".Cb7", "Cb8.Cb7.Cb6", "Cb8.Ca8", "Cc6", "Ca8", "cb7", "CB7", "Cb07"]
@@ -198,6 +182,8 @@ NO_TURNS += ["start1", "Cb07", "Cb7\n", "\uff23b7", "Cb\u0667", "Cb7" * 20_000, 
 
 def test_what_is_no_turn_is_refused() -> None:
     start = state_of(standard())
+    with pytest.raises(RequestError, match="move: word 1"):
+        apply_move(state_of(with_turn(positioned(), 1, CAT)), "Cc5.>a1")
     for text in NO_TURNS:
         with pytest.raises(RequestError, match=r"^move: ") as raised:
             apply_move(start, text)
@@ -359,17 +345,6 @@ def test_a_game_goes_on_beyond_any_number_of_turns() -> None:
 # Wrong configs
 
 
-def changed(config: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """The config with another value at a path such as "initialState.walls.0.cell"."""
-    config = copy.deepcopy(config)
-    *way, last = path.split(".")
-    at: Any = config
-    for name in way:
-        at = at[int(name) if isinstance(at, list) else name]
-    at[int(last) if isinstance(at, list) else last] = value
-    return config
-
-
 FULL = with_turn(positioned(), 1, {"type": "cat", "source": [0, 0], "target": [0, 1], "wallOrientation": None})
 ACTION = "initialState.turn.actionsTaken.0"
 
@@ -513,7 +488,7 @@ def test_ids_and_bytes_that_are_not_words_come_back(server: Server) -> None:
     assert ["UTF-8" in server.receive()["error"], server.receive()["type"]] == [True, "error"]
 
 
-def test_requests_of_many_games_keep_their_order_and_the_end_answers_all() -> None:
+def test_requests_keep_their_order_and_the_end_answers_all() -> None:
     served = open_player("uniform:5", "wall_game", 100)
     server = Server(lambda talk: WallGame({"bot": served}, talk).run())
     names = [f"game {number}" for number in range(MOST_SESSIONS)]

@@ -137,7 +137,9 @@ class Board:
         return self.one(id_)
 
     def choose(self, id_: str, value: str) -> None:
-        Select(self.unfold(id_)).select_by_value(value)
+        """Chooses from a list, by the value or by the text."""
+        options = Select(self.unfold(id_)).options
+        next(one for one in options if value in (one.get_attribute("value"), one.text)).click()
 
     def enter(self, id_: str, text: str) -> None:
         """Types into a field, and leaves it."""
@@ -224,12 +226,13 @@ class Board:
         assert said
         return refused
 
-    def save(self, file: Path, button: str = "save_game") -> str:
-        """What a button of the save dialog saves as this file: a whole file, and no earlier one."""
-        file.unlink(missing_ok=True)
+    def save(self, folder: Path, button: str = "save_game") -> str:
+        """What a button of the save dialog saves into an empty folder."""
+        for file in folder.iterdir():
+            file.unlink()
         self.one("open_save").click()
         self.one(button).click()
-        text = self.until(lambda: file.exists() and file.read_text())
+        text = self.until(lambda: next((file.read_text() for file in folder.glob("*.[!c]*")), ""))
         self.one("save_cancel").click()
         return str(text)
 

@@ -5,36 +5,29 @@ after each chunk. `fuzz_requests` sends bytes as HTTP and as frames. Both check 
 does not grow, and that its log has no failure.
 """
 
+import contextlib
 import json
-import os
 import random
 import socket
 import struct
 import subprocess
 import tempfile
 import threading
-from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from websockets.sync.client import ClientConnection, connect
 
 from azpy._core import Message
 from azpy.web.app import LONGEST_MESSAGE
+from fuzz_lines import memory_mb, mixed
 from served import process
 from talks import PATIENCE
+from transcripts import sent
 
 CHUNK = 100  # messages between two questions
 CHUNKS = 10  # of a connection
 MOST_GROWTH = 60  # MB, after the first tenth
 ARGUMENTS = ["uniform:2", "--game", "connect_four", "--max-seconds", "2"]
-NUMBERS = ["0", "-1", "1", "2", "1.5", "1e400", "-1e400", "NaN", "Infinity", "1e-9", "4294967296"]
-NUMBERS += ["9" * 400, "9" * 5000]
-VALUES = [*NUMBERS, "true", "false", "null", '""', '"x"', "[]", "{}", '"\\ud800"', '"\\u0000"', '"\u202e\U0001f600"']
-VALUES += ["[" * 40 + "]" * 40, '{"a":' * 40 + "1" + "}" * 40, '"' + "x" * 60_000 + '"', '["4","4","4"]', '"4 4 4"']
-FIELDS = ["id", "moves", "position", "analyzeTurns", "simulations", "seconds", "model", "game", "priority", "action"]
-FIELDS += ["reportDuringSearchEvery", "allowMoves", "avoidMoves", "analysisPVLen", "includePolicy", "terminateId"]
-FIELDS += ["text", "nodes", "players", "result", "turnNumbers", "warnings", "maxVisits", "__proto__", "\u00e9"]
-ACTIONS = ["show", "read", "query_version", "query_models", "terminate", "terminate_all", "write", "renew", "nothing"]
 METHODS = ["GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "TRACE", "X" * 99, "g\x00t", "\u00e9"]
 PATHS = ["/", "/query", "/health", "/ready", "/metrics", "/about", "/games", "/games/1", "/login", "/logout", "/ws"]
 PATHS += ["/board/..%2f..%2fapp.py", "/board/../app.py", "/board/%00", "//", "/%", "/%ff"]
@@ -49,56 +42,17 @@ BODIES = ["", "{}", "{", '{"id":"1","simulations":1}', "5\r\n{}{}{\r\n0\r\n\r\n"
 BODIES.append("ffffffffffffffffff\r\n")
 
 
-def correct(rng: random.Random) -> dict[str, Any]:
-    """A query or an action that is answered with more than an error."""
-    found: dict[str, Any] = {"id": str(rng.randrange(50))}
-    kind = rng.random()
-    if kind < 0.3:
-        return found | {"action": rng.choice(ACTIONS[:6]), "terminateId": str(rng.randrange(50)), "text": "4 4 1"}
-    found |= {"moves": [str(rng.randrange(1, 8)) for _ in range(rng.randrange(4))], "simulations": rng.randrange(1, 6)}
-    for field, value in (
-        ("game", str(rng.randrange(30))),
-        ("priority", rng.choice(["play", "analysis", "ponder", -1])),
-        ("reportDuringSearchEvery", 0.05),
-        ("analyzeTurns", [0]),
-        ("analysisPVLen", 3),
-        ("includePolicy", True),
-        ("allowMoves", ["1", "2"]),
-        ("seconds", 0.01),
-    ):
-        if rng.random() < 0.15:
-            found[field] = value
-    return found
+# Messages of a conversation with one player.
+MESSAGES = [line.encode() for line in sent("json", "connect_four") + sent("az-serve") if line.startswith("{")]
+NOISE: list[bytes] = [b"[" * 60_000, b" " * 65_000, b'{"id":"' + b"x" * 60_000 + b'"}']
 
 
 def message(rng: random.Random) -> str | bytes:
-    """A message: correct, with mistakes, or noise."""
-    query, kind = correct(rng), rng.random()
-    if kind < 0.4:
-        text = json.dumps(query)
-        return text if rng.random() < 0.8 else text.encode()
-    if kind < 0.7:
-        pairs = {name: json.dumps(value) for name, value in query.items()}
-        for _ in range(rng.randrange(1, 4)):
-            pairs[rng.choice(FIELDS)] = rng.choice(VALUES) if rng.random() < 0.7 else json.dumps(rng.choice(ACTIONS))
-        return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in pairs.items()) + "}"
-    if kind < 0.97:
-        raw = bytearray(json.dumps(query).encode())
-        for _ in range(rng.randrange(1, 5)):
-            at = rng.randrange(len(raw) + 1)
-            raw[at : at + rng.randrange(3)] = rng.choice(
-                [b"", b'"', b"{", b"[", b",", b":", bytes([rng.randrange(256)])]
-            )
-        return bytes(raw)
-    noise: list[str | bytes] = [
-        b"",
-        b"\xff" * 9,
-        rng.randbytes(rng.randrange(200)),
-        b"[" * 60_000,
-        " " * 65_000,
-        "null",
-    ]
-    return rng.choice(noise)
+    """A message of the transcripts, often with mistakes, or noise; as a text or as bytes."""
+    found = rng.choice(NOISE) if rng.random() < 0.005 else next(mixed(MESSAGES, rng))
+    with contextlib.suppress(UnicodeDecodeError):
+        return found.decode() if rng.random() < 0.8 else found
+    return found
 
 
 def request(rng: random.Random, address: str) -> bytes:
@@ -132,10 +86,6 @@ def frames(rng: random.Random) -> bytes:
             size = bytes([mask | 127]) + struct.pack("!Q", rng.choice([0, 70_000, 1 << 62, (1 << 64) - 1]))
         found += bytes([first]) + size + (bytes(4) if mask else b"") + data
     return found
-
-
-def memory_mb(pid: int) -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def asks_nothing(sent: str | bytes) -> bool:

@@ -1,6 +1,5 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
-import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -65,7 +64,7 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: board.all("#overlay .candidate") == [])
 
 
-def test_what_is_read_aloud_stays_the_same_element_over_the_reports_of_a_search(board: Board, address: str) -> None:
+def test_what_is_read_aloud_stays_through_reports_of_a_search(board: Board, address: str) -> None:
     """Figures change around the element with the focus; it stays in the page, and so does its text."""
     board.open(address, "go")
     board.choose("player_1", "")
@@ -129,22 +128,6 @@ def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> 
     )
     # The row with the focus stays in the table, behind the ten best ones. Where its move goes, another row gets it.
     assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
-
-
-def test_every_move_is_analyzed_and_then_says_what_it_lost(board: Board, address: str) -> None:
-    board.open(address, "noughts")
-    # A record, whose positions were never shown.
-    assert board.load("a1 a2 b2 b3 c3") == ""
-    board.one("hints").click()
-    board.one("analyse").click()
-    board.until(lambda: board.one("analysed").text == "Every move is analyzed.")
-    assert board.script("return document.querySelectorAll('#graph circle').length") >= 5
-    assert any(re.search(r" \?[!?]? \u2212\d", move) for move in board.moves), board.moves
-    counts = [[cell.text for cell in row.find_elements("tag name", "td")] for row in board.all("#summary_rows tr")]
-    assert sum(int(count) for row in counts for count in row[:3]) == sum("\u2212" in move for move in board.moves)
-    board.choose("scale", "percent")
-    board.until(lambda: re.fullmatch(r"\d+%", board.one("bar_value").text))
-    assert board.one("problem_text").text == ""
 
 
 def is_searched(board: Board, ply: int) -> bool:
@@ -228,20 +211,6 @@ def test_a_proven_value_says_nothing_of_the_network_alone(board: Board, address:
         """
     )
     assert found == [0.75, 0.75, None]
-
-
-def test_an_analysis_says_how_far_it_is_and_can_be_stopped(board: Board, address: str) -> None:
-    board.open(address, "go")
-    assert board.load("C3 C2 B3 D3 B2 D2 B4 D4") == ""
-    board.one("hints").click()
-    board.enter("hint_simulations", "99999999999")
-    assert board.one("hint_simulations").get_attribute("value") == "10000000"  # as many as the server takes
-    board.one("analyse").click()
-    board.until(lambda: " of 9" in board.one("analysed").text and board.one("analysing").is_displayed())
-    board.one("analyse").click()
-    assert board.one("analysed").text == "Stopped."
-    assert board.one("analyse").text == "Analyze every move"
-    board.one("hints").click()
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])

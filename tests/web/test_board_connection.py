@@ -81,7 +81,7 @@ def test_a_lost_connection_is_said_and_the_game_goes_on(board: Board) -> None:
         board.driver.get("about:blank")
 
 
-def test_a_server_that_was_started_again_asks_for_the_token_again(board: Board) -> None:
+def test_a_server_started_again_asks_for_the_token_again(board: Board) -> None:
     with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
         board.driver.get(f"http://{address}/")
         board.until(lambda: board.one("login").is_displayed())
@@ -138,7 +138,7 @@ def page_of(text: str) -> Iterator[str]:
         thread.join()
 
 
-def test_a_page_of_a_listed_origin_asks_and_shows_the_board_in_a_frame(board: Board) -> None:
+def test_a_page_of_a_listed_origin_shows_the_board_in_a_frame(board: Board) -> None:
     model = open_model("uniform:5", "tic_tac_toe", 5)
     with page_of("<iframe></iframe>") as origin, site_of({"main": model}, origins=[origin], frames=[origin]) as address:
         board.driver.get(origin)

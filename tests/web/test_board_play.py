@@ -1,100 +1,18 @@
 """The board in a browser: how games begin and end, clocks, and what a person sees, hears and draws beside the moves."""
 
 from functools import partial
-from typing import Any
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 
-from azpy.serving.models import open_model
 from browser import Board, needs_browser
-from served import site_of
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
 
 
-def says(board: Board, words: str) -> bool:
-    return bool(board.one("status").text.endswith(words))
-
-
 def is_at(board: Board, ply: int) -> bool:
     return board.ply == ply
-
-
-def test_go_has_handicap_komi_captured_stones_and_dead_ones(board: Board, saved: Any) -> None:
-    with site_of({"go": open_model("uniform:5", "go(size=9)", 5)}) as address:
-        board.open(address, "go")
-        assert board.one("headers").text == "komi 7.5"
-        board.choose("player_1", "")
-        board.choose("handicap", "5")
-        board.one("new").click()
-        board.until(lambda: board.one("headers").text == "handicap 5 · komi 0.5")
-        assert board.one("status").text == "White to move."
-        board.settle()
-        assert not {"G7", "C3", "G3", "C7", "E5"} & board.places().keys()
-        board.choose("handicap", "3")
-        board.one("new").click()
-        board.until(lambda: board.one("headers").text == "handicap 3 · komi 0.5")
-        board.settle()
-        assert {"C3", "G7", "C7", "G3"} - board.places().keys() == {"C3", "G7", "C7"}
-        board.enter("komi", "-3.5")
-        board.choose("handicap", "")
-        board.one("new").click()
-        board.until(lambda: board.one("headers").text == "komi -3.5")
-        # Black takes a stone. White has another one, which is as good as dead.
-        moves = ";B[ba];W[aa];B[ab];W[ee];B[];W[]"
-        assert board.load(f"(;SZ[9]KM[6.5]PB[Ann]BR[2d]{moves})") == ""
-        board.until(lambda: board.one("status").text == "White wins by 4.5.")
-        assert board.one("took_0").text == "1 captured"
-        assert not board.one("took_1").is_displayed()
-        assert board.one("named_0").text.endswith("Ann (2d)")
-        assert not board.one("other_headers").is_displayed()  # the rank is told once
-        board.one("dead").click()
-        board.until(lambda: board.one("status").text == "Touch the dead stones. With these White wins by 4.5.")
-        for score in ("Black wins by 74.5", "White wins by 4.5", "Black wins by 74.5"):
-            board.places()["E5"].click()
-            board.until(partial(says, board, f"{score}."))
-        assert len(board.all("#overlay .cross")) == 1
-        # Of two touches at once the first counts.
-        sent = board.script(
-            """
-            const { send } = WebSocket.prototype;
-            let sent = 0;
-            WebSocket.prototype.send = function (text) {
-              sent += 1;
-              send.call(this, text);
-            };
-            for (const place of ["B9", "A8"]) document.querySelector(`[data-place=${place}]`).click();
-            WebSocket.prototype.send = send;
-            return sent;
-            """
-        )
-        assert sent == 1
-        board.until(lambda: board.crossed == {"B9", "E5"})
-        board.one("turn").click()
-        assert board.crossed == {"B9", "E5"}
-        board.places()["B9"].click()
-        board.until(lambda: board.crossed == {"E5"})
-        board.one("turn").click()
-        assert board.crossed == {"E5"}
-        board.one("dead").click()
-        board.until(lambda: board.one("status").text == "Black wins by 74.5, as agreed.")
-        assert "RE[B+74.5]" in board.save(saved / "go.sgf")
-        board.one("undo").click()
-        board.until(lambda: board.one("status").text == "White wins by 4.5.")
-        board.driver.get("about:blank")
-
-
-def test_a_rematch_exchanges_the_sides(board: Board, address: str) -> None:
-    board.open(address, "noughts")
-    assert not board.one("rematch").is_displayed()
-    board.one("resign").click()
-    board.until(lambda: board.one("rematch").is_displayed())
-    board.one("rematch").click()
-    board.settle(1)
-    assert [board.one(f"who_{player}").text for player in (0, 1)] == ["Network noughts", "Person"]
-    assert board.one("turn").get_attribute("aria-pressed") == "true"
 
 
 def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str) -> None:
@@ -119,7 +37,7 @@ def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str
     assert found == ["0:01", "0:05 (1)", 59000, 70000, "0:00 (0)", None]
 
 
-def test_chess_by_the_rook_at_the_square_with_arrows_and_the_wheel(board: Board, address: str) -> None:
+def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str) -> None:
     board.open(address, "chess")
     board.choose("player_1", "")
     assert board.load("e4 d5 exd5 Qxd5 Nf3 Nc6 Be2 Nf6") == ""
@@ -162,21 +80,6 @@ def test_chess_by_the_rook_at_the_square_with_arrows_and_the_wheel(board: Board,
     board.one("chooser_cancel").click()
 
 
-def test_chess960_castles_by_the_rook_alone(board: Board) -> None:
-    with site_of({"chess": open_model("uniform:5", "chess(chess960=0)", 5)}) as address:
-        board.open(address, "chess")
-        board.choose("player_1", "")
-        assert board.load("4k3/8/8/8/8/8/8/4K1R1 w K - 0 1") == ""
-        board.settle()
-        board.places()["e1"].click()
-        assert board.places(".next").keys() == {"d1", "d2", "e2", "f1", "f2", "g1"}
-        assert board.load("4k3/8/8/8/8/8/8/5K1R w K - 0 1") == ""
-        board.settle()
-        board.click("f1", "h1")
-        assert board.moves == ["O-O"]
-        board.driver.get("about:blank")
-
-
 def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.script(
@@ -210,3 +113,13 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
     board.until(lambda: board.state == "open")
     assert "b58a5f" in board.one("picture").get_attribute("src")
     assert board.one("sounds").get_attribute("value") == "on"
+
+
+def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, address: str) -> None:
+    board.open(address, "go")
+    assert board.load("(;SZ[5]KM[6.5];B[ba];W[aa];B[ab];W[ee];B[];W[])") == ""
+    board.until(lambda: board.state == "over")
+    board.one("dead").click()
+    board.until(lambda: board.one("status").text.startswith("Touch the dead stones."))
+    board.script("for (const at of ['B5', 'E1']) document.querySelector(`[data-place=${at}]`).click()")
+    board.until(lambda: board.crossed == {"B5"})

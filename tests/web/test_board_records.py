@@ -1,6 +1,5 @@
 """Records on the board in a browser: variations, typed moves, what is loaded and saved, and the games of a run."""
 
-import json
 from pathlib import Path
 
 from selenium.webdriver.common.keys import Keys
@@ -14,72 +13,6 @@ from training_runs import collect
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
-
-
-def test_another_move_begins_a_variation_and_the_record_can_be_saved_and_loaded(
-    board: Board, address: str, saved: Path
-) -> None:
-    board.open(address, "noughts")
-    board.choose("player_1", "")
-    for place in ("b2", "a1", "c3"):
-        board.click(place)
-    board.one("first").click()
-    board.until(lambda: board.ply == 0)
-    board.click("a3")
-    assert len(board.all("#moves .variation button")) == 1
-    board.one("open_save").click()
-    assert board.one("save_moves").get_attribute("value") == "a3"
-    assert board.one("save_position").get_attribute("value") == "x../.../... o"
-    board.one("save_cancel").click()
-    text = board.save(saved / "tic_tac_toe.json", "save_record")
-    record = json.loads(text)
-    assert record["nodes"] == [[-1, "b2", "b2", 0], [0, "a1", "a1", 1], [1, "c3", "c3", 0], [-1, "a3", "a3", 0]]
-    assert board.load(text) == ""
-    board.until(lambda: board.ply == 3)
-    assert board.moves == ["b2", "a1", "c3"]
-    assert len(board.all("#moves .variation button")) == 1
-    assert board.load("b2 a1 c1") == ""
-    board.until(lambda: board.moves == ["b2", "a1", "c1"])
-    assert "a1" in board.load("b2 a1 a1")
-    assert "cannot be loaded" in board.load("{")
-    assert "plays tic_tac_toe" in board.load('{"game": "chess", "nodes": []}')
-    assert "no record" in board.load('{"game": "chess", "moves": []}')
-    assert 'move 1 is "b2"' in board.load('{"nodes": [[-1, "b2"], [0, "b2"]]}')
-    board.one("typed").send_keys("zz", Keys.ENTER)
-    assert board.one("problem_text").text == "zz is no legal move here."
-    board.one("typed").send_keys(Keys.BACKSPACE)
-    assert board.one("problem").is_displayed() is False
-    board.one("typed").clear()
-    board.one("typed").send_keys("a3", Keys.ENTER)
-    board.until(lambda: board.ply == 4)
-    assert board.one("problem").is_displayed() is False
-    board.driver.refresh()
-    board.until(lambda: board.moves == ["b2", "a1", "c1", "a3"])  # the browser kept it
-
-
-def test_no_game_is_thrown_away(board: Board, address: str) -> None:
-    board.open(address, "noughts")
-    board.choose("clock", "5")
-    board.click("b2")
-    moves = board.moves
-    board.one("new").click()
-    board.until(lambda: board.moves == [])
-    board.choose("game", "fours")
-    board.until(lambda: "column 1" in board.places())
-    board.click("column 4")
-    board.driver.refresh()
-    board.until(lambda: len(board.moves) == 2)
-    board.one("undo").click()
-    board.until(lambda: board.ply == 0)
-    assert board.one("undo").text == "To the game before"
-    board.one("undo").click()
-    board.until(lambda: board.moves == moves)
-    assert "b2" in moves
-    board.one("open_archive").click()
-    (button,) = board.all("#games_before button")
-    assert "connect_four" in button.text
-    button.click()
-    board.until(lambda: len(board.moves) == 2 and board.ply == 0)
 
 
 def test_two_tabs_with_one_game_keep_both_ways_on(board: Board, address: str) -> None:
@@ -138,13 +71,6 @@ def test_a_clock_goes_on_where_it_stood(board: Board, address: str) -> None:
     board.until(lambda: board.one("clock_0").text.startswith("3:5"))
     board.driver.refresh()
     board.until(lambda: board.one("clock_0").text.startswith("3:5"))
-
-
-def test_who_types_moves_can_go_on_typing(board: Board, address: str) -> None:
-    board.open(address, "noughts")
-    board.one("typed").send_keys("b2", Keys.ENTER)
-    board.settle(2)
-    assert board.script("return document.activeElement.id") == "typed"
 
 
 def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
@@ -219,7 +145,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
     }
 
 
-def test_a_text_that_is_read_after_its_dialog_was_closed_is_not_taken(board: Board, address: str) -> None:
+def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, address: str) -> None:
     board.open(address, "noughts")
     found = board.driver.execute_async_script(
         """
@@ -281,7 +207,7 @@ def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_pat
         board.driver.get("about:blank")
 
 
-def test_a_page_with_games_steps_through_each_of_them_without_a_server(board: Board, tmp_path: Path) -> None:
+def test_a_page_with_games_steps_through_each_of_them(board: Board, tmp_path: Path) -> None:
     games = [azpy.replay("tic_tac_toe", "b2 a1 c3"), azpy.replay("tic_tac_toe", "a1"), azpy.replay(Rude(), [0])]
     file = tmp_path / "games.html"
     file.write_text("".join(game.to_html() for game in games), "ascii")

@@ -354,9 +354,7 @@ def play_on(state: State, name: str) -> list[str]:
         *(pytest.param(game, marks=pytest.mark.slow) for game in sorted({*_core.BUILT_IN, *VARIANTS} - {*QUICK})),
     ],
 )
-def test_people_play_to_the_end_by_clicks_on_a_page_below_the_root_of_a_static_host(
-    game: str, board: Board, tmp_path: Path
-) -> None:
+def test_people_play_to_the_end_on_a_page_of_a_static_host(game: str, board: Board, tmp_path: Path) -> None:
     with served_by(game) as model:
         write_page(tmp_path / "a/page", model.player, None, b"")
     state, known, rng = make_game(game), 0, Random(1)

@@ -11,10 +11,10 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -94,163 +94,71 @@ def memory(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-# Requests that are none ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        "GET /health HTTP/1.1\r\nHost: {0}\r\nHost: evil.example\r\n\r\n",
-        "GET /health HTTP/1.1\r\n\r\n",
-        "GET /health HTTP/1.0\r\n\r\n",
-        "GET http://evil.example/health HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n",
-        "POST /query HTTP/1.1\r\nHost: {0}\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}",
-        "POST /query HTTP/1.1\r\nHost: {0}\r\nContent-Length: -1\r\n\r\n",
-        "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
-        "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding : chunked\r\n\r\n",
-        "POST /query HTTP/1.1\r\nHost: {0}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a client of TLS\r\n\r\n",
-        "GET /health HTTP/1.1\nHost: {0}\n\tfolded: yes\r\nConnection: close\r\n\r\n",
-    ],
-)
-def test_requests_that_are_none_are_refused(raw: str, plain: str) -> None:
-    answer = talked(plain, raw.format(plain).encode("latin-1"))
-    assert answer.split(b" ", 2)[1][:1] in {b"4", b"5"}, answer
-    assert answer.count(b"HTTP/1.1 ") == 1
-    assert httpx.get(f"http://{plain}/health").status_code == 200
-
-
-def test_a_body_has_one_length(plain: str) -> None:
-    # Chunks count where both are given, and the connection ends: what follows may be no request (RFC 9112, 6.1).
-    line, inner = "POST /query HTTP/1.1", "GET /metrics HTTP/1.1"
-    raw = f"{line}\r\nHost: {plain}\r\n{JSON}\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n"
-    raw += f"0\r\n\r\n{inner}\r\nHost: {plain}\r\nConnection: close\r\n\r\n"
-    for before in ("", f"GET /health HTTP/1.1\r\nHost: {plain}\r\n\r\n"):
-        answer = talked(plain, (before + raw).encode())
-        assert b"expected one JSON object" in answer
-        assert answer.count(b"HTTP/1.1 ") == 1 + bool(before), answer
-        assert answer.lower().count(b"connection: close") == 1
-
-
-def test_upgrades_with_headers_that_websockets_do_not_have_are_refused() -> None:
-    with process("uniform:2", "--game", "pig") as (address, running):
-        for more in (["X: " + "x" * 9_000], [f"X{one}: y" for one in range(200)], ["Transfer-Encoding: x"]):
-            assert b" 101 " not in talked(address, upgrade(address, *more))
-            assert httpx.get(f"http://{address}/health").status_code == 200
-        running.send_signal(signal.SIGTERM)
-        assert "Traceback" not in running.communicate(timeout=PATIENCE)[1]
-
-
-def test_what_a_client_says_is_short_in_the_log() -> None:
-    with process("uniform:2", "--game", "pig") as (address, running):
-        far = "y" * 9_000
-        httpx.request("X" * 9_000, f"http://{address}/{'z' * 3_000}", headers={"x-forwarded-for": far})
-        running.send_signal(signal.SIGTERM)
-        assert max(map(len, running.communicate(timeout=PATIENCE)[1].splitlines())) < 500
-
-
 # Memory ---------------------------------------------------------------------------------------------------------------
 
-
-def test_messages_are_not_compressed(plain: str) -> None:
-    # A read of 256 KiB can hold thousands of messages that are 64 KiB each, and 100 bytes on their way.
-    with connect(f"ws://{plain}/ws") as web:
-        assert web.response is not None
-        assert "Sec-WebSocket-Extensions" not in web.response.headers
-
-
-@pytest.mark.parametrize("data", [b"", b" "])
-def test_a_message_has_a_bounded_number_of_fragments(data: bytes, plain: str) -> None:
-    with upgraded(plain) as client:
-        client.sendall(frame(1, b"", last=False))
-        client.sendall(frame(0, data, last=False) * 60_000)
-        head = client.recv(2)
-        assert head[0] == 0x88
-        assert struct.unpack("!H", client.recv(2))[0] == 1009
-    assert httpx.get(f"http://{plain}/health").status_code == 200
+ENDLESS = b'{"id":"1","simulations":10000000,"moves":"a1 b1 c1 a2 c2 b2"}'  # of a small tree
+FLOODS = {
+    "empty fragments": (frame(1, b"", last=False), frame(0, b"", last=False)),
+    "fragments": (frame(1, b"", last=False), frame(0, b" ", last=False)),
+    "pings": (b"", frame(9, bytes(125))),
+    "requests": (None, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+}
 
 
-def test_pings_without_a_reader_cost_no_memory() -> None:
-    with process("uniform:2", "--game", "pig") as (address, running), upgraded(address, small=True) as client:
-        before, pings = memory(running.pid), frame(9, bytes(125)) * 1_000
-        for _ in range(240):  # 32 MB
-            client.sendall(pings)
-        with connect(f"ws://{address}/ws") as other:
-            other.send('{"id":"1","simulations":1}')
-            assert "rootInfo" in other.recv(PATIENCE)
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_ends_its_connection_and_costs_no_memory(name: str) -> None:
+    begin, flood = FLOODS[name]
+    with process("uniform:2", "--game", "tic_tac_toe") as (address, running):
+        if begin is None:
+            line = request(address, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(ENDLESS)}")
+            client = connected(address)
+            client.sendall(line.replace(b"Connection: close\r\n", b"") + ENDLESS)
+        else:
+            client = upgraded(address, small=True)
+            client.sendall(begin)
+        before = memory(running.pid)
+        with client, pytest.raises(ConnectionError):  # noqa: PT012
+            while True:
+                client.sendall(flood * 1_000)
         assert memory(running.pid) - before < 12 * MB
+        assert httpx.get(f"http://{address}/health").status_code == 200
 
 
-def test_requests_in_advance_cost_no_memory(plain: str) -> None:
-    query = json.dumps({"id": "1", "simulations": 10_000_000})
-    with connected(plain) as client:
-        line = request(plain, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(query)}", body=query)
-        with pytest.raises(ConnectionError):  # noqa: PT012
-            client.sendall(line.replace(b"Connection: close\r\n", b""))
-            for _ in range(200):
-                client.sendall(request(plain) * 1_000)
-
-
-def test_small_messages_are_read_a_few_at_a_time(plain: str) -> None:
-    # Whatever was read waits as a dict a message until its turn.
-    with upgraded(plain) as client:
-        client.sendall(frame(1, b"") * 100_000)
-        client.sendall(frame(1, b'{"id":"end","action":"query_version"}'))
-        most = max(waiting(plain))
-        assert most < 5_000, most
-
-
-def waiting(address: str) -> list[int]:
-    """How many messages of each WebSocket wait in this process."""
-    import gc
-
-    return [one.queue.qsize() for one in gc.get_objects() if type(one).__name__ == "_WebSocket"] or [10**9]
+def test_a_websocket_is_read_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "H11Protocol", Mock())
+    connection = server._Connection(set(), memoryview(bytearray(256 * 1024)), {})
+    assert len(connection.get_buffer(-1)) == 256 * 1024
+    connection.set_protocol(Mock())
+    assert len(connection.get_buffer(-1)) <= 16 * 1024  # each message of a read waits as a dict until its turn
 
 
 def test_reports_and_answers_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fill() -> None:
-        loop = asyncio.get_running_loop()
-        box = ResponseQueue(loop)
-        for number in range(100_000):
-            box.put(Response("{}", search=(str(number), 0), is_report=True))
-            if box.overflown:
-                break
-        assert number <= 10_000
-        box = ResponseQueue(loop)
-        for number in range(20_000):
-            box.put(Response(str(number), search=("same", 0), is_report=True))
-        assert box.get().line == "19999"
+        box, number = ResponseQueue(asyncio.get_running_loop()), 0
+        while not box.overflown:
+            box.put(Response("{}", search=(str(number := number + 1), 0), is_report=True))
+        assert number <= 10_001
+        box = ResponseQueue(asyncio.get_running_loop())
+        for text in ("old", "new"):  # of the reports of a search the newest waits, and none with its answer
+            for turn in (0, 1, 2):
+                box.put(Response(f"{turn} {text}", search=("same", turn), is_report=True))
+        box.put(Response("1 answer", search=("same", 1)))
+        assert [box.get().line for _ in range(3)] == ["1 answer", "0 new", "2 new"]
         assert box.is_empty
-        assert not box.overflown
         monkeypatch.setattr(response_queue, "_MOST_BYTES", 1_000)
-        box = ResponseQueue(loop)
-        for _ in range(100):
+        box = ResponseQueue(asyncio.get_running_loop())
+        for _ in range(100):  # what was read, and a report that its answer replaced, waits no more
             box.put(Response("x" * 900))
             box.get()
             box.put(Response("x" * 900, search=("2", 0), is_report=True))
             box.put(Response("x" * 900, search=("2", 0)))
             box.get()
-        assert not box.overflown
         box.put(Response("x" * 900))
+        assert not box.overflown
         box.put(Response("x" * 900))
         assert box.overflown
 
     asyncio.run(fill())
-
-
-def test_answers_and_reports_are_told_apart_by_their_turns_too() -> None:
-    async def fill() -> list[str]:
-        box = ResponseQueue(asyncio.get_running_loop())
-        for text in ("old", "new"):
-            for turn in (0, 1, 2):
-                box.put(Response(f"{turn} {text}", search=("same", turn), is_report=True))
-        box.put(Response("1 answer", search=("same", 1)))
-        found = list[str]()
-        while not box.is_empty:
-            found.append(box.get().line)
-        return found
-
-    assert asyncio.run(fill()) == ["1 answer", "0 new", "2 new"]
 
 
 # Clients that do not read, or leave -----------------------------------------------------------------------------------
@@ -291,7 +199,7 @@ def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyP
     assert [json.loads(line)["turn"] for line in response.text.splitlines()] == [*range(5)]
 
 
-def test_a_post_whose_client_left_counts_until_its_message_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_post_whose_client_left_counts_until_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     site, most = Site({"main": open_model("uniform:2", "pig", 2)}, bounds=Bounds(posts=5)), 5
     take, close, goes_on, closed, said = (
         Session.take,
@@ -393,19 +301,6 @@ def test_a_message_waits_for_those_of_its_size_alone(plain: str, monkeypatch: py
             assert "rootInfo" in str(web.recv(PATIENCE))
 
 
-def test_a_websocket_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_STALLED_SECONDS", 0.3)
-    model = open_model("uniform:30", "go(size=19)", 30)
-    with site_of({"main": model}) as address, upgraded(address, small=True) as client:
-        search = json.dumps({"id": "long", "simulations": 10_000_000}).encode()
-        client.sendall(frame(1, search))
-        with pytest.raises(ConnectionError):  # noqa: PT012
-            while True:
-                client.sendall(frame(1, b'{"id":"1","action":"show"}') * 100)
-        assert_soon(lambda: "azpy_connections 0" in httpx.get(f"http://{address}/metrics").text)
-        assert_soon(lambda: model.engine.stats["open"] == 0)
-
-
 @pytest.mark.parametrize("before", ["", "GET /health HTTP/1.1\r\nHost: {0}\r\n\r\n"])
 @pytest.mark.parametrize("head", ["", "GET /health HTTP/1.1\r\nHost: {0}\r\nX: "])
 def test_a_head_that_does_not_end_ends_the_connection(before: str, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,39 +319,43 @@ def test_a_head_that_does_not_end_ends_the_connection(before: str, head: str, mo
 
 
 def test_a_client_that_reads_slowly_is_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, waiting, ended = [0.0], [1_000], list[float]()
-    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    found = server.Server(Site({}))
-    transport = SimpleNamespace(get_write_buffer_size=lambda: waiting[0], abort=lambda: ended.append(now[0]))
-    found.server_state.connections = {Mock(transport=transport)}
-    for seconds in range(200):
-        now[0], waiting[0] = float(seconds), 1_000 - seconds // 20  # it takes a byte each 20 seconds
-        found._end_stalled()
-    assert ended == []
-    for seconds in range(200, 231):
-        now[0] = float(seconds)
-        found._end_stalled()
-    assert ended == [211.0, *range(212, 231)]  # 30 seconds after its last byte
+    monkeypatch.setattr(server, "H11Protocol", Mock())
+    connection, transport, began = server._Connection(set(), memoryview(b""), {}), Mock(), time.monotonic()
+    connection.connection_made(transport)
+    with connection.request():  # its head is there
+        for seconds in range(211):  # it takes a byte each 20 seconds, the last one after 180
+            transport.get_write_buffer_size.return_value = 1_000 - min(seconds, 199) // 20
+            connection.end_if_late(began + seconds)
+        transport.abort.assert_not_called()
+        connection.end_if_late(began + 211)
+        transport.abort.assert_called_once()
 
 
-def test_an_answer_that_is_not_read_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_websocket", [True, False])
+def test_a_client_that_reads_nothing_ends(is_websocket: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_STALLED_SECONDS", 0.3)
-    with serving("connect_four") as address, connected(address, small=True) as client:
-        with pytest.raises(ConnectionError):  # noqa: PT012
+    model = open_model("uniform:30", "go(size=19)", 30)
+    with site_of({"main": model}) as address:
+        plain = request(address, "GET /metrics HTTP/1.1").replace(b"Connection: close\r\n", b"")
+        client = (upgraded if is_websocket else connected)(address, small=True)
+        client.sendall(frame(1, b'{"id":"long","simulations":10000000}') if is_websocket else plain)
+        with client, pytest.raises(ConnectionError):  # noqa: PT012
             while True:
-                client.sendall(request(address, "GET /metrics HTTP/1.1").replace(b"Connection: close\r\n", b"") * 100)
-        assert httpx.get(f"http://{address}/health").status_code == 200
+                client.sendall((frame(1, b'{"id":"1","action":"show"}') if is_websocket else plain) * 100)
+        assert_soon(lambda: "azpy_connections 0" in httpx.get(f"http://{address}/metrics").text)
+        assert_soon(lambda: model.engine.stats["open"] == 0)
 
 
-def test_who_leaves_is_no_error_of_the_server() -> None:
+def test_bad_clients_are_no_errors_and_short_in_the_log() -> None:
     query = b'{"id":"1","simulations":10000000,"reportDuringSearchEvery":0.05}'
     with process("uniform:2", "--game", "pig") as (address, running):
         head = f"POST /query HTTP/1.1\r\nHost: {address}\r\n{JSON}\r\n".encode()
         for raw in (
             head + b"Content-Length: 99\r\n\r\n{",
             head + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+            head + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+            head.replace(b"json", b"text") + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
             head + b"Content-Length: %d\r\n\r\n" % len(query) + query,
-            head + b"Content-Length: 30\r\n\r\n" + b'{"id":"1","simulations":1000000',
             upgrade(address),
             upgrade(address) + frame(1, query),
             upgrade(address) + frame(1, b"{", last=False),
@@ -466,43 +365,42 @@ def test_who_leaves_is_no_error_of_the_server() -> None:
                 client.sendall(raw)
                 if b"Upgrade" in raw or query in raw:
                     assert client.recv(1) == b"H"
+        for cut in range(20):  # frames before the handshake ended are answered or refused
+            with connected(address) as client:
+                raw = upgrade(address) + frame(1, b'{"id":"1","simulations":1}') * 2
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client.sendall(raw[: len(raw) * cut // 20])
+                client.sendall(raw[len(raw) * cut // 20 :])
+                assert client.recv(9) == b"HTTP/1.1 "
+        for more in (["X: " + "x" * 9_000], [f"X{one}: y" for one in range(200)], ["Transfer-Encoding: x"]):
+            with connected(address) as client:  # headers that websockets does not have
+                client.sendall(upgrade(address, *more))
+                client.shutdown(socket.SHUT_WR)
+                assert b" 101 " not in client.recv(65536)
+        with upgraded(address) as client:
+            client.sendall(frame(1, b"\xff"))
+            assert client.recv(1) == b"\x88"
+        far = "y" * 9_000
+        httpx.request("X" * 9_000, f"http://{address}/{'z' * 3_000}", headers={"x-forwarded-for": far})
         assert_soon(lambda: 'azpy_open_searches{model="main"} 0' in httpx.get(f"http://{address}/metrics").text)
         running.send_signal(signal.SIGTERM)
         log = running.communicate(timeout=PATIENCE)[1]
         assert '"level": "error"' not in log, log
         assert "Traceback" not in log
+        assert max(map(len, log.splitlines())) < 500
 
 
-def test_frames_before_the_handshake_ended_are_answered_or_refused() -> None:
-    with process("uniform:2", "--game", "pig") as (address, running):
-        for number in range(20):
-            with connected(address) as client:
-                raw = upgrade(address) + frame(1, b'{"id":"1","simulations":1}') * 2
-                cut = len(raw) * number // 20
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                client.sendall(raw[:cut])
-                client.sendall(raw[cut:])
-                assert client.recv(9) == b"HTTP/1.1 "
-        running.send_signal(signal.SIGTERM)
-        assert "Traceback" not in running.communicate(timeout=PATIENCE)[1]
-
-
-def test_bytes_that_are_not_utf8_are_refused(plain: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_bytes_that_are_not_utf8_are_refused(plain: str) -> None:
     with connect(f"ws://{plain}/ws") as web:
         web.send(b'{"id":"\xff"}')
         assert json.loads(web.recv(PATIENCE)) == {"error": "expected UTF-8"}
         web.send(b'{"id":"1","simulations":1}')
         assert "rootInfo" in web.recv(PATIENCE)
-    with upgraded(plain) as client:
-        client.sendall(frame(1, b"\xff"))
-        assert client.recv(1) == b"\x88"
     with upgraded(plain) as client:  # a letter that two fragments share, and one that does not end
         client.sendall(frame(1, b'{"id":"\xc3', last=False) + frame(0, b'\xa9"}'))
         assert b"\\u00e9" in client.recv(65536)
         client.sendall(frame(1, b"\xc3"))
         assert client.recv(65536)[2:4] == struct.pack("!H", 1007)
-    assert httpx.get(f"http://{plain}/health").status_code == 200
-    assert not [record for record in caplog.records if record.exc_info]
 
 
 # Failures of the server -----------------------------------------------------------------------------------------------
@@ -528,26 +426,6 @@ def test_a_failure_of_the_server_is_said_without_its_trace(
     assert "a secret of the server" in caplog.text
 
 
-def test_a_network_that_fails_is_an_error_of_its_queries_alone(plain: str) -> None:
-    class Fails:
-        def evaluate_batch(self, observations: Any) -> Any:
-            raise ValueError("no answer today")
-
-    model = open_model("uniform:30", "connect_four", 30)
-    with site_of({"main": model}) as address, connect(f"ws://{address}/ws") as web:
-        before = model.player.evaluator
-        model.engine.load("main", Fails())
-        response = httpx.post(f"http://{address}/query", json={"id": "1"})
-        assert response.status_code == 400
-        assert "no answer today" in response.json()["error"]
-        assert "Traceback" not in response.text
-        web.send('{"id":"1"}')
-        assert "no answer today" in json.loads(web.recv(PATIENCE))["error"]
-        model.engine.load("main", before)
-        web.send('{"id":"1"}')
-        assert "rootInfo" in web.recv(PATIENCE)
-
-
 def test_more_clients_than_the_shells_limit_of_files_are_served() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     limits = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))}
@@ -559,7 +437,7 @@ def test_more_clients_than_the_shells_limit_of_files_are_served() -> None:
             assert client.recv(12) == b"HTTP/1.1 200"
 
 
-def test_a_connection_beyond_the_most_is_refused_and_those_there_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_beyond_the_most_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_MOST_CONNECTIONS", 3)
     with serving("pig") as address, ExitStack() as stack:
         clients = [stack.enter_context(connect(f"ws://{address}/ws")) for _ in range(3)]
