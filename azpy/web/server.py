@@ -16,6 +16,7 @@ import h11
 import uvicorn
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from azpy.errors import SettingsError
 from azpy.system import allow_open_files
@@ -146,7 +147,7 @@ class Server(uvicorn.Server):
                 self.answer,
                 interface="asgi3",
                 http=cast("Any", lambda **given: _Connection(self._connections, self._buffer, given)),
-                ws="websockets-sansio",
+                ws=WebSocketsSansIOProtocol,
                 ws_max_size=LONGEST_MESSAGE,
                 ws_per_message_deflate=False,  # a read could be a thousand times as large
                 loop="asyncio",

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import select
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from typing import IO
 import pytest
 
 from azpy.serving.lines import LONGEST_LINE, Conversation
+from azpy.serving.wall_game import MOST_SESSIONS
 from talks import COMMAND, PATIENCE
 
 ENDLESS = "uniform:4000000000"  # a search that ends only if it is stopped
@@ -111,6 +113,41 @@ def test_a_signal_ends_a_search(name: str, moves: int, number: int) -> None:
         said = output(process).read()
         assert process.wait(PATIENCE) == 0
     assert said.count("bestmove") + said.count("play") == moves
+
+
+GAMES = [START.replace('"a"', f'"{number}"') for number in range(MOST_SESSIONS)]
+ASKED = [EVALUATE.replace('"a"', f'"{number}"') for number in range(MOST_SESSIONS)]
+QUERIES = [f'{{"id":"{number}","game":"{number}","simulations":200}}' for number in range(256)]
+# A command, lines that have an answer each, a last line with an answer that comes at once, and what each answer has.
+WAITING = {
+    "wallgame": (["uniform:400", *WALLS[-4:]], [*GAMES, *ASKED], "the last line", '"bestMove":"[^"]'),
+    "json": (
+        ["uniform:50", "--game", "hex(size=5)", "--protocol", "json"],
+        QUERIES,
+        '{"id":"v","action":"query_version"}',
+        '"rootInfo":{[^}]*"visits":200,',
+    ),
+}
+
+
+@pytest.mark.parametrize("is_signal", [False, True])
+@pytest.mark.parametrize("name", WAITING)
+def test_the_end_and_a_signal_answer_what_waits(name: str, is_signal: bool) -> None:
+    arguments, lines, last, answer = WAITING[name]
+    with started([*COMMAND, *arguments]) as process:
+        assert process.stdin is not None
+        process.stdin.write("".join(f"{line}\n" for line in [*lines, last]))
+        process.stdin.flush()
+        said = ""
+        while not re.search('"id":"v"|"type":"error"', said):
+            said += output(process).readline()
+        if is_signal:
+            process.send_signal(signal.SIGTERM)
+        else:
+            process.stdin.close()
+        said += output(process).read()
+        assert process.wait(PATIENCE) == 0
+    assert len(re.findall(answer, said)) == (256 if name == "json" else MOST_SESSIONS)
 
 
 def test_a_second_signal_ends_it_at_once() -> None:

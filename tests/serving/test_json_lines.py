@@ -116,23 +116,6 @@ def test_ctrl_c_ends_it_at_once() -> None:
     assert (process.returncode, out, errors) == (130, b"", b"")
 
 
-@pytest.mark.parametrize("is_signal", [False, True])
-def test_the_end_of_the_input_and_a_signal_answer_every_query(is_signal: bool) -> None:
-    lines = [json.dumps({"id": str(i), "game": str(i), "simulations": 200}) for i in range(256)]
-    process = run([*lines, json.dumps({"id": "v", "action": "query_version"})])
-    assert process.stdout is not None
-    seen = list[bytes]()
-    while not (line := process.stdout.readline()).startswith(b'{"id":"v"'):
-        seen.append(line)
-    if is_signal:
-        process.send_signal(signal.SIGTERM)
-    out, errors = process.communicate(timeout=PATIENCE)
-    answers = [json.loads(line) for line in [*seen, *out.splitlines()]]
-    assert sorted(answer["id"] for answer in answers) == sorted(str(i) for i in range(256))
-    assert all(answer["rootInfo"]["visits"] == 200 for answer in answers)
-    assert (process.returncode, errors) == (0, b"")
-
-
 def test_players_share_the_memory_of_their_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     given = list[dict[str, Any]]()
     monkeypatch.setattr("azpy.serving.models.open_engine", lambda _, **options: given.append(options))

@@ -7,8 +7,6 @@ import copy
 import itertools
 import json
 import random
-import signal
-import subprocess
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +17,7 @@ import azpy
 from azpy.errors import RequestError
 from azpy.serving.models import open_player
 from azpy.serving.wall_game import LAST_TURN, MOST_SESSIONS, WallGame, apply_move, move_text, state_of, winning_action
-from talks import COMMAND, PATIENCE, JsonTalk
+from talks import PATIENCE, JsonTalk
 
 
 def standard(width: int = 8, height: int = 8) -> dict[str, Any]:
@@ -511,31 +509,6 @@ def test_requests_keep_their_order_and_the_end_answers_all() -> None:
     for name in names:
         own = [(answer["type"], answer["success"]) for answer in answers if answer["bgsId"] == name]
         assert own == [("evaluate_response", True), ("game_session_ended", True), ("evaluate_response", False)]
-
-
-@pytest.mark.parametrize("is_signal", [False, True])
-def test_the_end_and_a_signal_answer_what_waits(is_signal: bool) -> None:
-    command = [*COMMAND, "uniform:400", "--protocol", "wallgame", "--game", "wall_game"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for number in range(MOST_SESSIONS):
-            start = {"type": "start_game_session", "bgsId": str(number), "botId": "bot", "config": CONFIG}
-            for request in (start, {"type": "evaluate_position", "bgsId": str(number), "expectedPly": 0}):
-                process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.write("the last line\n")
-        process.stdin.flush()
-        answers = list[dict[str, Any]]()
-        while not answers or answers[-1]["type"] != "error":  # all lines have been read
-            answers.append(json.loads(process.stdout.readline()))
-        if is_signal:
-            process.send_signal(signal.SIGTERM)
-        else:
-            process.stdin.close()
-        answers += [json.loads(line) for line in process.stdout]
-        assert process.wait(PATIENCE) == 0
-    assert len(answers) == 2 * MOST_SESSIONS + 1
-    assert sum(answer.get("bestMove", "") != "" for answer in answers) == MOST_SESSIONS
 
 
 def test_trees_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:

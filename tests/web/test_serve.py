@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
 from azpy.serving.models import PlayerEngine, open_model, open_player
 from azpy.web.app import Bounds, Site
 from models import make_model
-from served import process, serving, site_of
+from served import assert_soon, process, serving, site_of
 from talks import PATIENCE
 
 TOKEN = "a token of the tests"
@@ -47,12 +46,7 @@ def ask(socket: ClientConnection, **query: Any) -> dict[str, Any]:
 
 
 def test_bounds_have_a_refusal_each() -> None:
-    bounds = Bounds(
-        body_seconds=0.2,
-        idle_seconds=0.3,
-        websockets=1,
-        posts=1,
-    )
+    bounds = Bounds(body_seconds=0.2, idle_seconds=0.3, websockets=1, posts=1)
     model = open_model("uniform:30", "connect_four", 30, max_requests=2)
     with site_of({"main": model}, bounds) as address:
         with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
@@ -82,8 +76,7 @@ def test_bounds_have_a_refusal_each() -> None:
             assert (refused.status_code, refused.json()["error"]) == (429, "1 requests of this address are open")
             other = post(address, {"id": "2", "simulations": 2}, **{"x-forwarded-for": "10.0.0.9"})
             assert other.status_code == 200  # of another address
-        while post(address, {"id": "2", "simulations": 2}).status_code == 429:
-            pass  # the server has not yet seen that the first one is gone
+        assert_soon(lambda: post(address, {"id": "2", "simulations": 2}).status_code == 200)  # the first one is gone
         # Whose body is still on its way counts, also before the token is known.
         with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
             head = ["POST /login HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
@@ -107,10 +100,7 @@ def test_whoever_leaves_frees_what_it_asked_for() -> None:
                 json={"id": "1", "simulations": 10_000_000},
                 timeout=httpx.Timeout(5, read=0.2),
             )
-        until = time.monotonic() + PATIENCE
-        while model.engine.stats["open"] and time.monotonic() < until:
-            time.sleep(0.02)
-        assert model.engine.stats["open"] == 0
+        assert_soon(lambda: model.engine.stats["open"] == 0)
         assert model.engine.stats["finished"] == 0  # by the time limit of a client
         assert "rootInfo" in post(address, {"id": "1", "simulations": 2}).json()
 
@@ -206,9 +196,7 @@ def test_a_warning_comes_first_and_a_hangup_is_logged(tmp_path: Path) -> None:
         (plain,) = log.read_text().splitlines()
         assert "These levels are not calibrated" in plain
         server.send_signal(signal.SIGHUP)
-        until = time.monotonic() + PATIENCE
-        while log.read_text().count("\n") < 3 and time.monotonic() < until:
-            time.sleep(0.05)
+        assert_soon(lambda: log.read_text().count("\n") >= 3)
         server.send_signal(signal.SIGTERM)
         assert server.wait(PATIENCE) == 0
     lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]

@@ -96,7 +96,8 @@ def memory(pid: int) -> int:
 
 # Memory ---------------------------------------------------------------------------------------------------------------
 
-ENDLESS = b'{"id":"1","simulations":10000000,"moves":"a1 b1 c1 a2 c2 b2"}'  # of a small tree
+# Searches of half a minute in small trees.
+LONG = b'{"id":"1","simulations":10000000,"moves":"a1 b1 c1 a2 c2 b2","analyzeTurns":[0,1,2,3,4,5,6]}'
 FLOODS = {
     "empty fragments": (frame(1, b"", last=False), frame(0, b"", last=False)),
     "fragments": (frame(1, b"", last=False), frame(0, b" ", last=False)),
@@ -110,9 +111,9 @@ def test_a_flood_ends_its_connection_and_costs_no_memory(name: str) -> None:
     begin, flood = FLOODS[name]
     with process("uniform:2", "--game", "tic_tac_toe") as (address, running):
         if begin is None:
-            line = request(address, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(ENDLESS)}")
+            line = request(address, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(LONG)}")
             client = connected(address)
-            client.sendall(line.replace(b"Connection: close\r\n", b"") + ENDLESS)
+            client.sendall(line.replace(b"Connection: close\r\n", b"") + LONG)
         else:
             client = upgraded(address, small=True)
             client.sendall(begin)
