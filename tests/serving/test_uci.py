@@ -34,10 +34,10 @@ def test_python_chess_reads_its_analysis() -> None:
     with chess.engine.SimpleEngine.popen_uci(
         [*CHESS, "chess", "--model", "weak one=uniform:3", "--model", "var=uniform:4"]
     ) as engine:
-        assert engine.options["PlayerEngine"].var == ["uniform", "weak_one", "var_"]
-        engine.configure({"PlayerEngine": "weak_one"})
+        assert engine.options["Model"].var == ["uniform", "weak_one", "var_"]
+        engine.configure({"Model": "weak_one"})
         assert engine.analyse(chess.Board(), chess.engine.Limit(depth=1), game=object())["nodes"] == 3
-        engine.configure({"PlayerEngine": "uniform"})
+        engine.configure({"Model": "uniform"})
         board = chess.Board("r1bqkbnr/pppp1ppp/2n5/4p3/2B1P3/5Q2/PPPP1PPP/RNB1K1NR w KQkq - 0 1")
         lines = engine.analyse(board, chess.engine.Limit(nodes=3000), multipv=3)
         assert len(lines) == 3
@@ -213,7 +213,7 @@ def test_a_player_of_another_encoding_takes_the_position_over() -> None:
         board.push_uci(move)
     engine.say(f"position startpos moves {moves}")
     for model, nodes in (("chess960", 8), ("az18", 6), ("az119", 5), ("chess960", 8)):
-        engine.say(f"setoption name PlayerEngine value {model}", "setoption name UCI_Chess960 value true", "go")
+        engine.say(f"setoption name Model value {model}", "setoption name UCI_Chess960 value true", "go")
         assert f" nodes {nodes} " in engine.hear("info depth")
         assert chess.Move.from_uci(engine.hear("bestmove").split()[1]) in board.legal_moves
     engine.close()
