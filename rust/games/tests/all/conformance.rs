@@ -18,7 +18,7 @@ use azpy_games::{
     WallRules,
 };
 
-use crate::common::{Random, encode};
+use crate::common::{Random, encode, legal};
 
 /// The facts and the followers of a position, by its key.
 type Seen = HashMap<u128, (Facts, Vec<(Action, u128)>)>;
@@ -396,6 +396,13 @@ fn chinese_checkers_conforms() {
     conforms(&[two(1), two(30)], 2);
     let many = |players, turns| ChineseCheckers::<Values>::new(players, turns).unwrap();
     conforms(&[many(3, 20), many(4, 10), many(6, 10)], 2);
+    // Both go as far: nobody is farthest.
+    let mut equal = two(1);
+    for _ in 0..2 {
+        let step = *legal(&equal).last().unwrap();
+        equal.play(step);
+    }
+    assert_eq!((equal.turn(), equal.outcome()), (Turn::Terminal, Value(0.0)));
     // One step or hop wins; the other player may take the way.
     let near = "./oo/ooo/oooo/......o....../............/.........../........../........./........../.........../\
                 ............/......x....../x.xx/xxx/xx/x turn 60";

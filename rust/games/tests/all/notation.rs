@@ -475,7 +475,7 @@ fn read_texts(texts: u64, seed: u64) {
             read += u64::from(notation.reads(&mutated(other.unwrap_or(&text), &PIECES, &mut random)));
         }
     }
-    assert!(read > 3 * texts, "{read} texts with changes are read, of {texts} of each game");
+    assert!(read > texts, "{read} texts with changes are read, of {texts} of each game");
 }
 
 #[test]

@@ -269,7 +269,11 @@ fn places_are_where_people_look_for_them() {
     assert_eq!(touched(&Go9::new(9, 7.5, true).unwrap(), "", "J1"), [place("J1", [270.0, 270.0, 30.0, 30.0])]);
     assert_eq!(touched(&Hex::default(), "", "a1"), [place("a1", [34.0, 44.0, 34.64, 20.0])]);
     assert_eq!(touched(&TicTacToe::new(), "", "a1"), [place("a1", [28.0, 108.0, 40.0, 40.0])]);
-    assert_eq!(touched(&Othello::new(4).unwrap(), "", "b1"), [place("b1", [68.0, 28.0, 40.0, 40.0])]);
+    // The row's name is beside its cells.
+    assert!(TicTacToe::new().to_svg().contains("<text x=\"14\" y=\"132.9\" font-size=\"14\">1</text>"));
+    let othello = Othello::new(4).unwrap();
+    assert_eq!(touched(&othello, "", "b1"), [place("b1", [68.0, 28.0, 40.0, 40.0])]);
+    assert_eq!(othello.to_svg().matches("<rect x=\"28\" ").count(), 4, "the first cells of four rows");
     assert_eq!(names(touched(&Breakthrough::default(), "", "a2b3")), ["a2", "b3"]);
     assert_eq!(names(touched(&PegSolitaire::default(), "", "d2d4")), ["d2", "d4"]);
 }

@@ -135,7 +135,7 @@ pub(crate) fn after<G: Game>(state: &G, action: Action) -> G {
 /// A text with a few letters or words left out, put in, exchanged or repeated. What is new is of `pieces`.
 pub(crate) fn mutated(text: &str, pieces: &[&str], random: &mut Random) -> String {
     let mut letters: Vec<char> = text.chars().collect();
-    for _ in 0..=random.next() % 4 {
+    for _ in 0..=random.next() % 2 {
         let [one, other] = [(); 2].map(|()| random.next() as usize % (letters.len() + 1));
         let (from, to) = (one.min(other), one.max(other));
         let piece: Vec<char> = match random.next() % 3 {
