@@ -160,6 +160,18 @@ def test_a_search_that_the_engine_cancels_is_answered() -> None:
         assert asker.said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
 
 
+def test_a_query_to_a_full_engine_can_be_asked_again() -> None:
+    served = open_player("uniform:9", "tic_tac_toe", 9)
+    with open_engine(served, max_requests=1) as engine:
+        asker = Asker({"main": PlayerEngine(served, engine)})
+        for name in ("first", "second"):
+            asker.ask(id=name, seconds=60)
+        (refused,) = asker.said
+        asker.close()
+    assert (refused["id"], refused["retryAfter"]) == ("second", 1)
+    assert "(max_requests)" in refused["error"]
+
+
 def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> None:
     start = make_game("go(size=5)")
     (tmp_path / "model.onnx").write_bytes(make_model(shape=("batch", *start.obs_shape), actions=start.num_actions))
