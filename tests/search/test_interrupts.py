@@ -16,7 +16,7 @@ import pytest
 
 import azpy
 from azpy.playing.selfplay import open_self_play
-from azpy.runs import storage
+from azpy.runs import games
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.settings.toml import read_config
@@ -87,11 +87,11 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, determinis
 def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
     kind: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, taken = getattr(storage, name), 0
+    real, taken = getattr(games, name), 0
 
     def interrupted(*given: Any) -> None:
         """Before the games are written (`frame`), or after it."""
-        monkeypatch.setattr(storage, name, real)
+        monkeypatch.setattr(games, name, real)
         if name == "append":
             real(*given)
         raise KeyboardInterrupt
@@ -102,7 +102,7 @@ def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
             for event in running.run():
                 if isinstance(event, Played):
                     taken = wait_for_games(self_play_of(running), 40)
-                    monkeypatch.setattr(storage, name, interrupted)
+                    monkeypatch.setattr(games, name, interrupted)
 
     with pytest.raises(KeyboardInterrupt):
         play()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from azpy.serving.track import Track
 
 import azpy
 from azpy._core import Message
@@ -190,32 +189,31 @@ def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> 
         model.engine.close()
 
 
-def test_a_game_that_failed_is_followed_the_next_time() -> None:
-    class Game:
-        def __init__(self) -> None:
-            self.played, self.fails = list[int](), True
+def test_a_query_to_a_full_engine_can_be_asked_again() -> None:
+    served = open_player("uniform:9", "tic_tac_toe", 9)
+    with open_engine(served, max_requests=1) as engine:
+        asker = Asker({"main": PlayerEngine(served, engine)})
+        for name in ("first", "second"):
+            asker.ask(id=name, seconds=60)
+        (refused,) = asker.said
+        asker.close()
+    assert (refused["id"], refused["retryAfter"]) == ("second", 1)
+    assert "(max_requests)" in refused["error"]
 
-        def play(self, action: int) -> None:
-            if self.fails and self.played:
-                raise KeyError(action)
-            self.played.append(action)
 
-        def undo(self) -> None:
-            self.played.pop()
-
-    game: Any = Game()
-
-    class Engines:
-        def game(self, _: azpy.State) -> Any:
-            game.played = []
-            return game
-
-    engine: Any = Engines()
-    track, start = Track(engine), make_game("tic_tac_toe")
-    with pytest.raises(KeyError):
-        track.follow(start, [4, 0, 8])
-    assert game.played == [4]
-    game.fails = False
-    for played in ([4, 1], [], [4, 0, 8], [2]):
-        track.follow(start, played)
-        assert game.played == played
+def test_a_game_follows_the_positions_that_are_named() -> None:
+    with azpy.Engine(azpy.UniformEvaluator(), simulations=9) as engine:
+        start = make_game("tic_tac_toe")
+        game = engine.game(start)
+        for played, is_same in (([4, 0, 8], True), ([4, 1], True), ([], False), ([2], True), ([2, 2], True)):
+            if played == [2, 2]:
+                with pytest.raises(ValueError, match="illegal action 2"):
+                    game.follow(start, played)
+                continue
+            before, game = game, game.follow(start, played)
+            assert (game is before, game.num_played) == (is_same, len(played))
+            assert game.state.key() == azpy.parse_state(start, " ".join(map(start.action_name, played))).key()
+        game.undo()
+        game.play(4)
+        assert game.follow(start, [4, 0]) is game
+        assert game.follow(azpy.make_game("hex", size=3), [4]) is not game

@@ -739,6 +739,10 @@ type Keywords<'a> = (Option<Whole>, Option<f64>, &'a str, Option<Listed<Whole>>,
 /// A request for a search of `state`.
 fn request_of(state: &AnyState, given: Keywords<'_>) -> PyResult<SearchRequest> {
     let (simulations, seconds, priority, actions, report_every, standard_errors, lines) = given;
+    // An error of the game comes before wrong actions.
+    if actions.is_some() {
+        check_searchable(state)?;
+    }
     let priority = match priority {
         "play" => Priority::Play,
         "analysis" => Priority::Analysis,
