@@ -189,18 +189,6 @@ def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> 
         model.engine.close()
 
 
-def test_a_query_to_a_full_engine_can_be_asked_again() -> None:
-    served = open_player("uniform:9", "tic_tac_toe", 9)
-    with open_engine(served, max_requests=1) as engine:
-        asker = Asker({"main": PlayerEngine(served, engine)})
-        for name in ("first", "second"):
-            asker.ask(id=name, seconds=60)
-        (refused,) = asker.said
-        asker.close()
-    assert (refused["id"], refused["retryAfter"]) == ("second", 1)
-    assert "(max_requests)" in refused["error"]
-
-
 def test_a_game_follows_the_positions_that_are_named() -> None:
     with azpy.Engine(azpy.UniformEvaluator(), simulations=9) as engine:
         start = make_game("tic_tac_toe")
