@@ -18,8 +18,8 @@ pub(crate) const ROWS: u32 = 5;
 /// Of a stack.
 const DEPTH: f32 = STEP * ROWS as f32;
 
-/// How a game's board looks.
-pub(crate) struct Table {
+/// The picture of a game's board: what tells the games of the family apart.
+pub(crate) struct BoardPicture {
     /// Whether point 1 and the tray are at the left.
     pub(crate) from_left: bool,
     /// Between the halves.
@@ -28,7 +28,7 @@ pub(crate) struct Table {
     pub(crate) fills: [&'static str; 5],
 }
 
-impl Table {
+impl BoardPicture {
     pub(crate) fn width(&self) -> f32 {
         2.0 * MARGIN + 12.0 * STEP + self.gap + TRAY
     }
