@@ -431,9 +431,7 @@ impl Engine {
         let report_every = reports(on_report.as_ref(), report_every)?;
         let given = (simulations, seconds, priority, actions, report_every, standard_errors, lines);
         let request = request_of(&state, given)?;
-        let signals = Arc::default();
-        let responder = Responder::future(py, &signals, on_report)?;
-        let pending = self.search(py, &name, &state, request, seed, (signals, responder))?;
+        let pending = self.search(py, &name, &state, request, seed, Responder::future(py, on_report)?)?;
         Ok(pending.future(py).expect("it was asked for"))
     }
 
@@ -632,9 +630,7 @@ impl EngineGame {
         let state = py.detach(|| self.tree.state())?;
         let given = (simulations, seconds, priority, actions, report_every, standard_errors, lines);
         let request = request_of(&state, given)?;
-        let signals = Arc::default();
-        let responder = Responder::future(py, &signals, on_report)?;
-        let pending = self.begin(py, &state, request, (signals, responder))?;
+        let pending = self.begin(py, &state, request, Responder::future(py, on_report)?)?;
         Ok(pending.future(py).expect("it was asked for"))
     }
 

@@ -53,8 +53,9 @@ pub(crate) trait Listener: Send + Sync {
 }
 
 impl Responder {
-    /// A future, whose callers give `signals` to the search; and what is called with reports.
-    pub(crate) fn future(py: Python<'_>, signals: &Arc<Signals>, on_report: Option<Py<PyAny>>) -> PyResult<Self> {
+    /// A new future, the signals that its callbacks give, and what is called with reports.
+    pub(crate) fn future(py: Python<'_>, on_report: Option<Py<PyAny>>) -> PyResult<(Arc<Signals>, Self)> {
+        let signals = Arc::<Signals>::default();
         let callback = |signals: Arc<Signals>, signal: fn(&Signals)| {
             let call = move |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| signal(&signals);
             PyCFunction::new_closure(py, None, None, call)
@@ -63,7 +64,7 @@ impl Responder {
         let future = py.import(intern!(py, "azpy.pending"))?.getattr(intern!(py, "Pending"))?.call1((stop,))?;
         // Also when it is answered: then nobody looks any more.
         future.call_method1(intern!(py, "add_done_callback"), (callback(signals.clone(), Signals::cancel)?,))?;
-        Ok(Self::Future(future.unbind(), on_report))
+        Ok((signals, Self::Future(future.unbind(), on_report)))
     }
 }
 
