@@ -59,7 +59,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "openspiel": ("open_spiel",),
     "train": ("torch", "safetensors", "onnx", "matplotlib"),
     "tensorboard": ("tensorboard",),
-    "serve": ("starlette", "uvicorn<0.55", "h11", "websockets", "prometheus-client"),
+    "serve": ("starlette", "uvicorn<1", "h11", "websockets", "prometheus-client"),
     "ray": ("ray",),
 }
 

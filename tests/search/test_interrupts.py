@@ -16,7 +16,7 @@ import pytest
 
 import azpy
 from azpy.playing.selfplay import open_self_play
-from azpy.runs import games
+from azpy.runs import games, storage
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.settings.toml import read_config
@@ -82,16 +82,16 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, determinis
     assert not deterministic or ids == list(range(300))
 
 
-@pytest.mark.parametrize("name", ["frame", "append"])
+@pytest.mark.parametrize(("module", "name"), [(games, "frame"), (storage, "append")], ids=["frame", "append"])
 @BOTH
 def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
-    kind: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Any, module: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, taken = getattr(games, name), 0
+    real, taken = getattr(module, name), 0
 
     def interrupted(*given: Any) -> None:
         """Before the games are written (`frame`), or after it."""
-        monkeypatch.setattr(games, name, real)
+        monkeypatch.setattr(module, name, real)
         if name == "append":
             real(*given)
         raise KeyboardInterrupt
@@ -102,7 +102,7 @@ def test_an_interrupt_on_the_way_to_the_journal_loses_no_game(
             for event in running.run():
                 if isinstance(event, Played):
                     taken = wait_for_games(self_play_of(running), 40)
-                    monkeypatch.setattr(games, name, interrupted)
+                    monkeypatch.setattr(module, name, interrupted)
 
     with pytest.raises(KeyboardInterrupt):
         play()

@@ -32,5 +32,5 @@ export function dressed(svg, look) {
   const colors = LOOKS[look] ?? LOOKS.calm;
   const colored = svg.replace(/#[0-9a-f]{6}\b/g, (color) => colors[color] ?? color);
   if (look !== "geometric") return colored;
-  return colored.replace(/(<path class="([kqrbnp])"[^>]*? d=")[^"]*/g, (_, before, man) => before + MEN[man]);
+  return colored.replace(/(<path d=")[^"]*(" class="([kqrbnp])")/g, (_, begin, end, man) => begin + MEN[man] + end);
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::Error;
 use crate::cache::Cache;
+use crate::error::Error;
 use crate::evaluator::{Batch, Evaluator};
 use crate::game::{Action, Game, GameFault, Pov, PovOf};
 use crate::process::Process;

@@ -1,6 +1,6 @@
 //! How to search: the options of one search, and which of them can be searched with.
 
-use crate::Error;
+use crate::error::Error;
 use crate::game::{Game, GameFault, Payoff, Player, Value, can_prove, ranked};
 use crate::options::{Kind, MOST, OptionRow, OptionType, OptionValue, Rule, check_all, options, why_unused};
 use Fpu::Zero;

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::num::IntErrorKind;
 
-use crate::Error;
+use crate::error::Error;
 
 /// The largest factor or weight: far above any useful one, and far below where products are no longer finite.
 pub const MOST: OptionValue<'_> = OptionValue::Whole(1_000_000);

@@ -5,7 +5,7 @@
 
 mod line;
 
-use crate::Error;
+use crate::error::Error;
 use crate::game::{Action, Game, Payoff, Player, Turn};
 use crate::picture::{Mark, Touch, text_svg};
 use crate::written::{Bounds, Moves, Named, Notes, ReadMove, Unfit, Variations, WrittenGame};

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::Error;
+use crate::error::Error;
 use crate::game::{Action, Game, Payoff, Player, Turn, Value, Values};
 use crate::rng::{Stream, mix};
 use crate::text::Notation;

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::Error;
+use crate::error::Error;
+pub use crate::error::{Unfit, Wrong};
 use crate::game::{Action, Player};
 
 /// A game as a text has it, read by [`Notation::read_game`](crate::text::Notation::read_game).
@@ -25,68 +26,6 @@ impl WrittenGame {
     #[must_use]
     pub fn unreadable(why: String) -> Self {
         Self { tags: Vec::new(), result: None, actions: Err(Unfit::Text(why)), before: Vec::new() }
-    }
-}
-
-/// Why a written game is none of the rules that read it, and a sentence on what came.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{0}")]
-pub enum Unfit {
-    /// It is not in the notation, or cut.
-    Text(String),
-    /// Another variant of the game.
-    Variant(String),
-    /// It begins at another position.
-    Start(String),
-    /// Another size of board.
-    Size(String),
-    /// Another komi.
-    Komi(String),
-    /// An action that is not legal, or cannot be read.
-    Action(String),
-    /// Actions after the rules end the game.
-    AfterEnd(String),
-}
-
-impl Unfit {
-    /// The sentence.
-    #[must_use]
-    pub fn into_text(self) -> String {
-        match self {
-            Self::Text(text)
-            | Self::Variant(text)
-            | Self::Start(text)
-            | Self::Size(text)
-            | Self::Komi(text)
-            | Self::Action(text)
-            | Self::AfterEnd(text) => text,
-        }
-    }
-
-    /// The same with the line of `text` in which byte `at` stands.
-    #[must_use]
-    pub fn in_line_of(self, text: &str, at: usize) -> Self {
-        let is_over = matches!(self, Self::AfterEnd(_));
-        let why = Wrong { at, why: self.into_text() }.in_line_of(text);
-        if is_over { Self::AfterEnd(why) } else { Self::Action(why) }
-    }
-}
-
-/// What is wrong in a text, and from which byte on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Wrong {
-    /// The byte.
-    pub at: usize,
-    /// A sentence.
-    pub why: String,
-}
-
-impl Wrong {
-    /// The sentence with the line of `text`, from 1 on.
-    #[must_use]
-    pub fn in_line_of(self, text: &str) -> String {
-        let line = 1 + text.bytes().take(self.at).filter(|&byte| byte == b'\n').count();
-        format!("line {line}: {}", self.why)
     }
 }
 

@@ -50,7 +50,7 @@ use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
-use crate::Error;
+use crate::error::Error;
 use crate::key::{Tag, digest};
 use crate::notation::limit_of_plies;
 use crate::tables::{

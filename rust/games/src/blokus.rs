@@ -22,8 +22,8 @@ use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
-use crate::Error;
 use crate::cells;
+use crate::error::Error;
 use crate::key::{Tag, digest};
 use crate::notation::{cell_name, check_players, in_range, leader, letter, mark, marked, rows};
 use crate::planes::{d4_cell, d4_planes};

@@ -15,8 +15,8 @@ use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
-use crate::Error;
 use crate::cells::{Cells, Counted};
+use crate::error::Error;
 use crate::grid;
 use crate::key::{Tag, digest};
 use crate::notation::{

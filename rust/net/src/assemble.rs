@@ -4,7 +4,7 @@
 
 use fearless_simd::Level;
 
-use crate::Error;
+use crate::error::Error;
 use crate::layer::Layer;
 use crate::read::{Matrix, Shape, Spec, Weights};
 

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, Payoff, Pov};
 
-use crate::Error;
+use crate::error::Error;
 use crate::net::{Net, Scratch};
 
 /// Answers for leaves by a network: an owned one, or one that several evaluators share, as `Arc<Net>`.

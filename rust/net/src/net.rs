@@ -5,8 +5,8 @@ use std::mem;
 use azpy_core::game::{Game, Payoff};
 use serde_json::json;
 
-use crate::Error;
 use crate::assemble::{Board, ConvPolicy, Policy, Trunk, Value, assemble};
+use crate::error::Error;
 use crate::layer::Job;
 use crate::read::{Shape, Weights};
 

@@ -4,7 +4,7 @@ use azpy_core::game::MAX_PLAYERS;
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
 
-use crate::Error;
+use crate::error::Error;
 
 /// The most floats of an observation, and the most actions: far more than any game has.
 const MOST: usize = 1 << 24;

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 #[cfg(test)]
 use shuttle::thread::{Builder, JoinHandle};
 
-use crate::Error;
 use crate::batched::{Rounds, Workers};
 use crate::cache::Cache;
+use crate::error::Error;
 use crate::evaluator::Evaluator;
 use crate::game::Game;
 use crate::process::Process;

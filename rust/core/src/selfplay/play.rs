@@ -2,8 +2,8 @@
 //!
 //! All of it depends on (seed, game id) and on what the searches find. Knows nothing of pipelines, evaluators or threads.
 
-use crate::Error;
 use crate::config::SearchConfig;
+use crate::error::Error;
 use crate::game::{Action, Game, GameFault, Payoff, Pov, PovValue, Turn, check_chance};
 use crate::options::OptionValue::Whole;
 use crate::options::{MOST, Rule, check_all, options};

@@ -8,7 +8,7 @@
 
 mod bytes;
 
-use crate::Error;
+use crate::error::Error;
 use crate::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Pov, PovValue, Turn, Value, ranked};
 use crate::search::stream_for;
 

@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::Error;
 use crate::batched::Workers;
+use crate::error::Error;
 use crate::game::{Game, Payoff, Player};
 use crate::rng::Stream;
 use crate::selfplay::record::{GameRecord, PLAYED, played_target};

@@ -1,7 +1,7 @@
 //! A line of play as text: the names of its actions, with blanks between.
 
 use super::{Notation, shown};
-use crate::Error;
+use crate::error::Error;
 use crate::game::{Action, Game, GameFault, Turn};
 
 /// How many names an error lists, and how much of each, in characters.

@@ -32,7 +32,7 @@ use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::text::shown;
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
-use crate::Error;
+use crate::error::Error;
 use crate::key::{Tag, digest};
 use crate::notation::in_range;
 use encoding::PLANES;

@@ -39,7 +39,7 @@ use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
-use crate::Error;
+use crate::error::Error;
 use crate::key::{Tag, digest};
 use crate::notation::{in_range, limit_of_plies};
 use crate::tables::{CHECKERS, ROLLS, Side, each, from_other_side, key_words, roll_name, write_outcomes};

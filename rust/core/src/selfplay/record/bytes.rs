@@ -1,7 +1,7 @@
 //! A record as bytes.
 
 use super::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, PLAYED, Ply, SEARCHED};
-use crate::Error;
+use crate::error::Error;
 
 /// The number of the format, first in the bytes of a record. Formats 1 to 6 were never released and are not read. Each
 /// later format is.
