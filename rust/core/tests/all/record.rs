@@ -131,6 +131,13 @@ fn resigned() -> GameRecord {
     }
 }
 
+#[test]
+fn a_resigned_game_is_imported_with_its_outcome() {
+    let imported = resigned().as_imported(None);
+    imported.check(&toy()).unwrap();
+    assert_eq!(imported.outcomes, resigned().outcomes);
+}
+
 /// The game whose second ply has these flags, and no entries.
 fn flagged(flags: u8) -> GameRecord {
     let mut record = GameRecord { imported: false, root_values: vec![0.5, 0.25], ..imported() };
@@ -162,6 +169,7 @@ fn what_no_game_can_have_is_refused() {
         (GameRecord { imported: false, ..imported() }, "but the game is not imported"),
         (GameRecord { outcomes: vec![1.0], ..imported() }, "said to be 1, the rules say -1"),
         (GameRecord { capped: true, ..imported() }, "to have ended in self-play"),
+        (GameRecord { resigned: true, ..imported() }, "to have ended in self-play"),
         (of_import(PLAYED | SEARCHED), "which do not go together"),
         (of_import(PLAYED | MIXED_NETWORKS), "which do not go together"),
         (flagged(SEARCHED | FAST_SEARCH), "which do not go together"),
