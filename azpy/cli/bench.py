@@ -22,11 +22,11 @@ from azpy.errors import MissingPackageError, SettingsError, warn_once
 from azpy.games.names import make_game
 from azpy.playing import benchmarks
 from azpy.runs import storage
-from azpy.settings.run import ABOUT, OPTIONS, combine, default_of, unfit
+from azpy.settings.run import ABOUT, combine, default_of, unfit
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
 _GAME, _NETWORK = "connect_four", "5x64"
-_OF_SELF_PLAY = ("slots", "pipelines", "threads", *OPTIONS)
+_OF_SELF_PLAY = ("slots", "pipelines", "threads", *_core.OPTIONS)
 
 
 def _parser() -> Parser:
@@ -62,7 +62,8 @@ def _measured(given: argparse.Namespace) -> str:
     typed = {name: value for name, value in vars(given).items() if name in ABOUT}
     settings = combine({"game": _GAME, "network": _NETWORK}, typed)
     chosen = {name: getattr(settings, name) for name in ("network", "slots", "pipelines", "eval_batch", "simulations")}
-    chosen |= {name: getattr(settings, name) for name in OPTIONS if getattr(settings, name) != default_of(name)}
+    changed = (name for name in _core.OPTIONS if getattr(settings, name) != default_of(name))
+    chosen |= {name: getattr(settings, name) for name in changed}
     idle = [] if "selfplay" in given.what else [name for name in _OF_SELF_PLAY if name in typed]
     has_network = not {"evaluator", "selfplay"}.isdisjoint(given.what)
     if not has_network:

@@ -46,7 +46,7 @@ def _like(option: str, default: Any, source: str) -> Any:
 
 def _option(name: str) -> Any:
     """A setting that is an option of the core's table."""
-    return field(default=OPTIONS[name]["in_self_play"], metadata={"about": _OPTIONS[name]})
+    return field(default=_core.OPTIONS[name]["in_self_play"], metadata={"about": _OPTIONS[name]})
 
 
 def _about(name: str, row: Mapping[str, Any]) -> About:
@@ -56,9 +56,7 @@ def _about(name: str, row: Mapping[str, Any]) -> About:
     return About(**facts | {"help": row["help"] + text, "auto": auto})
 
 
-# A run plays its games to their ends: it has no use for the options of resignation.
-OPTIONS = {name: row for name, row in _core.OPTIONS.items() if not name.startswith("resign_")}
-_OPTIONS = {name: _about(name, row) for name, row in OPTIONS.items()}
+_OPTIONS = {name: _about(name, row) for name, row in _core.OPTIONS.items()}
 _run, _learning = partial(_setting, "run"), partial(_setting, "learning")
 _play, _layout = partial(_setting, "self-play"), partial(_setting, "self-play", same_games=True)
 _matches = partial(_setting, "matches", same_games=True)
@@ -330,7 +328,7 @@ class Settings:
 
     def search_options(self) -> dict[str, Any]:
         """The options of search and of self-play, as `SelfPlay` takes them."""
-        return {name: getattr(self, name) for name in OPTIONS}
+        return {name: getattr(self, name) for name in _core.OPTIONS}
 
     @property
     def all_devices(self) -> tuple[Device, ...]:

@@ -124,7 +124,6 @@ def test_self_play_of_the_parent_is_refused_in_a_fork_and_goes_on_in_the_parent(
             play.pause,
             play.resume,
             lambda: play.swap(Hashed(9)),
-            lambda: play.set_resign_below(-0.9),
             lambda: play.stats,
             lambda: play.pipeline_stats,
         ]

@@ -225,15 +225,6 @@ def test_pictures_and_an_engine_know_all_players() -> None:
         assert engine.submit(Trio()).result().values.shape == (3,)
 
 
-def test_nobody_resigns_from_a_game_of_three() -> None:
-    with pytest.raises(ValueError, match=r"resign_below -0.9 is for two players with a zero sum"):
-        azpy.SelfPlay(Trio(), azpy.UniformEvaluator(), slots=1, pipelines=1, games=0, resign_below=-0.9)
-    with azpy.SelfPlay(Trio(), azpy.UniformEvaluator(), slots=1, pipelines=1, games=0) as play:
-        play.set_resign_below(-1.0)
-        with pytest.raises(ValueError, match="give -1, nobody resigns"):
-            play.set_resign_below(-0.5)
-
-
 def test_a_network_says_a_value_for_each_player_also_as_onnx_and_by_torch() -> None:
     start, rows = azpy.State(Trio()), np.random.default_rng(0).random((5, 3, 4, 4), np.float32)
     network = Network.of(start, "1x16").eval()

@@ -140,10 +140,10 @@ def test_a_game_against_the_rules_leaves_its_batch_out() -> None:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_records_survive_being_written_and_read(game: str) -> None:
-    for record in records(GAMES[game], 8, resign_below=-0.1, resign_plies=1, resign_control=0.5):
+    for record in records(GAMES[game], 8):
         again = azpy.GameRecord.from_bytes(record.to_bytes())
         assert again.to_bytes() == record.to_bytes()
         for name in ("actions", "players", "flags", "root_values", "networks", "offsets", "legal", "visits", "priors"):
             np.testing.assert_array_equal(getattr(again, name), getattr(record, name))
-        for name in ("game", "game_id", "seed", "outcome", "capped", "resigned", "control", "resign_ply"):
+        for name in ("game", "game_id", "seed", "outcome", "capped", "resigned"):
             assert getattr(again, name) == getattr(record, name)

@@ -11,8 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+from azpy._core import OPTIONS
 from azpy.playing.selfplay import open_self_play
-from azpy.settings.run import ABOUT, OPTIONS, Settings
+from azpy.settings.run import ABOUT, Settings
 from oracles import Answers, Batch, Countdown, Hashed, Position, after, another, turn_of
 
 SEARCHED, MIXED = 1, 2
@@ -123,19 +124,9 @@ LAYOUTS: list[dict[str, Any]] = [
 # rust/core/tests/all/selfplay.rs does the same with games in Rust.
 def test_no_option_makes_games_depend_on_the_layout() -> None:
     options: dict[str, Any] = {"evaluations": 15, "opening_plies": 1, "full_search_share": 0.6}
-    options |= {"resign_below": -0.1, "resign_plies": 1, "resign_control": 0.3}
     start, evaluator = STARTS["python"], Hashed(3, network_id=9)
     found = [contents(play(start, evaluator, 40, seed=3, eval_batch=4, **options, **one)) for one in LAYOUTS]
     assert all(games == found[0] for games in found)
-
-
-def test_the_threshold_of_resignation_can_be_moved() -> None:
-    with azpy.SelfPlay("connect_four", Hashed(7), slots=8, simulations=8, resign_below=-0.99, resign_plies=1) as games:
-        assert not any(next(games).resigned for _ in range(20))
-        games.set_resign_below(-0.01)
-        assert any(next(games).resigned for _ in range(100))
-        with pytest.raises(ValueError, match=r"resign_below must be between -1 \(nobody resigns\) and 0, got 0\.5"):
-            games.set_resign_below(0.5)
 
 
 # How a move is searched and chosen.
@@ -161,8 +152,7 @@ def test_a_search_ends_with_its_last_evaluation(eval_batch: int) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"resign_below": -1.5}, "resign_below must be at least -1, got -1.5"),
-        ({"resign_below": float("nan")}, "resign_below must be a finite number, got nan"),
+        ({"temperature": float("nan")}, "temperature must be a finite number, got nan"),
         ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
         ({"full_search_share": 0.0}, "full_search_share must be more than 0, got 0"),
     ],

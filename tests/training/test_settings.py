@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy._core import OPTIONS
 from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.runs.folder import RunFolder
@@ -25,7 +26,6 @@ from azpy.settings.run import (
     ABOUT,
     FIXED_SETTINGS,
     GROUPS,
-    OPTIONS,
     Settings,
     auto_eval_batch,
     checked,

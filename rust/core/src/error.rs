@@ -86,9 +86,6 @@ pub enum Error {
         /// With which other option it does not go, and what to do.
         why: String,
     },
-    /// Resignation in a game in which nobody wins where one player gives up.
-    #[error("resign_below {0} is for two players with a zero sum; this game has none: give -1, nobody resigns")]
-    Resignation(f64),
     /// Bytes that are no game record that this version reads.
     #[error("{0}")]
     Bytes(String),

@@ -7,8 +7,7 @@
 //! 2. [`evaluator`], [`cache`], [`options`] (the table of all options that users set) and [`config`].
 //! 3. [`search`] is the room of one search: [`tree`], the rules that choose a child, and [`look`] (what people see).
 //! 4. [`batched`] runs rounds of many searches, [`engine`] shares rounds among requests.
-//! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`resign`], [`replay`],
-//!    [`timing`].
+//! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`replay`], [`timing`].
 //!
 //! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`written`] a whole
 //! game with its variations, [`picture`] how they see and touch it, [`process`] detects forks. The crate knows no Python,
@@ -38,4 +37,4 @@ pub mod written;
 
 pub use error::Error;
 pub use search::{look, tree};
-pub use selfplay::{record, replay, resign, timing};
+pub use selfplay::{record, replay, timing};

@@ -72,24 +72,6 @@ impl GameRecord {
         self.0.resigned
     }
 
-    /// Whether it was played to the end although a player may have wanted to resign.
-    #[getter]
-    fn control(&self) -> bool {
-        self.0.control
-    }
-
-    /// The ply at which a player resigned (then it is T) or, in a control game, first would have; None if nobody.
-    #[getter]
-    fn resign_ply(&self) -> Option<u32> {
-        self.0.resign_ply
-    }
-
-    /// Whether it is a control game in which a player would have resigned and then did not lose.
-    #[getter]
-    fn false_resignation(&self) -> bool {
-        self.0.false_resignation()
-    }
-
     /// Positions that training draws: the searched ones, and all of a player in an imported game that nobody searched.
     #[getter]
     fn positions(&self) -> usize {

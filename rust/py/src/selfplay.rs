@@ -54,7 +54,7 @@ impl Playing {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(core_error)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
-        config.check_for(start).map_err(value_error)?;
+        config.search.check_for(start).map_err(value_error)?;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
         Ok(Self { core: core.map_err(core_error)?, fault: start.fault().cloned() })
     }
@@ -158,13 +158,6 @@ impl SelfPlay {
     fn open(&self) -> PyResult<Arc<Playing>> {
         self.playing()?.ok_or_else(|| PyValueError::new_err("this self-play is closed"))
     }
-}
-
-fn check_resign_below(below: f64) -> PyResult<()> {
-    if (-1.0..=0.0).contains(&below) {
-        return Ok(());
-    }
-    Err(PyValueError::new_err(format!("resign_below must be between -1 (nobody resigns) and 0, got {below}")))
 }
 
 #[pymethods]
@@ -313,13 +306,6 @@ impl SelfPlay {
         wait(py, || Ok(playing.core.is_swapped(PATIENCE).then_some(())))
     }
 
-    /// Changes `resign_below` for the searches to come.
-    fn set_resign_below(&self, py: Python<'_>, below: f64) -> PyResult<()> {
-        check_resign_below(below)?;
-        let playing = self.open()?;
-        py.detach(|| playing.core.set_resign_below(below)).map_err(value_error)
-    }
-
     /// Has the games that begin from now on count their scores against this one in place of the option `score_to_beat`.
     /// Their records name the score. A game of several players then ends self-play with a GameError.
     fn set_score_to_beat(&self, py: Python<'_>, score: f32) -> PyResult<()> {
@@ -392,10 +378,9 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start, also after `close`. Of finished games: games, positions (samples), searches (samples or not), fast_searches
-    /// (among them), resigned games, controls (control games in which a player would have resigned) and
-    /// false_resignations (of those that it did not lose). Of rounds, whose moves need not be finished: simulations,
-    /// evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
+    /// Totals since the start, also after `close`. Of finished games: games, positions (samples), searches (samples or
+    /// not) and fast_searches (among them). Of rounds, whose moves need not be finished: simulations, evaluations,
+    /// cache_hits, terminals, collisions, batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
     /// shared (leaves that shared a row with an equal one).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -405,9 +390,6 @@ impl SelfPlay {
         dict.set_item("positions", stats.positions)?;
         dict.set_item("searches", stats.searches)?;
         dict.set_item("fast_searches", stats.fast_searches)?;
-        dict.set_item("resigned", stats.resigned)?;
-        dict.set_item("controls", stats.controls)?;
-        dict.set_item("false_resignations", stats.false_resignations)?;
         dict.set_item("simulations", stats.rounds.searches.simulations)?;
         dict.set_item("evaluations", stats.rounds.searches.evaluations)?;
         dict.set_item("cache_hits", stats.rounds.searches.cache_hits)?;

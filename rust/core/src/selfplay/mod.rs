@@ -37,11 +37,9 @@ mod play;
 mod races;
 pub mod record;
 pub mod replay;
-pub mod resign;
 mod shared;
 pub mod timing;
 
-use play::check_resignation;
 pub use play::{SelfPlayConfig, choose, sharpen, soften};
 pub use shared::{Inside, Layout, SelfPlayError, SelfPlayStats};
 
@@ -50,8 +48,6 @@ pub struct SelfPlay<E, F> {
     shared: Arc<Shared<E, F>>,
     threads: Vec<JoinHandle<()>>,
     process: Process,
-    /// Refuses a bound of resignation in a game in which nobody resigns.
-    check_resignation: fn(f64) -> Result<(), Error>,
 }
 
 impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
@@ -70,11 +66,10 @@ impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
     where
         E: Evaluator<G, Error = F>,
     {
-        config.check_for(start)?;
+        config.search.check_for(start)?;
         let pipelines = evaluators.len();
-        let shared = Arc::new(Shared::new(layout, pipelines, config.resign_below));
-        let (process, check_resignation) = (Process::current(), check_resignation::<G>);
-        let mut selfplay = Self { shared, threads: Vec::new(), process, check_resignation };
+        let shared = Arc::new(Shared::new(layout, pipelines));
+        let mut selfplay = Self { shared, threads: Vec::new(), process: Process::current() };
         for (index, evaluator) in evaluators.into_iter().enumerate() {
             // The first pipelines have one slot more where they do not divide evenly.
             let slots = layout.slots / pipelines + usize::from(index < layout.slots % pipelines);
@@ -205,16 +200,6 @@ impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
             let mut pipelines = state.next.iter().zip(&state.ended);
             pipelines.all(|(next, ended)| next.is_none() || *ended)
         })
-    }
-
-    /// Changes `Resign::below` from each pipeline's next round on.
-    ///
-    /// # Errors
-    /// In a game in which nobody resigns.
-    pub fn set_resign_below(&self, below: f64) -> Result<(), Error> {
-        (self.check_resignation)(below)?;
-        self.shared.lock().resign_below = below;
-        Ok(())
     }
 
     /// Has the games that begin from now on count scores against this one (see [`crate::game::ranked`]), in place of the

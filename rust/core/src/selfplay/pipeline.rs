@@ -191,9 +191,6 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let count = |is: fn(&&Ply) -> bool| record.plies.iter().filter(is).count() as u64;
             stats.searches += count(|ply| ply.is_searched());
             stats.fast_searches += count(|ply| ply.flags & FAST_SEARCH != 0);
-            stats.resigned += u64::from(record.resigned);
-            stats.controls += u64::from(record.control && record.resign_ply.is_some());
-            stats.false_resignations += u64::from(record.false_resignation());
         }
         stats.rounds.add(&rounds);
         let mut spent = std::mem::take(&mut self.spent);
@@ -215,7 +212,6 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 self.evaluator = evaluator;
                 shared.changed.notify_all();
             }
-            self.config.resign_below = state.resign_below;
             let idle = !has_games && state.queue.is_empty();
             let go_on = !state.paused && !idle && state.finished.len() < state.room;
             state.count_standing(self.index);

@@ -4,19 +4,18 @@
 
 use crate::config::SearchConfig;
 use crate::error::Error;
-use crate::game::{Action, Game, GameFault, Payoff, Pov, PovValue, Turn, check_chance};
+use crate::game::{Action, Game, GameFault, Payoff, Turn, check_chance};
 use crate::options::OptionValue::Whole;
 use crate::options::{MOST, Rule, check_all, options};
 use crate::rng::Stream;
 use crate::search::{Search, SearchResult, stream_for};
 use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEARCHED};
-use crate::selfplay::resign::{Resign, Streaks};
 
 /// A game's draws come from streams of (seed, game id, word). The word of a ply's own draws (a random action, dice, its
 /// search) is its number, and these set its other draws apart.
 const CHOICE: u64 = 1 << 63;
 const SEARCH_KIND: u64 = 1 << 62;
-/// The word of a game's openings; `resign` has the one before it.
+/// The word of a game's openings.
 const OPENINGS: u64 = u64::MAX;
 const ZERO: &str = "AlphaGo Zero, Silver et al. 2017";
 
@@ -39,12 +38,6 @@ options! {
         temperature_final: f64 = 0.0, high = MOST, rule = Rule::Puct;
         /// random plies before a game, drawn from 0 up to this; nothing is learned from them
         opening_plies: usize = 0, unit = "plies";
-        /// a player resigns when root and best action are worth less than this; -1: nobody resigns
-        resign_below: f64 = -1.0, unit = "value", source = ZERO, low = Whole(-1), high = Whole(0);
-        /// own searches in a row that must say so
-        resign_plies: u32 = 3, unit = "searches", source = "KataGo's resignConsecTurns", low = Whole(1);
-        /// share of games played to the end all the same, to see which resignations would be wrong
-        resign_control: f64 = 0.1, unit = "share", source = ZERO, high = Whole(1);
         /// whether a search begins with what the last one found below the action played
         tree_reuse: bool = true;
         /// a game of so many plies is a draw, and marked as capped; none: a longer game than the rules allow is an error
@@ -60,12 +53,6 @@ options! {
 }
 
 impl SelfPlayConfig {
-    /// When a player gives up.
-    #[must_use]
-    pub fn resign(&self) -> Resign {
-        Resign { below: self.resign_below, plies: self.resign_plies, control: self.resign_control }
-    }
-
     /// Simulations of a search, on top of those of a reused tree.
     #[must_use]
     pub fn simulations_of(&self, fast: bool) -> u32 {
@@ -83,15 +70,6 @@ impl SelfPlayConfig {
         self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
     }
 
-    /// Refuses what games of `start`'s kind cannot be played with.
-    ///
-    /// # Errors
-    /// [`Error::Resignation`], or see [`SearchConfig::check_for`].
-    pub fn check_for<G: Game>(&self, start: &G) -> Result<(), Error> {
-        check_resignation::<G>(self.resign_below)?;
-        Ok(self.search.check_for(start)?)
-    }
-
     /// The temperature at which a ply's action is drawn.
     fn temperature_at(&self, ply: usize) -> f64 {
         if ply < self.temperature_plies { self.temperature } else { self.temperature_final }
@@ -103,20 +81,11 @@ impl SelfPlayConfig {
     }
 }
 
-/// Refuses resignation in a game in which nobody wins where one player gives up.
-pub(crate) fn check_resignation<G: Game>(below: f64) -> Result<(), Error> {
-    if G::Payoff::ZERO_SUM || below <= -1.0 {
-        return Ok(());
-    }
-    Err(Error::Resignation(below))
-}
-
 /// A game in a slot.
 pub(crate) struct GameInPlay {
     pub(crate) record: GameRecord,
     /// Plies of random opening.
     pub(crate) opening: usize,
-    streaks: Streaks,
     /// The network that began this move's search.
     network: u64,
     /// Whether this move's search is a fast one.
@@ -138,12 +107,10 @@ impl GameInPlay {
                 game: config.game.clone(),
                 game_id,
                 seed: config.seed,
-                control: config.resign().is_control(config.seed, game_id),
                 score_to_beat: score_to_beat.or(config.search.score_to_beat.map(|score| score as f32)),
                 ..GameRecord::begun(start)
             },
             opening,
-            streaks: Streaks::default(),
             network: 0,
             fast: false,
             without_tree: false,
@@ -180,8 +147,7 @@ impl GameInPlay {
     }
 }
 
-/// Plays the action that a finished search leads to, and notes it; or gives the game up. `network` is what records call
-/// the pipeline's network.
+/// Plays the action that a finished search leads to, and notes it. `network` is what records call the pipeline's network.
 pub(crate) fn finish_move<G: Game>(
     search: &mut Search<G>,
     game: &mut GameInPlay,
@@ -194,16 +160,6 @@ pub(crate) fn finish_move<G: Game>(
     let record = &mut game.record;
     let ply = record.plies.len();
     let result = search.result();
-    let may_resign = G::Payoff::ZERO_SUM && record.resign_ply.is_none();
-    if may_resign && game.streaks.note(&config.resign(), player, &result) {
-        record.resign_ply = Some(ply as u32);
-        if !record.control {
-            record.resigned = true;
-            record.set_outcome(PovValue(-1.0).absolute(player));
-            game.over = true;
-            return;
-        }
-    }
     // Not the search's own stream: that one's position depends on what the search met.
     let mut stream = stream_for(config.seed, record.game_id, ply as u64 | CHOICE);
     // Gumbel's draws are chance enough, and a game whose outcome is proven shall have that outcome.

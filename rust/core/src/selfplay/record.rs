@@ -97,10 +97,6 @@ pub struct GameRecord {
     /// The player to move after the last ply gave up: the outcome is a loss for that player, whatever the rules would
     /// have made of it.
     pub resigned: bool,
-    /// Played to the end although a player may have wanted to resign.
-    pub control: bool,
-    /// The ply at which a player resigned (instead of it: there are as many plies) or, in a control game, would have.
-    pub resign_ply: Option<u32>,
     /// It comes from a file: this run's self-play has no part in it. Its outcome is the file's, unless the rules end it.
     pub imported: bool,
     /// Of one player: its searches counted scores against this one, and [`GameRecord::reward_of`] does. The outcome is
@@ -206,13 +202,6 @@ impl GameRecord {
         self.plies.iter().filter(|ply| ply.is_sample()).count()
     }
 
-    /// Whether a player would have resigned and then did not lose; only control games can tell.
-    #[must_use]
-    pub fn false_resignation(&self) -> bool {
-        let ply = self.resign_ply.filter(|_| !self.resigned).and_then(|ply| self.plies.get(ply as usize));
-        ply.and_then(Ply::mover).is_some_and(|player| self.outcome_of(player) >= 0.0)
-    }
-
     /// A game of which only the actions and the outcome are known, from `start`: each ply of a player is a sample. The
     /// outcome is one number a player, or player 0's with two players and zero sum.
     ///
@@ -244,8 +233,7 @@ impl GameRecord {
     /// are kept, and how it came to its end is not.
     #[must_use]
     pub fn as_imported(&self, score_to_beat: Option<f32>) -> Self {
-        let (capped, resigned, control, resign_ply, own) = (false, false, false, None, self.clone());
-        let mut record = Self { imported: true, capped, resigned, control, resign_ply, score_to_beat, ..own };
+        let mut record = Self { imported: true, capped: false, resigned: false, score_to_beat, ..self.clone() };
         if score_to_beat != self.score_to_beat {
             // The searches counted other wins than the run that learns. What the outcome is worth there stands in for
             // their values, so that a value target mixes numbers of one scale.
@@ -310,7 +298,7 @@ impl GameRecord {
             state.try_play(ply.action).or_else(|error| refused(format!("ply {index}: {error}")))?;
         }
         let rules = match state.turn() {
-            _ if self.imported && (self.capped || self.resigned || self.control) => {
+            _ if self.imported && (self.capped || self.resigned) => {
                 return Err(wrong("it is said to be imported, and to have ended in self-play"));
             }
             Turn::Player(_) | Turn::Chance if self.imported => {
@@ -333,7 +321,6 @@ impl GameRecord {
             _ if self.capped => Some(G::Payoff::draw(players)),
             _ => return Err(wrong("it stops before the end of the game")),
         };
-        self.check_resignation()?;
         let fits = |score: &f32| self.num_players == 1 && (-1.0..=1.0).contains(score);
         if let Some(score) = self.score_to_beat.filter(|score| !fits(score)) {
             return Err(wrong(format!(
@@ -385,16 +372,6 @@ impl GameRecord {
             return refused(format!("the policy target of ply {index} must be shares that sum to 1, got {target:?}"));
         }
         Ok(())
-    }
-
-    /// Whether what is said of a resignation fits the plies.
-    fn check_resignation(&self) -> Result<(), Error> {
-        let fits = match self.resign_ply.map(|ply| ply as usize) {
-            Some(ply) if self.resigned => ply == self.plies.len() && !self.control,
-            Some(ply) => self.control && self.plies.get(ply).is_some_and(Ply::is_searched),
-            None => !self.resigned,
-        };
-        if fits { Ok(()) } else { Err(wrong("what it says of a resignation does not fit its plies")) }
     }
 }
 

@@ -63,12 +63,6 @@ pub struct SelfPlayStats {
     pub searches: u64,
     /// Those of them with a fast search.
     pub fast_searches: u64,
-    /// Games that a player gave up.
-    pub resigned: u64,
-    /// Control games in which a player would have done so.
-    pub controls: u64,
-    /// Those of them that this player did not lose.
-    pub false_resignations: u64,
     /// Over finished rounds.
     pub rounds: RoundStats,
 }
@@ -104,8 +98,6 @@ pub(crate) struct State<E, Error> {
     pub(crate) next: Vec<Option<E>>,
     /// Pipelines that have ended: they take no evaluator any more.
     pub(crate) ended: Vec<bool>,
-    /// `Resign::below` from each pipeline's next round on.
-    pub(crate) resign_below: f64,
     /// Of the games to come, in place of the option.
     pub(crate) score_to_beat: Option<f32>,
     pub(crate) stats: SelfPlayStats,
@@ -160,7 +152,7 @@ impl<E, Error> State<E, Error> {
 
 impl<E, Error> Shared<E, Error> {
     /// Before the first game of so many pipelines.
-    pub(crate) fn new(layout: &Layout, pipelines: usize, resign_below: f64) -> Self {
+    pub(crate) fn new(layout: &Layout, pipelines: usize) -> Self {
         let end = layout.games.map_or(u64::MAX, |games| layout.first_game + games);
         let ids = layout.first_game..end;
         Self {
@@ -179,7 +171,6 @@ impl<E, Error> Shared<E, Error> {
                 waiting: 0,
                 next: (0..pipelines).map(|_| None).collect(),
                 ended: vec![false; pipelines],
-                resign_below,
                 score_to_beat: None,
                 stats: SelfPlayStats::default(),
                 pipelines: vec![PipelineStats::default(); pipelines],

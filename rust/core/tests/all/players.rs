@@ -363,19 +363,11 @@ fn value_targets_begin_with_the_player_to_move() {
 }
 
 #[test]
-fn nobody_resigns_where_one_players_loss_is_no_win() {
+fn self_play_of_three_players_refuses_the_solver() {
     let start = Toy::random_of(3, 5, 12, true);
     let layout = Layout { games: Some(0), ..Layout::default() };
-    let play = |resign_below, solver| {
-        let search = SearchConfig { solver, ..SearchConfig::default() };
-        let config = SelfPlayConfig { resign_below, search, ..SelfPlayConfig::default() };
-        SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None)
-    };
-    assert!(
-        play(-0.9, false).err().unwrap().to_string().contains("resign_below -0.9 is for two players with a zero sum")
-    );
-    assert!(play(-1.0, true).err().unwrap().to_string().contains("this game has 3 players"));
-    let going = play(-1.0, false).unwrap();
-    assert!(going.set_resign_below(-0.5).unwrap_err().to_string().contains("give -1, nobody resigns"));
-    going.set_resign_below(-1.0).unwrap();
+    let search = SearchConfig { solver: true, ..SearchConfig::default() };
+    let config = SelfPlayConfig { search, ..SelfPlayConfig::default() };
+    let refused = SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None).err().unwrap();
+    assert!(refused.to_string().contains("this game has 3 players"), "{refused}");
 }

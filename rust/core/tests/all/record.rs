@@ -74,8 +74,15 @@ fn a_record_is_written_and_read_as_these_bytes() {
     assert_eq!(game().to_bytes(), stored(0, NO_PLY, &[]));
     assert_eq!(with_targets().to_bytes(), stored(8, NO_PLY, TARGETS));
     assert!(GameRecord::from_bytes(&stored(1, NO_PLY, &[])).unwrap().capped);
-    let resigned = GameRecord::from_bytes(&stored(2 | 4, b"\x02\0\0\0", &[])).unwrap();
-    assert_eq!((resigned.resigned, resigned.control, resigned.resign_ply), (true, true, Some(2)));
+    let resigned = GameRecord { resigned: true, ..game() };
+    assert_eq!(GameRecord::from_bytes(&stored(2, b"\x02\0\0\0", &[])), Ok(resigned.clone()));
+    assert_eq!(resigned.to_bytes(), stored(2, b"\x02\0\0\0", &[]));
+}
+
+#[test]
+fn a_game_with_a_noted_resignation_is_read_as_any_other() {
+    assert_eq!(GameRecord::from_bytes(&stored(4, NO_PLY, &[])), Ok(game()));
+    assert_eq!(GameRecord::from_bytes(&stored(4, b"\x01\0\0\0", &[])), Ok(game()));
 }
 
 #[test]
@@ -113,7 +120,6 @@ fn resigned() -> GameRecord {
     let GameRecord { plies, legal, visits, priors, root_values, .. } = game();
     GameRecord {
         resigned: true,
-        resign_ply: Some(1),
         outcomes: vec![1.0],
         plies: plies[..1].to_vec(),
         root_values: root_values[..1].to_vec(),
@@ -125,6 +131,13 @@ fn resigned() -> GameRecord {
     }
 }
 
+#[test]
+fn a_resigned_game_is_imported_with_its_outcome() {
+    let imported = resigned().as_imported(None);
+    imported.check(&toy()).unwrap();
+    assert_eq!(imported.outcomes, resigned().outcomes);
+}
+
 /// The game whose second ply has these flags, and no entries.
 fn flagged(flags: u8) -> GameRecord {
     let mut record = GameRecord { imported: false, root_values: vec![0.5, 0.25], ..imported() };
@@ -134,10 +147,9 @@ fn flagged(flags: u8) -> GameRecord {
 
 #[test]
 fn records_that_the_rules_bear_out_pass() {
-    let control = GameRecord { control: true, resign_ply: Some(1), ..game() };
     let targets = [vec![0.5, 0.5004, 1.0, 0.0], vec![0.25, 0.75, 0.5, 0.5]];
     let with = |targets: &Vec<f32>| GameRecord { visits: vec![0, 0, 2, 2], targets: targets.clone(), ..game() };
-    let others = [game(), with_targets(), imported(), resigned(), control, flagged(FAST_SEARCH)];
+    let others = [game(), with_targets(), imported(), resigned(), flagged(FAST_SEARCH)];
     for record in others.into_iter().chain(targets.iter().map(with)) {
         record.check(&toy()).unwrap();
         assert_eq!(GameRecord::from_bytes(&record.to_bytes()), Ok(record));
@@ -157,6 +169,7 @@ fn what_no_game_can_have_is_refused() {
         (GameRecord { imported: false, ..imported() }, "but the game is not imported"),
         (GameRecord { outcomes: vec![1.0], ..imported() }, "said to be 1, the rules say -1"),
         (GameRecord { capped: true, ..imported() }, "to have ended in self-play"),
+        (GameRecord { resigned: true, ..imported() }, "to have ended in self-play"),
         (of_import(PLAYED | SEARCHED), "which do not go together"),
         (of_import(PLAYED | MIXED_NETWORKS), "which do not go together"),
         (flagged(SEARCHED | FAST_SEARCH), "which do not go together"),
@@ -176,11 +189,7 @@ fn what_no_game_can_have_is_refused() {
         (GameRecord { root_values: vec![0.5, 2.0], ..game() }, "ply 1 has a value or prior that no search gives"),
         (lost, "its outcome is said to be -1, the rules say 1"),
         (GameRecord { resigned: false, ..resigned() }, "stops before the end"),
-        (GameRecord { resign_ply: None, ..resigned() }, "resignation"),
-        (GameRecord { control: true, ..resigned() }, "resignation"),
-        (GameRecord { resigned: true, resign_ply: Some(2), ..game() }, "but it ended"),
-        (GameRecord { resign_ply: Some(1), ..game() }, "resignation"),
-        (GameRecord { control: true, resign_ply: Some(u32::MAX), ..game() }, "resignation"),
+        (GameRecord { resigned: true, ..game() }, "but it ended"),
     ] {
         let said = record.check(&toy()).unwrap_err().to_string();
         assert!(said.contains(expected), "{said}, and not {expected}");

@@ -4,16 +4,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use crate::common::selfplay::{Network, all, config, draw, resigning, start, toy};
+use crate::common::selfplay::{Network, all, config, draw, start, toy};
 use azpy_core::Error;
 use azpy_core::batched::{SearchError, Workers};
 use azpy_core::cache::Cache;
-use azpy_core::config::{RootNoise, SearchConfig};
+use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Game, Payoff, Turn, Value};
+use azpy_core::game::Game;
 use azpy_core::record::{FAST_SEARCH, GameRecord, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer};
-use azpy_core::resign::Resign;
 use azpy_core::rng::Stream;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig, SelfPlayError, SelfPlayStats};
 use azpy_core::timing::PipelineStats;
@@ -28,12 +27,9 @@ fn games_depend_on_the_seed_and_their_id_alone() {
     let with_options = SelfPlayConfig {
         search: SearchConfig { evaluations: Some(12), ..config().search },
         full_search_share: 0.6,
-        resign_below: -0.1,
-        resign_plies: 1,
-        resign_control: 0.3,
         ..config()
     };
-    for (config, resigns) in [(config(), false), (with_options, true)] {
+    for config in [config(), with_options] {
         let play = |slots, pipelines, threads, cache: bool| {
             let layout = Layout { slots, first_game: 5, games: Some(60), ..Layout::default() };
             let cache = cache.then(|| Arc::new(Cache::new(4096)));
@@ -53,8 +49,6 @@ fn games_depend_on_the_seed_and_their_id_alone() {
         }
         let other = all(&start(SelfPlayConfig { seed: 8, ..config }, 8, Some(60), vec![Network::new(3)]));
         assert!(other.iter().zip(&games).any(|(one, two)| one.plies != two.plies));
-        assert_eq!(games.iter().any(|game| game.resigned), resigns);
-        assert_eq!(games.iter().any(|game| game.false_resignation()), resigns);
         for game in &games {
             game.check(&toy).unwrap();
             assert_eq!(&GameRecord::from_bytes(&game.to_bytes()).unwrap(), game);
@@ -64,10 +58,6 @@ fn games_depend_on_the_seed_and_their_id_alone() {
 
 /// The totals are those of the games.
 fn assert_stats(stats: &SelfPlayStats, games: &[GameRecord]) {
-    let count = |is: fn(&&GameRecord) -> bool| games.iter().filter(is).count() as u64;
-    assert_eq!(stats.resigned, count(|game| game.resigned));
-    assert_eq!(stats.controls, count(|game| game.control && game.resign_ply.is_some()));
-    assert_eq!(stats.false_resignations, count(|game| game.false_resignation()));
     let plies = |is: fn(&&Ply) -> bool| games.iter().flat_map(|game| &game.plies).filter(is).count() as u64;
     assert_eq!(stats.positions, plies(|ply| ply.flags & SEARCHED != 0));
     assert_eq!(stats.fast_searches, plies(|ply| ply.flags & FAST_SEARCH != 0));
@@ -201,91 +191,6 @@ fn a_game_under_way_at_a_change_of_the_network_names_both() {
     let both = |game: &&GameRecord| networks(game).starts_with(&[1]) && networks(game).ends_with(&[2]);
     assert!(after.iter().any(|game| both(&game)), "no game was under way");
     assert!(after.iter().filter(|game| game.game_id >= 20).all(|game| networks(game)[0] == 2));
-}
-
-fn early(control: f64) -> Resign {
-    Resign { below: -0.1, plies: 2, control }
-}
-
-#[test]
-fn a_resigned_game_is_the_same_game_cut_short() {
-    let play = |resign| all(&start(resigning(resign, config()), 8, Some(60), vec![Network::new(3)]));
-    let (whole, cut, played_on, some) = (play(Resign::NEVER), play(early(0.0)), play(early(1.0)), play(early(0.5)));
-    assert!(cut.iter().filter(|game| game.resigned).count() > 5);
-    for (index, whole) in whole.iter().enumerate() {
-        let (cut, control) = (&cut[index], &played_on[index]);
-        let plies = cut.plies.len();
-        assert!(cut.plies == whole.plies[..plies] && cut.offsets == whole.offsets[..=plies]);
-        assert_eq!(cut.resigned, plies < whole.plies.len());
-        assert_eq!(cut.resign_ply, cut.resigned.then_some(plies as u32));
-        let as_whole = GameRecord { control: false, resign_ply: None, ..control.clone() };
-        assert!(as_whole == *whole, "a control game is the game without resignation");
-        assert_eq!(control.resign_ply, cut.resign_ply);
-        if let Some(ply) = control.resign_ply {
-            let lost = if whole.plies[ply as usize].player == 0 { -1.0 } else { 1.0 };
-            assert_eq!(cut.outcomes, [lost]);
-            assert_eq!(control.false_resignation(), whole.outcomes[0] * lost <= 0.0);
-        }
-        assert!(some[index] == *if early(0.5).is_control(7, whole.game_id) { control } else { cut });
-    }
-}
-
-/// Says the same of every position, for player 0.
-#[derive(Clone)]
-struct Known(f32);
-
-impl Evaluator<Toy> for Known {
-    type Error = ();
-    fn evaluate_batch(&mut self, batch: Batch<'_, Toy>) -> Result<(), ()> {
-        batch.logits.fill(0.0);
-        for (state, value) in batch.states.iter().zip(batch.values) {
-            let Turn::Player(player) = state.turn() else { unreachable!() };
-            *value = Value(self.0).pov(player);
-        }
-        Ok(())
-    }
-}
-
-#[test]
-fn who_is_lost_resigns_and_a_control_game_shows_who_was_wrong() {
-    /// Players take turns `plies` times, then the game ends as `end` says.
-    fn tree(plies: usize, player: usize, end: &str) -> String {
-        if plies == 0 {
-            return end.into();
-        }
-        let next = tree(plies - 1, 1 - player, end);
-        format!("{player}({next} {next})")
-    }
-    let play_with = |full_search_share, value, end, resign| {
-        let toy = Toy::parse(&tree(11, 0, end)).unwrap();
-        let root_noise = Some(RootNoise { alpha: None, fraction: 0.25 });
-        let search = SearchConfig { root_noise, eval_batch: 2, ..SearchConfig::default() };
-        let config = SelfPlayConfig { search, simulations: 6, opening_plies: 0, tree_reuse: false, ..config() };
-        let config = resigning(resign, SelfPlayConfig { full_search_share, ..config });
-        let layout = Layout { slots: 2, games: Some(2), ..Layout::default() };
-        let play = SelfPlay::start(&toy, config, &layout, vec![Known(value)], &Workers::Serial, None).unwrap();
-        let record = loop {
-            if let Some(record) = play.next(PATIENCE).unwrap() {
-                break record;
-            }
-        };
-        record.check(&toy).unwrap();
-        (record.resigned, record.resign_ply, record.plies.len(), record.outcomes[0], record.false_resignation())
-    };
-    let play = |value, end, resign| play_with(1.0, value, end, resign);
-    let rule = Resign { below: -0.85, plies: 3, control: 0.0 };
-    let control = Resign { control: 1.0, ..rule };
-    // Player 1 searches at plies 1, 3 and 5; player 0 at 0, 2 and 4.
-    assert_eq!(play(0.9, "+", rule), (true, Some(5), 5, 1.0, false));
-    assert_eq!(play(-0.9, "+", rule), (true, Some(4), 4, -1.0, false));
-    assert_eq!(play(0.8, "-", rule), (false, None, 11, -1.0, false));
-    assert_eq!(play(0.9, "+", control), (false, Some(5), 11, 1.0, false));
-    assert_eq!(play(0.9, "-", control), (false, Some(5), 11, -1.0, true));
-    assert_eq!(play(0.9, "=", control), (false, Some(5), 11, 0.0, true));
-    assert_eq!(play(0.9, "+", Resign { plies: 7, ..rule }), (false, None, 11, 1.0, false));
-    // Fast searches count too.
-    assert_eq!(play_with(1e-9, 0.9, "+", rule), (true, Some(5), 5, 1.0, false));
-    assert_eq!(play_with(1e-9, 0.9, "-", control), (false, Some(5), 11, -1.0, true));
 }
 
 fn first_error(play: &SelfPlay<Network, &'static str>) -> SelfPlayError<&'static str> {

@@ -9,6 +9,7 @@ const FORMAT: u32 = 7;
 /// Bits of the byte of flags of a game.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
+/// A game that was played to the end although a player would have resigned. It is read as any other game, and not written.
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
@@ -16,7 +17,7 @@ const IMPORTED: u8 = 16;
 const SIMULATIONS: u8 = 32;
 const RANKED: u8 = 64;
 const GAME_FLAGS: u8 = CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | RANKED;
-/// `resign_ply` of a game in which nobody resigned.
+/// The number of a ply that a game without a resignation has in the place of one.
 const NO_PLY: u32 = u32::MAX;
 
 impl GameRecord {
@@ -30,11 +31,12 @@ impl GameRecord {
         out.extend(self.game_id.to_le_bytes());
         out.extend(self.seed.to_le_bytes());
         let flag = |is: bool, bit: u8| if is { bit } else { 0 };
-        let end = flag(self.capped, CAPPED) | flag(self.resigned, RESIGNED) | flag(self.control, CONTROL);
+        let end = flag(self.capped, CAPPED) | flag(self.resigned, RESIGNED);
         let more = flag(!self.targets.is_empty(), TARGETS) | flag(self.imported, IMPORTED);
         let ranked = flag(self.score_to_beat.is_some(), RANKED);
         out.extend([end | more | ranked, self.num_players as u8, self.outcomes.len() as u8]);
-        out.extend(self.resign_ply.unwrap_or(NO_PLY).to_le_bytes());
+        let resign_ply = if self.resigned { self.plies.len() as u32 } else { NO_PLY };
+        out.extend(resign_ply.to_le_bytes());
         out.extend(self.score_to_beat.iter().flat_map(|score| score.to_le_bytes()));
         self.outcomes.iter().for_each(|x| out.extend(x.to_le_bytes()));
         out.extend((self.plies.len() as u32).to_le_bytes());
@@ -77,7 +79,7 @@ impl GameRecord {
             return Err(unreadable(format!("a game record with flags {flags:#04x}, which no game has")));
         }
         let (num_players, width) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
-        let resign_ply = Some(reader.u32()?).filter(|&ply| ply != NO_PLY);
+        reader.u32()?; // the ply of a resignation: it is known from the flags and the number of plies
         let score_to_beat = if flags & RANKED == 0 { None } else { Some(f32::from_bits(reader.u32()?)) };
         let outcomes = (0..width).map(|_| reader.u32().map(f32::from_bits)).collect::<Result<_, _>>()?;
         let (num_plies, num_legal) = (reader.u32()? as usize, reader.u32()? as usize);
@@ -110,8 +112,6 @@ impl GameRecord {
             outcomes,
             capped: flags & CAPPED != 0,
             resigned: flags & RESIGNED != 0,
-            control: flags & CONTROL != 0,
-            resign_ply,
             imported: flags & IMPORTED != 0,
             score_to_beat,
             plies,

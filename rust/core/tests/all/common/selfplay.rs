@@ -10,7 +10,6 @@ use azpy_core::evaluator::{self, Evaluator};
 use azpy_core::game::{Game, PovValue, Turn, Value};
 use azpy_core::record::GameRecord;
 use azpy_core::replay::{Draw, ReplayBuffer, Samples};
-use azpy_core::resign::Resign;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
 
@@ -79,12 +78,6 @@ pub fn config() -> SelfPlayConfig {
         game: "toy".into(),
         ..SelfPlayConfig::default()
     }
-}
-
-/// With another rule of resignation.
-pub fn resigning(rule: Resign, config: SelfPlayConfig) -> SelfPlayConfig {
-    let Resign { below: resign_below, plies: resign_plies, control: resign_control } = rule;
-    SelfPlayConfig { resign_below, resign_plies, resign_control, ..config }
 }
 
 /// Games of the toy, the first of which has the id 5.
