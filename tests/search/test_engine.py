@@ -85,7 +85,7 @@ def test_batches_hold_what_waits_and_no_more_than_they_may() -> None:
         for future in [first, *rest]:
             future.result(PATIENCE)
         stats = engine.stats
-    # The first one is held, and the others share batches; how they do depends on when a lane looks at the queue.
+    # The first one is held, and the others share batches: how many depends on when a thread looks at the queue.
     assert evaluator.batches[0] == 1
     assert (sum(evaluator.batches), max(evaluator.batches) <= 16, len(evaluator.batches) <= 5) == (36, True, True)
     assert (stats["requests"], stats["finished"], stats["open"], stats["left_over"]) == (36, 36, 0, 0)

@@ -252,7 +252,7 @@ def test_trees_keep_to_the_budget_and_the_least_used_goes_first() -> None:
 
 
 def test_searches_end_before_their_trees_outgrow_the_bound() -> None:
-    """However many share a batch: those that another lane has, and the growth to come, count."""
+    """However many share a batch: those in another pipeline, and the growth to come, count."""
     with azpy.Engine(azpy.UniformEvaluator(), total_memory_mb=12, max_batch=16) as engine:
         endless = [engine.submit(STATE, 2**32 - 1, seed=number) for number in range(4)]
         results = [each.result(PATIENCE) for each in endless]

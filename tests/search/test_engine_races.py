@@ -78,7 +78,7 @@ def test_a_request_that_is_refused_gives_its_place_back(monkeypatch: pytest.Monk
 
 
 def test_a_game_whose_network_fails_beside_calls_of_the_game_stops_nobody() -> None:
-    """The lane that hands the failed search back, and a call that asks the game in Python, want the same locks."""
+    """The thread that hands the failed search back, and a call that asks the game in Python, want the same locks."""
     program = """
         import sys, threading, azpy
         sys.path.append(sys.argv[1])
@@ -169,7 +169,7 @@ def never_used() -> Circular:
 @pytest.mark.parametrize("make", [searched, searched_at_once, served, in_a_game, never_used])
 def test_a_search_and_an_evaluator_that_know_each_other_are_freed(make: Callable[[], Circular]) -> None:
     alive = weakref.WeakSet([make() for _ in range(5)])
-    for _ in range(50):  # a lane may be about to lie down
+    for _ in range(50):  # a thread may be about to end
         gc.collect()
         if not alive:
             return
@@ -388,20 +388,20 @@ def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
 
     first = opened()
     model = PlayerEngine(first, open_engine(first), opened)
-    old, analyst = model.engine, Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    old, session = model.engine, Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
     for query in ({"id": "long", "game": "g", "simulations": 10**9}, {"id": "own", "simulations": 10**9}):
-        analyst.take(Message(json.dumps(query)))
+        session.take(Message(json.dumps(query)))
     assert model.renew()
     assert model.engines == [model.engine, old]
-    analyst.take(Message('{"id": "new", "game": "g", "simulations": 2}'))  # the game goes on in the new engine
+    session.take(Message('{"id": "new", "game": "g", "simulations": 2}'))  # the game goes on in the new engine
     assert said.get(timeout=PATIENCE)["id"] == "new"
-    analyst.take(Message('{"id": "end", "action": "terminate_all"}'))
+    session.take(Message('{"id": "end", "action": "terminate_all"}'))
     assert {said.get(timeout=PATIENCE)["id"] for _ in range(3)} == {"end", "long", "own"}
     ends()
     assert model.engines == [model.engine]
     with pytest.raises(RuntimeError, match="this engine is closed"):
         old.submit(first.start, 1)
-    analyst.take(Message('{"id": "last", "simulations": 1000000000}'))
+    session.take(Message('{"id": "last", "simulations": 1000000000}'))
     assert model.renew()
     model.close()
     assert "the search was cancelled" in said.get(timeout=PATIENCE)["error"]
@@ -433,10 +433,10 @@ def test_a_query_finds_the_engine_that_came_meanwhile() -> None:
 
     asked = list[str]()
     model = Renewed(served, engines[1])
-    analyst = Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    session = Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
     engines[0].close()
-    analyst.take(Message('{"id": "1"}'))
+    session.take(Message('{"id": "1"}'))
     assert "rootInfo" in said.get(timeout=PATIENCE)
     model.close()
-    analyst.take(Message('{"id": "2"}'))
+    session.take(Message('{"id": "2"}'))
     assert "this engine is closed" in said.get(timeout=PATIENCE)["error"]

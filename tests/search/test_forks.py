@@ -220,17 +220,17 @@ def test_a_client_in_a_fork_hears_that_the_engine_s_threads_are_elsewhere() -> N
     served = open_player("uniform:3", "tic_tac_toe", 3)
     said = list[str]()
     with open_engine(served) as engine:
-        analyst = Session({"main": PlayerEngine(served, engine)}, lambda reply: said.append(reply.line))
+        session = Session({"main": PlayerEngine(served, engine)}, lambda reply: said.append(reply.line))
 
         def ask() -> list[str]:
             said.clear()
             for query in ('{"id": "1"}', '{"id": "2", "game": "g"}', '{"id": "3", "game": "g", "moves": ["a1"]}'):
-                analyst.take(Message(query))
-            analyst.wait()
+                session.take(Message(query))
+            session.wait()
             return said
 
         assert all("rootInfo" in line for line in ask())
         refused = in_a_fork(ask)
         assert len(refused) == 3
         assert all("forked" in line for line in refused)
-        analyst.close()
+        session.close()
