@@ -27,10 +27,10 @@ from azpy.settings.run import checked
 from azpy.system import ENDING
 
 _EXIT_CODES = """
-Exit codes: 0 done, 2 something the user can put right (one line on stderr), 130 ended by Ctrl-C, 143 ended by
-SIGTERM (129 SIGHUP, 138 SIGUSR1, 140 SIGUSR2), 141 nobody reads the output any more.
+Exit codes: 0 done, 2 an error that you can correct (one line on stderr), 130 ended by Ctrl-C, 143 ended by
+SIGTERM (129 SIGHUP, 138 SIGUSR1, 140 SIGUSR2), 141 the reader of the output is gone.
 """
-GAME_OF_RUN = "the run's game, needed if that is a Python class: reading the run then imports its module"
+GAME_OF_RUN = "the run's game; required for a game in Python, whose module is then imported"
 
 
 class Parser(argparse.ArgumentParser):
@@ -113,15 +113,13 @@ def add_player(add: Add, simulations: int, several: bool = True, **options: Any)
     """
     first = " (default: that of the first run)" if several else ""
     add("player", type=not_empty, metavar="PLAYER", help="who plays", **options)
-    add("--game", type=not_empty, help=f"for mcts, uniform and model files{first}; {GAME_OF_RUN}")
-    add_setting(add, "simulations", "of a search, where nobody says another number", simulations)
-    add_number(add, "--temperature", "above 0 weaker moves are played too, by visits", 0.0, kind=float)
-    add_number(
-        add, "--seed", "of the moves drawn at such a temperature or level (default: other ones each time)", low=0
-    )
+    add("--game", type=not_empty, help=f"game for mcts, uniform and model files{first}; for a run: {GAME_OF_RUN}")
+    add_setting(add, "simulations", "simulations per move, unless the player names a number", simulations)
+    add_number(add, "--temperature", "also play weaker moves, drawn by visits; 0 plays the best one", 0.0, kind=float)
+    add_number(add, "--seed", "seed of moves drawn at a temperature or level (default: a new one each time)", low=0)
     add_device(add, "where models run (default cpu)")
     if several:
-        text = "one more player, named NAME to be asked for"
+        text = "add a player, which clients choose by NAME"
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
 
 

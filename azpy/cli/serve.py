@@ -27,8 +27,9 @@ from azpy.serving.models import PlayerEngine, open_model
 from azpy.system import HANGUP, plain_text
 
 _EXIT_CODES = """
-Exit codes: 0 ended by SIGTERM, SIGUSR1, SIGUSR2 or Ctrl-C, 2 something the user can put right (one line on stderr), 143
-ended at once by SIGTERM, which came twice or while models were opened, 130 so by Ctrl-C, 141 nobody reads the output.
+Exit codes: 0 ended by SIGTERM, SIGUSR1, SIGUSR2 or Ctrl-C; 2 an error that you can correct (one line on stderr); 143
+ended at once by SIGTERM, which came twice or while models were opened, and 130 by Ctrl-C; 141 the reader of the output
+is gone.
 """
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")

@@ -11,7 +11,16 @@ import signal
 import time
 from collections.abc import Sequence
 
-from azpy.cli.common import Parser, add_number, add_setting, command, drop_output, not_empty, when_told_to_end
+from azpy.cli.common import (
+    GAME_OF_RUN,
+    Parser,
+    add_number,
+    add_setting,
+    command,
+    drop_output,
+    not_empty,
+    when_told_to_end,
+)
 from azpy.errors import RunError
 from azpy.fleet.channels.folder_worker import PATIENCE, FolderWorker
 
@@ -20,8 +29,7 @@ def _work(arguments: Sequence[str]) -> int:
     parser = Parser("az-worker", __doc__)
     add = parser.add_argument
     add("place", type=not_empty, metavar="PLACE", help="the shared folder")
-    text = "the run's game, needed if that is a Python class, which is then imported"
-    add("game", nargs="?", type=not_empty, metavar="GAME", help=text)
+    add("game", nargs="?", type=not_empty, metavar="GAME", help=GAME_OF_RUN)
     add_setting(add, "device", "cpu, cuda or cuda:N (default: the run's)")
     add_setting(add, "slots", "games in play (default: the run's)")
     add_setting(add, "pipelines", "threads of self-play (default: by the device)")

@@ -25,7 +25,7 @@ from azpy.runs import storage
 from azpy.system import lock_folder
 
 LEVELS = ("beginner", "novice", "casual", "intermediate", "strong", "expert", "full strength")
-FULL_STRENGTH = 800  # simulations, where nobody says another number
+FULL_STRENGTH = 800  # simulations, unless a player names a number
 _WARM = (4.0, 2.0, 1.0)  # temperatures of the network alone
 _TIMES = 4  # as many simulations as one step below
 _STEP = 100.0  # Elo of a step that was not measured

@@ -6,8 +6,8 @@ import azpy
 class Hexapawn(azpy.Game):
     """Three pawns a side on 3 x 3 cells (Martin Gardner, 1962).
 
-    A pawn steps ahead onto a free cell, or takes the one diagonally ahead. Who gets a pawn across wins, and so does who
-    leaves the other player without a move.
+    A pawn steps ahead onto a free cell, or takes the one diagonally ahead. A player who gets a pawn across wins, and so
+    does a player who leaves the other without a move.
     """
 
     num_actions, obs_shape, max_plies = 27, (2, 3, 3), 12  # six pawns, two steps each
@@ -43,7 +43,7 @@ class Hexapawn(azpy.Game):
         return type(self)(self.mine, self.theirs, self.player)
 
     def outcome(self):
-        return 1.0 if self.player == 1 else -1.0  # for player 0: who would be to move has lost
+        return 1.0 if self.player == 1 else -1.0  # for player 0: the player to move has lost
 
     def encode(self):
         planes = np.zeros((2, 9), np.float32)  # mine, theirs

@@ -104,7 +104,9 @@ def test_games_of_every_kind_repeat_to_the_same_bytes(
     monkeypatch.syspath_prepend(tmp_path)
     run = collect(tmp_path / "run", game, games_per_iteration=5)
     run = StoredRun(run.path, game)
-    for record in games(run.path):
+    records = list(games(run.path))
+    assert len(records) == 5
+    for record in records:
         assert repeat_game(run, record).difference is None
         again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record)
         assert again.to_bytes() == record.to_bytes()

@@ -1,4 +1,4 @@
-"""Evaluators that see positions and prove values, several that answer as one, and arrays of other libraries."""
+"""Evaluators that see positions and prove values, and arrays of other libraries."""
 
 from collections.abc import Callable
 from typing import Any

@@ -93,7 +93,7 @@ def test_rows_rounded_otherwise_in_large_batches_are_noticed(
     assert OnnxEvaluator(make_model(), batch=differs_from - 1).row_exact
 
 
-def test_rows_rounded_otherwise_far_behind_in_a_batch_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_rounded_otherwise_late_in_a_batch_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = OnnxEvaluator._evaluate
 
     def rounded(self: OnnxEvaluator, observations: Any) -> Any:

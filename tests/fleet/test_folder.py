@@ -212,7 +212,7 @@ class AtFolder(AtHead):
         return [unpack(without_checksum(self.folder.files.read("to", name, MOST_SAID)), MOST_SAID)[0] for name in names]
 
 
-def test_a_message_counts_once_and_stays_until_it_is_written_down(tmp_path: Path) -> None:
+def test_a_message_counts_once_and_stays_until_written_down(tmp_path: Path) -> None:
     at, games = AtFolder(tmp_path), games_of()
     at.comes()
     at.send([])

@@ -1,4 +1,4 @@
-"""What a user sees of workers: rows of metrics, the table, the live view."""
+"""What a user sees of workers: rows of metrics and the live view."""
 
 import io
 from collections import Counter

@@ -152,9 +152,9 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
     ],
 )
 def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str | None) -> None:
-    with asker_of(CHESS, **vars(FEW)) as analyst:
-        analyst.ask(**{"id": "1", **fields})
-    (answer,) = analyst.said
+    with asker_of(CHESS, **vars(FEW)) as session:
+        session.ask(**{"id": "1", **fields})
+    (answer,) = session.said
     assert set(answer) == {"id", "error"} if said else {"id", "action", "text"}
     assert said is None or said in answer["error"]
 

@@ -98,7 +98,7 @@ def test_a_file_and_its_name_are_on_the_device_once_written(tmp_path: Path, monk
     assert written() == {"export"}
 
 
-def test_sealing_moves_games_in_order_of_id_and_leaves_the_others(tmp_path: Path) -> None:
+def test_sealing_moves_games_by_id_and_leaves_the_others(tmp_path: Path) -> None:
     games = sorted(play(8), key=lambda game: game.game_id)
     with folder(tmp_path) as run:
         run.append(*reversed(games))

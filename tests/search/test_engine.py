@@ -85,7 +85,7 @@ def test_batches_hold_what_waits_and_no_more_than_they_may() -> None:
         for future in [first, *rest]:
             future.result(PATIENCE)
         stats = engine.stats
-    # The first one is held, and the others share batches; how they do depends on when a lane looks at the queue.
+    # The first one is held, and the others share batches: how many depends on when a thread looks at the queue.
     assert evaluator.batches[0] == 1
     assert (sum(evaluator.batches), max(evaluator.batches) <= 16, len(evaluator.batches) <= 5) == (36, True, True)
     assert (stats["requests"], stats["finished"], stats["open"], stats["left_over"]) == (36, 36, 0, 0)
@@ -198,7 +198,7 @@ class Told(Exception):  # noqa: N818
         UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
     ],
 )
-def test_an_evaluators_exception_ends_every_request_with_a_copy_and_the_session_goes_on(error: BaseException) -> None:
+def test_an_evaluators_exception_reaches_every_request(error: BaseException) -> None:
     class Fails(Held):
         fail = True
 
@@ -352,7 +352,7 @@ def threads() -> int:
     return len(list(tasks.iterdir())) if tasks.exists() else 0
 
 
-def test_leaving_the_block_answers_everybody_and_leaves_no_thread() -> None:
+def test_leaving_the_block_answers_all_and_ends_all_threads() -> None:
     before = threads()
     with azpy.Engine(Hashed(7), simulations=100, threads=2) as engine:
         futures = [engine.submit(state) for state in positions(50)]
@@ -387,7 +387,7 @@ def test_an_engine_that_is_dropped_still_answers() -> None:
     assert azpy.Engine(Hashed(7), simulations=50).submit(STATE).result(PATIENCE).visits.sum() == 50
 
 
-def test_an_engine_with_games_in_python_is_dropped_while_it_searches() -> None:
+def test_an_engine_is_dropped_while_it_searches_python_games() -> None:
     said = program("""
         import faulthandler
         from oracles import Countdown, Hashed
@@ -493,7 +493,7 @@ def test_finished_requests_leave_no_memory_behind() -> None:
     assert float(said) < 20
 
 
-def test_games_that_are_dropped_in_a_search_leave_no_memory_behind() -> None:
+def test_games_dropped_in_a_search_leave_no_memory_behind() -> None:
     code, said, errors = program("""
         import resource
         def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -48,7 +48,7 @@ def test_one_model_takes_games_of_several_sizes() -> None:
             same(pending.result(PATIENCE), azpy.Search(azpy.RolloutEvaluator(3), simulations=60, seed=2).run(game))
 
 
-def test_a_request_is_answered_for_the_position_at_which_it_was_made() -> None:
+def test_a_request_is_answered_for_the_position_it_was_made_at() -> None:
     evaluator = Held()
     with azpy.Engine(evaluator) as engine:
         game = engine.game(STATE, seed=1)
@@ -67,7 +67,7 @@ def test_a_request_is_answered_for_the_position_at_which_it_was_made() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"actions": [1, 3, 5]}])
-def test_answers_and_reports_tell_the_lines_and_errors_that_were_asked_for_and_no_others(options: Any) -> None:
+def test_answers_and_reports_have_only_the_lines_asked_for(options: Any) -> None:
     with azpy.Engine(Hashed(7), eval_batch=1) as engine:
 
         def told(**wanted: Any) -> list[azpy.SearchResult]:
@@ -135,7 +135,7 @@ def test_actions_restrict_the_root(options: dict[str, Any]) -> None:
         twin.run(actions=[1])
 
 
-def test_pondering_ends_when_its_game_is_asked_and_holds_up_nobody() -> None:
+def test_pondering_ends_when_its_game_is_asked() -> None:
     with azpy.Engine(Hashed(7)) as engine:
         game = engine.game(STATE)
         pondering = game.ponder()
@@ -252,7 +252,7 @@ def test_trees_keep_to_the_budget_and_the_least_used_goes_first() -> None:
 
 
 def test_searches_end_before_their_trees_outgrow_the_bound() -> None:
-    """However many share a batch: those that another lane has, and the growth to come, count."""
+    """However many share a batch: those in another pipeline, and the growth to come, count."""
     with azpy.Engine(azpy.UniformEvaluator(), total_memory_mb=12, max_batch=16) as engine:
         endless = [engine.submit(STATE, 2**32 - 1, seed=number) for number in range(4)]
         results = [each.result(PATIENCE) for each in endless]

@@ -77,8 +77,8 @@ def test_a_request_that_is_refused_gives_its_place_back(monkeypatch: pytest.Monk
         assert (engine.stats["requests"], engine.stats["open"]) == (2, 0)
 
 
-def test_a_game_whose_network_fails_beside_calls_of_the_game_stops_nobody() -> None:
-    """The lane that hands the failed search back, and a call that asks the game in Python, want the same locks."""
+def test_a_failing_network_beside_calls_of_its_game_stops_nobody() -> None:
+    """The thread that hands the failed search back, and a call that asks the game in Python, want the same locks."""
     program = """
         import sys, threading, azpy
         sys.path.append(sys.argv[1])
@@ -107,7 +107,7 @@ def test_a_game_whose_network_fails_beside_calls_of_the_game_stops_nobody() -> N
     assert (done.stdout, done.stderr) == ("failed True\n", "")
 
 
-def test_the_first_request_of_a_game_beside_a_load_meets_the_new_network() -> None:
+def test_a_games_first_request_beside_a_load_gets_the_new_model() -> None:
     class Loading(Constant):
         """An engine asks for the network's name as it makes a model; in this moment another network comes."""
 
@@ -167,16 +167,16 @@ def never_used() -> Circular:
 
 
 @pytest.mark.parametrize("make", [searched, searched_at_once, served, in_a_game, never_used])
-def test_a_search_and_an_evaluator_that_know_each_other_are_freed(make: Callable[[], Circular]) -> None:
+def test_a_cycle_of_a_search_and_its_evaluator_is_freed(make: Callable[[], Circular]) -> None:
     alive = weakref.WeakSet([make() for _ in range(5)])
-    for _ in range(50):  # a lane may be about to lie down
+    for _ in range(50):  # a thread may be about to end
         gc.collect()
         if not alive:
             return
     pytest.fail(f"{len(alive)} of 5 are alive")
 
 
-def test_an_engine_that_nobody_has_but_its_evaluator_still_answers() -> None:
+def test_an_engine_held_only_by_its_evaluator_still_answers() -> None:
     class Waiting(Held):
         user: Any
 
@@ -272,7 +272,7 @@ def test_a_request_behind_a_ponder_that_just_begins_is_answered() -> None:
             assert searched[0].result(PATIENCE).visits.sum() > 0
 
 
-def test_games_of_many_parameters_share_a_networks_cache_and_no_answer() -> None:
+def test_games_of_other_parameters_share_no_cached_answer() -> None:
     evaluator = Hashed(26, network_id=7)
     with azpy.Engine(evaluator, simulations=20, cache_positions=10_000) as engine:
         for komi in (*range(40), 0):  # by then the first model has gone
@@ -374,7 +374,7 @@ def test_a_player_is_renewed_by_one_thread_at_a_time() -> None:
         assert (most, model.player.name) == ([1], "player 80")
 
 
-def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
+def test_a_replaced_engine_ends_after_its_last_search() -> None:
     scores, said = iter((0.1, 0.2, 0.3)), queue.Queue[Any]()
 
     def opened() -> Player:
@@ -388,20 +388,20 @@ def test_an_engine_ends_after_its_last_search_once_there_is_another() -> None:
 
     first = opened()
     model = PlayerEngine(first, open_engine(first), opened)
-    old, analyst = model.engine, Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    old, session = model.engine, Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
     for query in ({"id": "long", "game": "g", "simulations": 10**9}, {"id": "own", "simulations": 10**9}):
-        analyst.take(Message(json.dumps(query)))
+        session.take(Message(json.dumps(query)))
     assert model.renew()
     assert model.engines == [model.engine, old]
-    analyst.take(Message('{"id": "new", "game": "g", "simulations": 2}'))  # the game goes on in the new engine
+    session.take(Message('{"id": "new", "game": "g", "simulations": 2}'))  # the game goes on in the new engine
     assert said.get(timeout=PATIENCE)["id"] == "new"
-    analyst.take(Message('{"id": "end", "action": "terminate_all"}'))
+    session.take(Message('{"id": "end", "action": "terminate_all"}'))
     assert {said.get(timeout=PATIENCE)["id"] for _ in range(3)} == {"end", "long", "own"}
     ends()
     assert model.engines == [model.engine]
     with pytest.raises(RuntimeError, match="this engine is closed"):
         old.submit(first.start, 1)
-    analyst.take(Message('{"id": "last", "simulations": 1000000000}'))
+    session.take(Message('{"id": "last", "simulations": 1000000000}'))
     assert model.renew()
     model.close()
     assert "the search was cancelled" in said.get(timeout=PATIENCE)["error"]
@@ -433,10 +433,10 @@ def test_a_query_finds_the_engine_that_came_meanwhile() -> None:
 
     asked = list[str]()
     model = Renewed(served, engines[1])
-    analyst = Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
+    session = Session({"main": model}, lambda reply: said.put(json.loads(reply.line)))
     engines[0].close()
-    analyst.take(Message('{"id": "1"}'))
+    session.take(Message('{"id": "1"}'))
     assert "rootInfo" in said.get(timeout=PATIENCE)
     model.close()
-    analyst.take(Message('{"id": "2"}'))
+    session.take(Message('{"id": "2"}'))
     assert "this engine is closed" in said.get(timeout=PATIENCE)["error"]

@@ -70,7 +70,7 @@ def test_a_fork_draws_the_batches_that_its_parent_draws(game: Any) -> None:
     assert buffer.num_games == 8
 
 
-def test_a_buffer_that_was_in_use_when_its_process_was_forked_says_so() -> None:
+def test_a_buffer_in_use_during_a_fork_says_so() -> None:
     inside, leave = threading.Event(), threading.Event()
 
     class Held(Countdown):
@@ -115,7 +115,7 @@ def test_a_fork_searches_as_its_parent_does(evaluator: Any) -> None:
     )
 
 
-def test_self_play_of_the_parent_is_refused_in_a_fork_and_goes_on_in_the_parent() -> None:
+def test_a_fork_refuses_self_play_that_goes_on_in_its_parent() -> None:
     with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=8, games=300) as play:
         first = next(play)
         uses: list[Callable[[], object]] = [
@@ -148,7 +148,7 @@ def test_a_fork_may_have_self_play_of_its_own() -> None:
         assert in_a_fork(own) == 10
 
 
-def test_an_engine_of_the_parent_is_refused_in_a_fork_which_may_have_one_of_its_own() -> None:
+def test_a_fork_refuses_its_parents_engine_and_may_open_one() -> None:
     def own() -> int:
         with azpy.Engine(azpy.RolloutEvaluator(1)) as engine:
             return int(engine.submit(STATE, 10).result(PATIENCE).visits.sum())
@@ -215,21 +215,21 @@ def test_a_fork_right_after_self_play_began_ends() -> None:
     subprocess.run([sys.executable, "-c", EARLY], check=True, timeout=3 * PATIENCE)
 
 
-def test_a_client_in_a_fork_hears_that_the_engine_s_threads_are_elsewhere() -> None:
+def test_a_fork_tells_a_client_that_the_engine_has_no_threads() -> None:
     served = open_player("uniform:3", "tic_tac_toe", 3)
     said = list[str]()
     with open_engine(served) as engine:
-        analyst = Session({"main": PlayerEngine(served, engine)}, lambda reply: said.append(reply.line))
+        session = Session({"main": PlayerEngine(served, engine)}, lambda reply: said.append(reply.line))
 
         def ask() -> list[str]:
             said.clear()
             for query in ('{"id": "1"}', '{"id": "2", "game": "g"}', '{"id": "3", "game": "g", "moves": ["a1"]}'):
-                analyst.take(Message(query))
-            analyst.wait()
+                session.take(Message(query))
+            session.wait()
             return said
 
         assert all("rootInfo" in line for line in ask())
         refused = in_a_fork(ask)
         assert len(refused) == 3
         assert all("forked" in line for line in refused)
-        analyst.close()
+        session.close()

@@ -192,7 +192,7 @@ class GumbelTwin:
 
 
 @pytest.mark.parametrize("game", sorted(game_starts()))
-def test_visits_equal_a_slow_twin_with_dice_and_turns_in_any_order(game: str) -> None:
+def test_visits_equal_a_slow_twin_with_dice_and_double_turns(game: str) -> None:
     start = game_starts()[game]
     evaluator: Any = Hashed(start.num_actions, salt=9)
     answers = Answers(evaluator)

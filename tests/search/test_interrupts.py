@@ -136,9 +136,7 @@ def test_finished_games_are_taken_without_waiting_for_others() -> None:
     assert sorted(record.game_id for record in found) == list(range(300))
 
 
-def test_games_that_are_finished_are_handed_over_together_and_no_more_than_are_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_games_come_together_up_to_the_number_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, plain = list[int](), RunFolder.append
 
     class Ahead:
@@ -167,9 +165,7 @@ def test_games_that_are_finished_are_handed_over_together_and_no_more_than_are_w
     assert kept == [30]
 
 
-def test_an_interrupt_while_a_deterministic_iteration_ends_counts_its_evaluations_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_at_an_iterations_end_counts_rows_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = []
 
     class Pausing:
@@ -223,7 +219,7 @@ class Slow:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
-def test_a_signal_while_a_game_is_waited_for_does_not_cost_that_game() -> None:
+def test_a_signal_during_a_wait_for_a_game_loses_no_game() -> None:
     class StopError(Exception):
         pass
 
@@ -284,10 +280,11 @@ def test_every_evaluation_is_counted(kind: Any, tmp_path: Path) -> None:
             if isinstance(event, Saved):
                 counted += event.metrics["evaluations"]
                 assert counted == self_play_of(running).stats["rows"] > 0  # self-play is paused
+    assert counted
 
 
 @BOTH
-def test_evaluations_before_an_interrupt_are_counted_and_the_iteration_goes_on(kind: Any, tmp_path: Path) -> None:
+def test_evaluations_before_an_interrupt_are_counted(kind: Any, tmp_path: Path) -> None:
     for _ in range(3):
         with kind(settings(games_per_iteration=500, iterations=3, total_evaluations=1), tmp_path) as running:
             for event in running.run():
@@ -427,7 +424,7 @@ atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.1)  # called before azpy
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGALRM")
-def test_an_exit_waits_for_evaluators_though_a_signal_handler_raises() -> None:
+def test_an_exit_waits_for_evaluators_if_a_handler_raises() -> None:
     done = subprocess.run([sys.executable, "-c", RAISES_AT_EXIT], capture_output=True, text=True, timeout=60)
     assert "returned" in done.stdout
     assert done.returncode >= 0, done.stderr  # no crash

@@ -36,7 +36,7 @@ class Seats:
         return np.tile(-np.arange(self.actions, dtype=np.float32), (rows, 1)), np.tile(self.values, (rows, 1))
 
 
-def test_a_state_says_how_many_players_there_are_and_what_each_gets() -> None:
+def test_a_state_has_the_number_and_outcomes_of_its_players() -> None:
     trio, bag, together, two = (azpy.State(game) for game in (Trio(), Knapsack(), Together(), azpy_two()))
     assert [state.num_players for state in (trio, bag, together, two)] == [3, 1, 2, 2]
     assert [state.zero_sum for state in (trio, bag, together, two)] == [False, False, False, True]
@@ -183,7 +183,7 @@ def _score(taken: tuple[int, ...]) -> float:
 
 
 @pytest.mark.parametrize("game", [Trio, Knapsack, Together])
-def test_games_are_played_stored_and_sampled_with_a_number_for_each_player(game: Any, tmp_path: Path) -> None:
+def test_records_and_samples_have_a_value_for_each_player(game: Any, tmp_path: Path) -> None:
     players, actions = game.num_players, game.num_actions
     evaluator = Seats(actions, [0.5, -0.25, 0.125][:players])
     start = azpy.State(game())
@@ -298,7 +298,7 @@ def warned_of(start: Trio, games: int) -> list[Broken]:
     return perspective.warnings()
 
 
-def test_check_game_knows_players_and_finds_outcomes_of_the_wrong_ones() -> None:
+def test_check_game_finds_outcomes_of_the_wrong_players() -> None:
     for name, seconds in (("Knapsack", 20), ("Trio", 4), ("Together", 4)):
         report = check_game(f"many_players:{name}", games=20, seconds=seconds)
         assert report.failure is None, report.failure

@@ -108,7 +108,7 @@ def test_a_proven_win_ends_the_search() -> None:
     assert won.principal_variation == [won.action]
 
 
-def test_a_memory_budget_holds_while_the_search_goes_on_and_the_root_moves() -> None:
+def test_a_memory_budget_holds_while_the_root_moves() -> None:
     search = azpy.Search(azpy.RolloutEvaluator(1), simulations=5_000, max_memory_mb=0.25)
     result = search.run(connect_four())
     for _ in range(4):
@@ -356,7 +356,7 @@ def test_true_is_no_number(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"]])
-def test_an_option_that_the_search_does_not_look_at_is_refused_with_both_names(name: str) -> None:
+def test_an_option_without_effect_is_refused_with_both_names(name: str) -> None:
     rule = OPTIONS[name]["rule"]
     options: dict[str, Any] = {"gumbel_actions": 4 if rule == "PUCT" else 0}
     for kind in ("Search", "SelfPlay") if name in SEARCH else ("SelfPlay",):

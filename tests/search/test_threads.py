@@ -85,7 +85,7 @@ def test_an_engine_answers_each_of_eight_threads() -> None:
         assert visits == [twin.visits.tolist() for twin in twins]
 
 
-def test_a_position_that_one_thread_changes_is_whole_or_busy_for_the_others() -> None:
+def test_a_position_that_changes_is_whole_or_busy_elsewhere() -> None:
     shared, positions = STATE.clone(), set[str]()
     line = [3, 3, 2, 2, 4, 5, 0, 1]
     walk = STATE.clone()

@@ -92,7 +92,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_fast_searches_repeat_bit_for_bit(collected: Path) -> None:
-    run = StoredRun(collected)
+    run, changes = StoredRun(collected), 0
     for _, record in run.games([1]):
         comparison = repeat_game(run, record)
         assert (comparison.difference, comparison.whole) == (None, True)
@@ -103,6 +103,8 @@ def test_fast_searches_repeat_bit_for_bit(collected: Path) -> None:
         data[len(data) - 4 * (len(record) - int(fast[0]))] ^= 1
         changed = repeat_game(run, azpy.GameRecord.from_bytes(bytes(data))).difference
         assert (changed or "").startswith(f"ply {fast[0]}: root_values were ")
+        changes += 1
+    assert changes
 
 
 def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """A table of messages and answers, `data/answers.json`: a server gives these answers, and so does a page without one.
 
 `rust/serve/tests/all/stepping.rs` holds the page's side to the same table. "*" in an answer stands for whatever depends
-on time. `python tests/test_answers.py` writes the answers anew, as the server gives them: read what changed.
+on time. `python tests/serving/test_answers.py` writes the answers anew, as the server gives them: read what changed.
 """
 
 import json
@@ -28,16 +28,16 @@ def answers(talk: dict[str, Any]) -> Iterator[list[Any]]:
     limits = Limits(**table["limits"] | talk.get("limits", {}))
     said = list[dict[str, Any]]()
     with open_engine(served) as engine:
-        analyst = Session(
+        session = Session(
             {"main": PlayerEngine(served, engine)}, lambda reply: said.append(json.loads(reply.line)), limits
         )
         for turn in talk["turns"]:
             for message in turn["ask"]:
                 try:
-                    analyst.take(Message(message if isinstance(message, str) else json.dumps(message)))
+                    session.take(Message(message if isinstance(message, str) else json.dumps(message)))
                 except ValueError as error:  # as the doors do
                     said.append(json.loads(Response.refusal(str(error)).line))
-            analyst.wait()
+            session.wait()
             yield sorted(said, key=lambda line: (line.get("id", ""), line.get("turnNumber", -1)))
             said.clear()
 

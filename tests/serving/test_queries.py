@@ -90,17 +90,17 @@ def test_a_client_that_left_is_freed_and_has_nothing_done(monkeypatch: pytest.Mo
     with open_engine(served) as engine:
         model = PlayerEngine(served, engine)
         monkeypatch.setattr(PlayerEngine, "renew", lambda _: renewed.append(1))
-        analyst = Session({"main": model}, said.append, renews=True)
-        analyst.take(Message('{"id": "1", "game": "g"}'))
-        analyst.wait()
-        analyst.close()
+        session = Session({"main": model}, said.append, renews=True)
+        session.take(Message('{"id": "1", "game": "g"}'))
+        session.wait()
+        session.close()
         for message in ('{"id": "2"}', '{"id": "3", "action": "renew"}'):
-            analyst.take(Message(message))
+            session.take(Message(message))
         assert (len(said), renewed) == (1, [])
-        gone = weakref.ref(analyst)
+        gone = weakref.ref(session)
         gc.disable()  # memory must not wait for a collection of garbage
         try:
-            del analyst
+            del session
             assert gone() is None
         finally:
             gc.enable()
@@ -176,14 +176,14 @@ def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> 
     (tmp_path / "model.onnx").write_bytes(make_model(shape=("batch", *start.obs_shape), actions=start.num_actions))
     model = open_model(str(tmp_path / "model.onnx"), start.game, 5)
     try:
-        analyst = Asker({"main": model})
-        said = analyst.said
+        session = Asker({"main": model})
+        said = session.said
         for action in ({}, {"action": "show"}):
-            analyst.ask(id="1", boardXSize=7, boardYSize=7, **action)
+            session.ask(id="1", boardXSize=7, boardYSize=7, **action)
             assert said.pop()["error"].startswith(f"the network plays {start.game}, not go(size=7")
         assert model.engine.stats["requests"] == 0  # in a batch with others it would fail those too
-        analyst.ask(id="2", boardXSize=5, boardYSize=5)
-        analyst.wait()
+        session.ask(id="2", boardXSize=5, boardYSize=5)
+        session.wait()
         assert said.pop()["rootInfo"]["visits"] == 5
     finally:
         model.engine.close()

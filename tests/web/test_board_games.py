@@ -238,10 +238,10 @@ def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
 def test_networks_play_at_a_level_in_words(board: Board, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, take = list[tuple[Any, Any]](), Session.take
 
-    def noted(analyst: Session, message: Message) -> None:
+    def noted(session: Session, message: Message) -> None:
         if message.get("priority") == "play":
             asked.append((message.get("level"), message.get("simulations")))
-        take(analyst, message)
+        take(session, message)
 
     monkeypatch.setattr(Session, "take", noted)
     board.open(address, "noughts")

@@ -76,16 +76,6 @@ def frame(opcode: int, data: bytes, last: bool = True) -> bytes:
     return bytes([opcode | (0x80 if last else 0)]) + size + bytes(4) + data
 
 
-def talked(address: str, raw: bytes) -> bytes:
-    """All that comes back for bytes, until the server ends the connection."""
-    with connected(address) as client:
-        client.sendall(raw)
-        found = b""
-        while more := client.recv(65536):
-            found += more
-    return found
-
-
 def request(address: str, line: str = "GET /health HTTP/1.1", *more: str, body: str = "") -> bytes:
     return "\r\n".join([line, f"Host: {address}", "Connection: close", *more, "", body]).encode()
 

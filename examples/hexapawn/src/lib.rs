@@ -1,7 +1,7 @@
 //! Hexapawn (Martin Gardner, Scientific American, March 1962), on boards of any size that fits.
 //!
-//! Each player has a row of pawns. A pawn steps ahead onto a free cell, or takes the one diagonally ahead. Who gets a pawn
-//! across wins, and so does who leaves the other player without a move.
+//! Each player has a row of pawns. A pawn steps ahead onto a free cell, or takes the one diagonally ahead. A player
+//! who gets a pawn across wins, and so does a player who leaves the other without a move.
 //!
 //! The board is kept as the player to move sees it, and turned round with every ply: cell `width * row + column`, row 0 is
 //! the far one. Actions are seen in the same way: `3 * cell` + 0, 1 or 2, ahead to the left, ahead, ahead to the right.
