@@ -43,7 +43,7 @@ pub(crate) trait AnySearch: Send + Sync {
     fn key(&self) -> u128;
     /// The part of the tree worth drawing; `best` is its principal variation.
     fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
-    /// The error that the game has met, if any. To be asked after whatever asks the game something.
+    /// The error that the game has met, if any. Call it after each call that asks the game something.
     fn check(&self) -> PyResult<()>;
 }
 

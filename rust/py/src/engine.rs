@@ -572,7 +572,7 @@ pub(crate) struct EngineGame {
     pub(crate) engine: Py<Engine>,
     threads: Arc<EngineThreads>,
     pub(crate) tree: Arc<dyn AnyGameTree>,
-    /// What was played since the start. Locked without the GIL, for which whoever has it may wait.
+    /// What was played since the start. Lock it without the GIL, for which the thread that has the lock may wait.
     history: Mutex<History<AnyState>>,
     seed: u64,
 }
