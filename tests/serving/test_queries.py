@@ -195,8 +195,10 @@ def test_a_game_follows_the_positions_that_are_named() -> None:
         game = engine.game(start)
         for played, is_same in (([4, 0, 8], True), ([4, 1], True), ([], False), ([2], True), ([2, 2], True)):
             if played == [2, 2]:
-                with pytest.raises(ValueError, match="illegal action 2"):
+                with pytest.raises(ValueError, match=r"^illegal action 2; legal actions are"):
                     game.follow(start, played)
+                with pytest.raises(ValueError, match=r"^illegal action -1$"):
+                    game.follow(start, [2, -1])
                 continue
             before, game = game, game.follow(start, played)
             assert (game is before, game.num_played) == (is_same, len(played))

@@ -136,14 +136,14 @@ impl From<&str> for Error {
     }
 }
 
-/// For callers that make sentences of what they are told.
+/// For errors that quote this one.
 impl From<Error> for String {
     fn from(error: Error) -> Self {
         error.to_string()
     }
 }
 
-/// Why a written game is none of the rules that read it, and a sentence on what came.
+/// Why the rules refuse a written game, with a sentence on what came.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub enum Unfit {
@@ -187,7 +187,7 @@ impl Unfit {
     }
 }
 
-/// What is wrong in a text, and from which byte on.
+/// A fault of a text, and the byte at which it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wrong {
     /// The byte.

@@ -375,7 +375,7 @@ macro_rules! options {
             /// Sets an option to what its row reads of a value.
             ///
             /// # Errors
-            /// A name that is none, or a value that its row refuses.
+            /// [`Error::UnknownOption`](crate::Error::UnknownOption), or a value that the option's row refuses.
             pub fn set(&mut self, name: &str, value: $crate::options::OptionValue<'_>) -> Result<(), $crate::Error> {
                 let row = Self::OPTIONS.iter().find(|row| row.name == name);
                 let unknown = || $crate::Error::UnknownOption(name.to_owned());

@@ -323,8 +323,8 @@ pub fn shown(text: &str) -> String {
     }
 }
 
-/// A text without the byte order mark that some programs for Windows write before it. Doors to other programs take it
-/// away: what games read has none.
+/// A text without the byte order mark that some programs for Windows write before it. What reads files of other programs
+/// takes it away: what games read has none.
 #[must_use]
 pub fn unmarked(text: &str) -> &str {
     text.trim_start_matches('\u{feff}')

@@ -49,10 +49,3 @@ pub enum Error {
         game: ([usize; 3], usize, usize),
     },
 }
-
-/// For callers that make sentences of what they are told.
-impl From<Error> for String {
-    fn from(error: Error) -> Self {
-        error.to_string()
-    }
-}

@@ -15,7 +15,7 @@ use azpy_games::any::AnyGame;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::errors::{CoreError, GameError, caught, core_error, no_stop_iteration, search_error, value_error};
+use crate::errors::{CoreError, GameError, RustError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::listed::Listed;
 use crate::position::{AnyState, Either, Fallible, each, map, renewed};
@@ -43,7 +43,7 @@ pub(crate) trait AnySearch: Send + Sync {
     fn key(&self) -> u128;
     /// The part of the tree worth drawing; `best` is its principal variation.
     fn picture(&self, best: &[Action], max_nodes: usize, depth: usize) -> PyResult<Vec<Shown>>;
-    /// The error that the game has met, if any. To be asked after whatever asks the game something.
+    /// The error that the game has met, if any. Call it after each call that asks the game something.
     fn check(&self) -> PyResult<()>;
 }
 
@@ -99,7 +99,7 @@ impl<P: PyPayoff> Batch<P> {
         roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(refused))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(core_error)?;
+        let workers = Workers::new(threads).map_err(RustError::raised)?;
         let search = |&root: &&AnyGame<P>| Search::new(root.clone(), settings.config);
         Ok(Self {
             searches: roots.iter().map(search).collect(),
@@ -137,6 +137,15 @@ impl<P: PyPayoff> Batch<P> {
             }
         }
     }
+}
+
+/// Actions as the core counts them, of any size. A number that no game has for an action is refused before any is played.
+pub(crate) fn action_numbers(given: &[Whole]) -> PyResult<Vec<Action>> {
+    let number = |action: &Whole| u32::try_from(action.0);
+    given
+        .iter()
+        .map(|action| number(action).map_err(|_| PyValueError::new_err(format!("illegal action {action}"))))
+        .collect()
 }
 
 /// Plays an action of any size. The number that was played, or why it was refused.
@@ -290,7 +299,7 @@ impl<P: PyPayoff> Batch<P> {
         let mut copy = search.root().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
-        let action = played.map_err(value_error)?;
+        let action = played?;
         self.changes[index] += 1;
         search.advance(action);
         search.root().check()

@@ -1,6 +1,7 @@
-//! What is there for each of the two ways in which games pay ([`Value`], [`Values`]).
+//! One type for the two ways in which games pay ([`Value`], [`Values`]).
 //!
-//! What is generic over games is there twice, once for [`AnyGame`] of each payoff, and Python holds [`Either`] of the two.
+//! Code that is generic over games is compiled twice, once for [`AnyGame`] of each payoff. Python holds [`Either`] of the
+//! two.
 
 use azpy_core::game::{Value, Values};
 use azpy_games::any::AnyGame;

@@ -16,10 +16,10 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::batch::allowed_actions;
+use crate::batch::{action_numbers, allowed_actions};
 use crate::engine_stats::Stats;
 use crate::engine_threads::{EngineThreads, is_serving};
-use crate::errors::{caught, closed, core_error, forked};
+use crate::errors::{RustError, caught, closed, forked};
 use crate::evaluators::AnyEvaluator;
 use crate::listed::Listed;
 use crate::model::{AnyModel, ModelSettings, check_searchable, model_for};
@@ -136,7 +136,7 @@ impl Engine {
             None => {}
         }
         // Where the workers cannot start, no pipeline waits for ever.
-        let workers = Workers::new(self.threads).map_err(core_error)?;
+        let workers = Workers::new(self.threads).map_err(RustError::raised)?;
         let fresh = (EngineThreads::start(self.budget)?, workers);
         wait_until_attached(py);
         let mut shared = self.shared();
@@ -519,7 +519,7 @@ impl Engine {
 
     /// An evaluator may refer back to its engine. With open requests the engine is in use, though nobody has it.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The lock is taken with the GIL alone, and so is a place of a request: two looks in a row see the same.
+        // The lock is taken with the GIL alone, and requests are counted with it: two looks in a row see the same.
         let Ok(shared) = self.shared.try_lock() else { return Ok(()) };
         if shared.live.as_ref().is_some_and(|(threads, _)| !threads.is_idle()) {
             return Ok(());
@@ -545,7 +545,7 @@ impl Drop for Engine {
     /// An engine that nobody can reach any more still answers whoever waits.
     fn drop(&mut self) {
         if let Some(threads) = self.threads().filter(|threads| !threads.is_forked()) {
-            // Whoever drops this holds the GIL, for which a thread may wait that has the threads's lock.
+            // This is dropped with the GIL, for which a thread that has the lock of the models may wait.
             Python::try_attach(|py| py.detach(|| threads.close()));
         }
     }
@@ -572,7 +572,7 @@ pub(crate) struct EngineGame {
     pub(crate) engine: Py<Engine>,
     threads: Arc<EngineThreads>,
     pub(crate) tree: Arc<dyn AnyGameTree>,
-    /// What was played since the start. Locked without the GIL, for which whoever has it may wait.
+    /// What was played since the start. Lock it without the GIL, for which the thread that has the lock may wait.
     history: Mutex<History<AnyState>>,
     seed: u64,
 }
@@ -676,6 +676,9 @@ impl EngineGame {
     ///     This game; or another one, where `start` is another position or no action is shared. The tree of a game would
     ///     otherwise grow with each game from one start.
     ///
+    /// Raises:
+    ///     ValueError: an action is not legal. The game has then played the actions before it.
+    ///
     ///     >>> import azpy
     ///     >>> state = azpy.make_game("tic_tac_toe")
     ///     >>> with azpy.Engine(azpy.UniformEvaluator()) as engine:
@@ -686,8 +689,7 @@ impl EngineGame {
         let (py, game) = (slf.py(), slf.get());
         game.check_fork()?;
         let start = any_state(start)?;
-        let number = |action: &Whole| u32::try_from(action.0).unwrap_or(u32::MAX);
-        let actions: Vec<Action> = actions.0.iter().map(number).collect();
+        let actions = action_numbers(&actions.0)?;
         let goes_on = py.detach(|| locked(&game.history).leads_to(&start, &actions));
         start.take_error()?;
         let found = if goes_on {

@@ -1,10 +1,8 @@
 //! What can go wrong, as Python exceptions.
 
 use std::any::Any;
-use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use azpy_core::Error;
 use azpy_core::batched::SearchError;
 use azpy_core::selfplay::SelfPlayError;
 use azpy_serve::Error as RequestError;
@@ -105,21 +103,34 @@ pub(crate) fn keep_here(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// What the core refuses, as an exception.
-pub(crate) fn core_error(error: Error) -> PyErr {
-    match error {
-        Error::Threads { .. } => PyOSError::new_err(error.to_string()),
-        _ => PyValueError::new_err(error.to_string()),
+/// An error of azpy's crates in Rust, as an exception. A `PyErr` is none of them: it is raised as it is.
+pub(crate) trait RustError: std::error::Error + Sized {
+    /// What can be mended by another value, except where a type says otherwise.
+    fn raised(self) -> PyErr {
+        PyValueError::new_err(self.to_string())
     }
 }
 
-/// Why a network cannot be read or asked, as an exception.
-pub(crate) fn net_error(error: azpy_net::Error) -> PyErr {
-    match error {
-        azpy_net::Error::OtherGame { .. } => EvaluatorError::new_err(error.to_string()),
-        _ => PyValueError::new_err(error.to_string()),
+impl RustError for azpy_core::Error {
+    fn raised(self) -> PyErr {
+        match self {
+            Self::Threads { .. } => PyOSError::new_err(self.to_string()),
+            _ => PyValueError::new_err(self.to_string()),
+        }
     }
 }
+
+impl RustError for azpy_net::Error {
+    fn raised(self) -> PyErr {
+        match self {
+            Self::OtherGame { .. } => EvaluatorError::new_err(self.to_string()),
+            _ => PyValueError::new_err(self.to_string()),
+        }
+    }
+}
+
+impl RustError for azpy_games::Error {}
+impl RustError for RequestError {}
 
 /// A failed round as an exception: the evaluator's own error as it is.
 pub(crate) fn search_error(error: SearchError<PyErr>) -> PyErr {
@@ -137,11 +148,6 @@ pub(crate) fn selfplay_error(error: SelfPlayError<PyErr>) -> PyErr {
         SelfPlayError::Swap(text) => PyValueError::new_err(text),
         SelfPlayError::Panic(text) => panicked(&text),
     }
-}
-
-/// What cannot be, by the words of an error in Rust: of a game, of an option, of a request (`azpy_serve::Error`).
-pub(crate) fn value_error(error: impl Display) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }
 
 /// An exception as the error of a request, in one line.

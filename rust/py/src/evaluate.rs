@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyTuple};
 
-use crate::errors::{EvaluatorError, net_error};
+use crate::errors::{EvaluatorError, RustError};
 use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
 use crate::listed::{entries, is_bool};
 use crate::position::Fallible;
@@ -200,7 +200,7 @@ impl<P: PyPayoff> Evaluator<AnyGame<P>> for AnyEvaluator {
             Self::Rollout(seed) => Rollout { seed: *seed }.evaluate_batch(batch).map_err(never),
             Self::Net(evaluator, _) => {
                 let states = batch.states;
-                evaluator.evaluate_batch(batch).map_err(net_error)?;
+                evaluator.evaluate_batch(batch).map_err(RustError::raised)?;
                 check_faults(states)
             }
             Self::Python(evaluator) => evaluator.evaluate(batch),

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::SIGNALS_EVERY;
-use crate::errors::{caught, value_error};
+use crate::errors::{RustError, caught};
 use crate::position::{AnyState, Fallible};
 use crate::registry::make;
 use crate::settings::{SIZE, U64, Whole, whole, within};
@@ -79,7 +79,7 @@ pub(crate) fn parse_state(game: &Bound<'_, PyAny>, text: &str, plies: Option<Who
     let read = caught(|| Ok(plies.map_or_else(|| start.parse(text), |plies| start.parse_plies(text, plies))));
     // An error of a game in Python comes before what followed from it.
     start.check()?;
-    Ok(State::of(read?.map_err(value_error)?))
+    Ok(State::of(read?.map_err(RustError::raised)?))
 }
 
 /// Plays random games from a position to their ends, in Rust and on one thread: for tests and for measuring rules.

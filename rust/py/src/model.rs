@@ -17,7 +17,7 @@ use azpy_games::any::AnyGame;
 use pyo3::prelude::*;
 
 use crate::batch::{same_game, try_play};
-use crate::errors::{GameError, caught, copied, search_error, value_error};
+use crate::errors::{GameError, caught, copied, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::fault::Fault;
 use crate::position::{AnyState, Fallible, each};
@@ -248,7 +248,7 @@ impl<P: PyPayoff> AnyModel for Model<P> {
         let took = self.queue.scheduler(now).take_back(pipeline, now);
         let mut done: Vec<_> = took.ended.into_iter().map(|open| self.done(open, None)).collect();
         if let Some(error) = error {
-            // Whoever has a game_tree may wait for the GIL, so nobody waits for a game_tree with the GIL.
+            // A thread that has the lock of a game's tree may wait for the GIL, so no thread waits for the lock with it.
             let copies: Vec<_> = Python::attach(|py| took.failed.iter().map(|_| copied(py, &error)).collect());
             done.extend(took.failed.into_iter().zip(copies).map(|(open, copy)| self.done(open, Some(copy))));
         }
@@ -272,9 +272,9 @@ struct OpenGame<P: PyPayoff> {
 }
 
 impl<P: PyPayoff> OpenGame<P> {
-    /// The game_tree, for a thread that does not hold the GIL. Whoever ponders there stops.
+    /// The game's tree, for a thread that does not hold the GIL. Requests that ponder there stop.
     fn interrupted(&self) -> MutexGuard<'_, GameTree<AnyGame<P>, Arc<PendingRequest>>> {
-        // First the game_tree: whoever has it may be about to ponder.
+        // First the lock: the thread that has it may be about to add a request that ponders.
         let game_tree = locked(&self.game_tree);
         locked(&self.pondering).drain(..).for_each(|signals| signals.stop());
         game_tree
@@ -304,7 +304,7 @@ impl<P: PyPayoff> AnyGameTree for OpenGame<P> {
         let mut copy = game_tree.position().copied()?;
         let played = try_play(action, |action| copy.try_play(action));
         copy.check()?;
-        let action = played.map_err(value_error)?;
+        let action = played?;
         game_tree.play(action);
         Ok(action)
     }

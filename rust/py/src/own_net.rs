@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
-use crate::errors::value_error;
+use crate::errors::RustError;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -29,7 +29,7 @@ impl Net {
     #[new]
     fn new(py: Python<'_>, shape: String, weights: Py<PyBytes>) -> PyResult<Self> {
         let bytes = weights.as_bytes(py);
-        let net = py.detach(|| azpy_net::Net::read(&shape, bytes)).map_err(value_error)?;
+        let net = py.detach(|| azpy_net::Net::read(&shape, bytes)).map_err(RustError::raised)?;
         Ok(Self { net: Arc::new(net), shape, weights })
     }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use serde::Serialize;
 
-use crate::errors::{caught, value_error};
+use crate::errors::{RustError, caught};
 use crate::position::{AnyState, Fallible};
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
@@ -18,7 +18,7 @@ impl AnyState {
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
         let reply = py.detach(|| caught(|| Ok(question())));
         self.take_error()?;
-        reply?.map_err(value_error)
+        reply?.map_err(RustError::raised)
     }
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Message {
 impl Message {
     #[new]
     fn new(py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let read = |text: &str| py.detach(|| Object::read(text)).map_err(value_error);
+        let read = |text: &str| py.detach(|| Object::read(text)).map_err(RustError::raised);
         let fields = match data.cast::<PyBytes>() {
             Ok(bytes) => {
                 read(std::str::from_utf8(bytes.as_bytes()).map_err(|_| PyValueError::new_err("expected UTF-8"))?)?
@@ -100,18 +100,19 @@ impl Message {
     /// The text that names the message in its answers.
     #[getter]
     fn id(&self) -> PyResult<&str> {
-        id_of(&self.fields).map_err(value_error)
+        id_of(&self.fields).map_err(RustError::raised)
     }
 
     /// The action that is asked for; None for a query. With `renews` there is an action `renew`.
     fn action(&self, renews: bool) -> PyResult<Option<&'static str>> {
-        action_of(&self.fields, renews).map_err(value_error)
+        action_of(&self.fields, renews).map_err(RustError::raised)
     }
 }
 
 /// A value of JSON as Python has it.
 fn python<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    py.import("json")?.call_method1("loads", (serde_json::to_string(value).map_err(value_error)?,))
+    // What was read as JSON can be written.
+    py.import("json")?.call_method1("loads", (serde_json::to_string(value).unwrap_or_default(),))
 }
 
 /// A line of play as a person or another program tells it, by the names of actions. It goes on where azpy's rules end a

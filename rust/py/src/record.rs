@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use crate::errors::{caught, value_error};
+use crate::errors::{RustError, caught};
 use crate::fault::outcome_object;
 use crate::listed::{Listed, numbers_of, short};
 use crate::position::Fallible;
@@ -196,7 +196,7 @@ impl GameRecord {
         })?;
         let record = caught(|| Ok(start.inner.record_of(&actions.0, &outcome)));
         start.inner.take_error()?;
-        let record = record?.map_err(value_error)?;
+        let record = record?.map_err(RustError::raised)?;
         Ok(Self(Arc::new(CoreRecord { game: start.inner.game().to_owned(), game_id, seed, ..record })))
     }
 
@@ -226,7 +226,7 @@ impl GameRecord {
     /// by `ReplayBuffer.add`.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
-        CoreRecord::from_bytes(data).map(|record| Self(Arc::new(record))).map_err(value_error)
+        CoreRecord::from_bytes(data).map(|record| Self(Arc::new(record))).map_err(RustError::raised)
     }
 
     /// Pickles `to_bytes`.

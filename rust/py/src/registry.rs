@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyImportError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::value_error;
+use crate::errors::RustError;
 use crate::position::{AnyState, Either};
 
 /// A game by its name.
@@ -153,5 +153,5 @@ pub(crate) fn make(spec: &str, given: Vec<(String, String)>) -> PyResult<AnyStat
         let text = format!("game {spec} is not written in Rust: give the state that azpy.make_game({spec}) makes");
         return Err(PyValueError::new_err(text));
     }
-    Start::open_with(spec, given, Hold).map_err(value_error)
+    Start::open_with(spec, given, Hold).map_err(RustError::raised)
 }

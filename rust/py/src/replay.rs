@@ -14,7 +14,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors::{caught, core_error, value_error};
+use crate::errors::{RustError, caught};
 use crate::games::any_game;
 use crate::position::{AnyState, Either, Fallible, each, map};
 use crate::pygame::PyPayoff;
@@ -41,7 +41,7 @@ impl AnyReplay {
         each!(self, buffer => {
             let outcome = buffer.extend(records, workers_for(buffer, workers));
             buffer.start().check()?;
-            outcome.map_err(value_error)
+            outcome.map_err(RustError::raised)
         })
     }
 
@@ -57,12 +57,13 @@ impl AnyReplay {
         each!(self, buffer => {
             let mut origins = Origins::default();
             for found in (0..rows).map(|row| buffer.origin(draw, row)) {
+                buffer.start().check()?;
                 origins.0.push(found.record.game_id);
                 origins.1.push(found.ply as i64);
                 origins.2.push(found.symmetry as i64);
                 origins.3.push(PyPayoff::held(found.state.copied()?)); // with errors of its own
             }
-            buffer.start().check().map(|()| origins)
+            Ok(origins)
         })
     }
 }
@@ -130,7 +131,7 @@ impl ReplayBuffer {
     fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
         let start = any_game(game)?;
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
-        let workers = Workers::new(settings::threads(None)?).map_err(core_error)?;
+        let workers = Workers::new(settings::threads(None)?).map_err(RustError::raised)?;
         let inner = Mutex::new(map!(start.clone(), start => Buffer::new(start, max_positions)));
         Ok(Self { workers, inner, start, process: Mutex::new(Process::current()) })
     }

@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{core_error, forked, no_stop_iteration, selfplay_error, value_error};
+use crate::errors::{RustError, forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::fault::Fault;
 use crate::games::any_game;
@@ -52,11 +52,11 @@ struct Playing {
 impl Playing {
     fn start<P: PyPayoff>(start: &AnyGame<P>, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
-        let workers = Workers::new(threads).map_err(core_error)?;
+        let workers = Workers::new(threads).map_err(RustError::raised)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
-        config.search.check_for(start).map_err(value_error)?;
+        config.search.check_for(start).map_err(RustError::raised)?;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
-        Ok(Self { core: core.map_err(core_error)?, fault: start.fault().cloned() })
+        Ok(Self { core: core.map_err(RustError::raised)?, fault: start.fault().cloned() })
     }
 
     /// `Ok(None)`: nothing yet, or over.

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
 use pyo3::{Borrowed, PyTypeInfo};
 
-use crate::errors::{core_error, value_error};
+use crate::errors::RustError;
 
 /// More threads would choke a machine.
 pub(crate) const MOST_THREADS: usize = 1024;
@@ -90,7 +90,7 @@ pub(crate) fn search_config<C: PyTypeInfo>(
     let mut config = SearchConfig::default();
     take(&given, SearchConfig::OPTIONS, |name, value| config.set(name, value))?;
     refuse_unknown::<C>(&given, &[SearchConfig::OPTIONS])?;
-    config.check().map_err(value_error)?;
+    config.check().map_err(RustError::raised)?;
     Ok(config)
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     let given = given.map_or_else(|| Ok(PyDict::new(py)), |given| given.copy())?;
     let mut config = SelfPlayConfig::default();
     for row in SearchConfig::OPTIONS {
-        row.in_self_play.map_or(Ok(()), |value| config.search.set(row.name, value)).map_err(value_error)?;
+        row.in_self_play.map_or(Ok(()), |value| config.search.set(row.name, value)).map_err(RustError::raised)?;
     }
     take(&given, SearchConfig::OPTIONS, |name, value| config.search.set(name, value))?;
     take(&given, SelfPlayConfig::OPTIONS, |name, value| config.set(name, value))?;
@@ -112,10 +112,10 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     for row in SearchConfig::OPTIONS.iter().filter(|row| row.in_self_play.is_some()) {
         if !config.search.looks_at(row) && config.search.get(row.name) == row.in_self_play {
             let value = plain.get(row.name).unwrap_or(OptionValue::None);
-            config.search.set(row.name, value).map_err(value_error)?;
+            config.search.set(row.name, value).map_err(RustError::raised)?;
         }
     }
-    config.check().map_err(value_error)?;
+    config.check().map_err(RustError::raised)?;
     Ok(config)
 }
 
@@ -133,10 +133,10 @@ fn take(
             let (shown, is_wrong_word) =
                 (shown(&value, found), matches!(found, OptionValue::Word(_)) && !row.words.is_empty());
             let found = keyword.typed(found, &shown).map_err(|why| match is_wrong_word {
-                true => core_error(why),
+                true => why.raised(),
                 false => PyTypeError::new_err(why.to_string()),
             })?;
-            row.check(found, shown).and_then(|()| set(row.name, found)).map_err(value_error)?;
+            row.check(found, shown).and_then(|()| set(row.name, found)).map_err(RustError::raised)?;
         }
     }
     Ok(())
@@ -206,7 +206,7 @@ pub(crate) fn read_setting<'py>(
     let value = if typed { row.parse(&text) } else { given_value(given, &text) };
     let is_number = typed && !matches!(value, OptionValue::Word(_));
     let shown = if is_number { shortened(text.trim()) } else { shown(given, value) };
-    match row.read(value, shown).map_err(value_error)? {
+    match row.read(value, shown).map_err(RustError::raised)? {
         OptionValue::Word(_) => Ok(given.clone()), // names of files may hold any bytes
         value => python(py, value),
     }

@@ -12,9 +12,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyTuple};
 
-use crate::batch::try_play;
+use crate::batch::{action_numbers, try_play};
 use crate::colors::{colored, terminal_shows_colors};
-use crate::errors::{caught, value_error};
+use crate::errors::{RustError, caught};
 use crate::fault::{outcome_object, turn_number};
 use crate::listed::Listed;
 use crate::position::{AnyState, Fallible};
@@ -468,7 +468,7 @@ impl State {
     fn parse_actions(&self, text: &str) -> PyResult<Vec<u32>> {
         let read = caught(|| Ok(self.inner.parse_actions(unmarked(text))));
         self.inner.take_error()?;
-        read?.map_err(value_error)
+        read?.map_err(RustError::raised)
     }
 
     /// Writes a line of play that begins here as text that `parse_actions` reads: names with blanks between; of the Wall
@@ -479,8 +479,8 @@ impl State {
     ///     >>> state.format_actions(state.parse_actions("Ca7 Cb7 Mg1 >e4"))
     ///     'Cb7 Mg1.>e4'
     fn format_actions(&self, actions: Listed<Whole>) -> PyResult<String> {
-        let actions = actions.0.iter().map(|action| u32::try_from(action.0).unwrap_or(u32::MAX)).collect::<Vec<_>>();
-        self.ask(|state| state.format_actions(&actions))?.map_err(value_error)
+        let actions = action_numbers(&actions.0)?;
+        self.ask(|state| state.format_actions(&actions))?.map_err(RustError::raised)
     }
 
     /// The men that each player took on a line of play that begins here, as `board` shows them; of chess the dearest
@@ -499,7 +499,7 @@ impl State {
                 state.try_play(action)
             });
             state.take_error()?;
-            played.map_err(value_error)?;
+            played?;
         }
         self.ask(|state| state.captured(&legal))
     }
@@ -532,7 +532,7 @@ impl State {
         let bounds = bounds(max_moves, max_depth)?;
         let read = caught(|| Ok(py.detach(|| self.inner.read_variations(text, bounds))));
         self.inner.take_error()?;
-        let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(value_error)?;
+        let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(RustError::raised)?;
         let start = Py::new(py, Self::of(start))?;
         let notes = notes_by_index(&notes, &moves);
         let named =
@@ -580,7 +580,7 @@ impl State {
         let noted = notes_in_order(notes, named.len())?;
         let text = caught(|| Ok(py.detach(|| self.inner.write_variations(&named, &told, &noted, bounds))));
         self.inner.take_error()?;
-        text?.map_err(value_error)
+        text?.map_err(RustError::raised)
     }
 
     /// The action that corresponds to `action` after a symmetry.

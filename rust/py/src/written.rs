@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
+use azpy_core::Error;
 use azpy_core::text::Notation;
 use azpy_core::written::{Unfit, WrittenGame as CoreGame};
 use pyo3::prelude::*;
 
-use crate::errors::{caught, value_error};
+use crate::errors::{RustError, caught};
 use crate::games::any_game;
 use crate::position::AnyState;
 
@@ -75,8 +76,8 @@ impl GameReader {
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);
         let read = || Ok(start.read_game(text)?.map(|(game, rest)| (start.end_of(&game), game, rest)));
-        let read: Result<_, String> = py.detach(|| caught(|| Ok(read())))?;
-        let Some((outcome, game, rest)) = read.map_err(value_error)? else {
+        let read: Result<_, Error> = py.detach(|| caught(|| Ok(read())))?;
+        let Some((outcome, game, rest)) = read.map_err(RustError::raised)? else {
             self.at = self.text.len();
             return Ok(None);
         };

@@ -116,13 +116,14 @@ impl<M: EngineModel + ?Sized, S: ?Sized> Models<M, S> {
     }
 
     fn put(mut state: MutexGuard<'_, State<M, S>>, key: Key, model: Arc<M>) -> Arc<M> {
-        if let Some(there) = state.current.get(&key).filter(|there| there.number() >= model.number()) {
-            return there.clone();
+        if let Some(there) = state.current.get(&key).filter(|there| there.number() >= model.number()).cloned() {
+            drop(state);
+            return there;
         }
         let served = state.rounds;
         state.slots.push(Slot { model: model.clone(), served, pipelines: 0 });
         let old = state.current.insert(key, model.clone());
-        // The memory of the old one is freed without the lock.
+        // Here and above, the memory of the other one is freed without the lock.
         drop(state);
         drop(old);
         model

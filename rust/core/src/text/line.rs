@@ -45,9 +45,10 @@ pub fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, Erro
 pub(super) fn write_line<G: Notation>(start: &G, actions: &[Action]) -> Result<String, Error> {
     let (mut state, mut names) = (start.clone(), Vec::new());
     for &action in actions {
-        let name = state.action_name(action);
+        // A game need not have a name for an action that is not legal.
+        let before = state.clone();
         state.try_play(action)?;
-        names.push(name);
+        names.push(before.action_name(action));
     }
     Ok(names.join(" "))
 }

@@ -84,14 +84,14 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     /// An SGF game (its main line; the size must be that of `self`, the komi is the game's), or the names of the
     /// actions that lead there.
     fn parse(&self, text: &str) -> Result<Self, azpy_core::Error> {
-        if sgf::is_sgf(text) { Ok(sgf::read(self, text, usize::MAX)?) } else { play_line(self, text) }
+        if sgf::is_sgf(text) { sgf::read(self, text, usize::MAX) } else { play_line(self, text) }
     }
 
     /// Of an SGF game, what stands behind these moves need not fit the rules. Moves that are set up as a position
     /// count.
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, azpy_core::Error> {
         if sgf::is_sgf(text) {
-            return Ok(sgf::read(self, text, plies)?);
+            return sgf::read(self, text, plies);
         }
         let mut state = self.clone();
         self.parse_actions(text)?.into_iter().take(plies).for_each(|action| state.play(action));
@@ -100,12 +100,12 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
 
     /// A game of SGF: its main line.
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
-        Ok(sgf::read_written(self, text)?)
+        sgf::read_written(self, text)
     }
 
     /// An SGF game with its variations; or the names of the actions of a line.
     fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, azpy_core::Error> {
-        if sgf::is_sgf(text) { Ok(sgf::read_tree(self, text, bounds)?) } else { read_one_line(self, text, bounds) }
+        if sgf::is_sgf(text) { sgf::read_tree(self, text, bounds) } else { read_one_line(self, text, bounds) }
     }
 
     /// As SGF.

@@ -25,11 +25,14 @@ pub(super) use nodes::is_sgf;
 pub(super) use writing::{marks, write, write_tree};
 
 /// The game in `text`, of the size, komi and ko rule of `rules`, up to this number of moves.
-pub(super) fn read<const WORDS: usize>(rules: &Go<WORDS>, text: &str, plies: usize) -> Result<Go<WORDS>, String> {
+pub(super) fn read<const WORDS: usize>(
+    rules: &Go<WORDS>,
+    text: &str,
+    plies: usize,
+) -> Result<Go<WORDS>, azpy_core::Error> {
     let nodes = one_game(text, Read::MainLine).map_err(|wrong| wrong.why)?;
     check_game(&nodes)?;
-    let line = Line::read(rules, &nodes, UNBOUNDED, Some(plies)).map_err(Unfit::into_text)?;
-    line.play().map_err(Unfit::into_text)
+    Ok(Line::read(rules, &nodes, UNBOUNDED, Some(plies))?.play()?)
 }
 
 const UNBOUNDED: Bounds = Bounds { moves: usize::MAX, depth: 0 };
@@ -38,7 +41,7 @@ const UNBOUNDED: Bounds = Bounds { moves: usize::MAX, depth: 0 };
 pub(super) fn read_written<'a, const WORDS: usize>(
     rules: &Go<WORDS>,
     text: &'a str,
-) -> Result<Option<(WrittenGame, &'a str)>, String> {
+) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error> {
     let (nodes, rest) = match first_game(text, Read::MainLine) {
         Ok(found) => found,
         Err((wrong, rest)) => return Ok(Some((WrittenGame::unreadable(wrong.why), rest))),
@@ -68,10 +71,10 @@ pub(super) fn read_tree<const WORDS: usize>(
     rules: &Go<WORDS>,
     text: &str,
     bounds: Bounds,
-) -> Result<Variations<Go<WORDS>>, String> {
+) -> Result<Variations<Go<WORDS>>, azpy_core::Error> {
     let nodes = one_game(text, Read::Variations).map_err(|wrong| wrong.in_line_of(text))?;
     check_game(&nodes)?;
-    let line = Line::read(rules, &nodes, bounds, Some(usize::MAX)).map_err(Unfit::into_text)?;
+    let line = Line::read(rules, &nodes, bounds, Some(usize::MAX))?;
     let Line { root, moves, set_up, notes, komi, late_komi } = line;
     let (start, gone) = (root.start(first_of(&moves))?, moves.forgotten());
     let (moves, unplayed) = moves.play(

@@ -76,7 +76,7 @@ impl Notation for WallGame {
         let (mut turn, mut state, mut words) = (*self, *self, Vec::new());
         let mut first = 0;
         for (index, &action) in actions.iter().enumerate() {
-            state.try_play(action).map_err(|error| error.to_string())?;
+            state.try_play(action)?;
             if !state.second || index + 1 == actions.len() {
                 words.push(turn.parts(&actions[first..=index]).join("."));
                 (turn, first) = (state, index + 1);

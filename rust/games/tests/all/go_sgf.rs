@@ -257,6 +257,8 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
         let error = read(text).err().unwrap().to_string();
         assert!(error.starts_with(expected), "{text}: {error}");
     }
+    let illegal = read("(;SZ[9];B[aa];W[aa])").err();
+    assert!(matches!(illegal, Some(azpy_core::Error::Written(Unfit::Action(_)))));
     let few =
         |text: &str| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err().map(|error| error.to_string());
     assert_eq!(few("(;SZ[9];B[aa](;W[bb])(;W[cc]))"), None);
