@@ -181,7 +181,7 @@ class Folder(Backend):
         else:
             self._trouble = math.inf
         for line in self._lines.values():
-            line.waits = self._trouble < math.inf  # nobody can answer
+            line.waits = self._trouble < math.inf
         return new
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
