@@ -171,7 +171,7 @@ class HeartbeatWatch:
             self._count, self._changed = count, self._clock()
 
     def skip(self, seconds: float) -> None:
-        """Leaves out a time in which nobody looked."""
+        """Leave out a time in which nobody looked."""
         self._changed = min(self._clock(), self._changed + seconds)
 
     @property
