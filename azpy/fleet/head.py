@@ -32,6 +32,7 @@ from azpy.settings import Settings
 
 ANSWER_SECONDS = 300.0  # for a worker to open a network
 _WAIT = 0.2  # seconds for a first game
+_MOST_STEP = 5.0  # seconds between two looks at the workers; more do not count as theirs
 _END_SECONDS = 10.0  # for workers to send what is finished
 _MOST_DEATHS = 3.0  # so many without a finished game end the run
 _MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
@@ -87,7 +88,7 @@ class Head(Fleet):
         # What lets go of a message, and how many games had arrived with it.
         self._unread: deque[tuple[Callable[[], object], int]] = deque()
         self._leftover_waits = self._finishing = False
-        self._looked_twice = -math.inf
+        self._looked_twice, self._looked_idle = -math.inf, clock()
 
     # What the loop asks
 
@@ -149,9 +150,14 @@ class Head(Fleet):
         return self._taken
 
     def _end_idle(self) -> None:
-        """Ends the workers that take too long to open a network or to finish a game."""
+        """Ends the workers that take too long to open a network or to finish a game.
+
+        The time in which the head did not look does not count: it was fitting, or the whole machine was paused.
+        """
         now, lease = self._clock(), self.table.lease_seconds()
+        away, self._looked_idle = max(0.0, now - self._looked_idle - _MOST_STEP), now
         for worker in list(self.members):
+            worker.since = min(now, worker.since + away)
             if worker.waits:
                 worker.since = now
             elif worker.lineup != self._number:

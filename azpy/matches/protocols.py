@@ -302,9 +302,8 @@ class _Ugi(_Interface):
         self.program.send("query result", self.spec.timeout)
         outcome = game.state.outcome()
         ours = "p1win" if outcome > 0 else "p2win" if outcome < 0 else "draw"
-        for line in await self._until(
-            "isready", "readyok", self.spec.timeout
-        ):  # it answers in this order, or not at all
+        # It answers in this order, or not at all.
+        for line in await self._until("isready", "readyok", self.spec.timeout):
             if line.startswith("response ") and (theirs := line.removeprefix("response ").strip()) != ours:
                 return f"says {shown(theirs)} of a game that is {ours}"
         return None

@@ -42,6 +42,7 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
     "duplicate": "the same moves as an earlier game",
 }
 _TEXTS = tuple(f".{name}" for name in NAMES)
+_ARCHIVES = (".zip", ".tar", ".tgz", ".bz2", ".xz")
 _MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
 _MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end
@@ -154,7 +155,8 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
             if path.is_dir():
                 # The folder may be one of a run that writes a file at the moment, or was killed while it did.
                 names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
-                found = sorted(entry for entry in names if packed.suffix_of(entry.name) in (*_TEXTS, ".npz"))
+                known = (*_TEXTS, *_ARCHIVES, ".npz")
+                found = sorted(entry for entry in names if packed.suffix_of(entry.name) in known)
             else:
                 path.stat()  # what a user names must be there
                 found = [path]
@@ -170,6 +172,9 @@ def _games_in(path: Path, start: State, filters: Filters) -> Iterator[tuple[str,
     """The games of a file, each with the place where it stands; of one that is left out the reason."""
     if path.suffix.lower() == ".npz" and path.is_file():  # to open a pipe would wait for ever
         yield from _sealed_games(path, start)
+        return
+    if packed.suffix_of(path.name) in _ARCHIVES:
+        yield f"{path} is an archive: unpack it, and give the files", "unreadable"
         return
     try:
         data = packed.read_packed(path, _MOST_BYTES)

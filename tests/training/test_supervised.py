@@ -263,17 +263,19 @@ def test_what_an_import_leaves_out_is_noted_with_its_place(tmp_path: Path) -> No
         (folder / f"{number}.sgf").write_text(sgf_game(line))
     (folder / "a.sgf").write_text("(;GM[1]SZ[5]KM[7.5];B[aa];W[aa])\n(;GM[1")
     (folder / "b.sgf").write_bytes(b"\0")
+    for archive in ("c.zip", "d.tar.gz"):
+        (folder / archive).touch()
     with Trainer(Settings("go(size=5)", network="1x8"), tmp_path / "run", [str(folder)]) as trainer:
         event = next(event for event in trainer.run() if isinstance(event, Imported))
     (row,) = rows_of(tmp_path / "run", "imported")
-    assert (event.files, row["found"], row["games"] + row["held_out"]) == (10, 10, 8)
+    assert (event.files, row["found"], row["games"] + row["held_out"]) == (12, 10, 8)
     firsts = {
-        "an illegal move": f"{folder}/a.sgf, line 1: move 2, W[aa], at A5, is illegal: there is a stone already",
-        "text that cannot be read": f'{folder}/a.sgf, line 2: a value of GM has no ]: "[1"',
-        "a file that cannot be read": f"{folder}/b.sgf is no text, expected SGF",
+        "an illegal move": (1, f"{folder}/a.sgf, line 1: move 2, W[aa], at A5, is illegal: there is a stone already"),
+        "text that cannot be read": (1, f'{folder}/a.sgf, line 2: a value of GM has no ]: "[1"'),
+        "a file that cannot be read": (3, f"{folder}/b.sgf is no text, expected SGF"),
     }
-    assert event.left_out == {words: (1, first) for words, first in firsts.items()}
-    assert row["left_out"] == {words: [1, first] for words, first in firsts.items()}
+    assert event.left_out == firsts
+    assert row["left_out"] == {words: [*first] for words, first in firsts.items()}
 
 
 @pytest.mark.usefixtures("ran")

@@ -170,6 +170,10 @@ class HeartbeatWatch:
             self.moved = self._count is not None
             self._count, self._changed = count, self._clock()
 
+    def skip(self, seconds: float) -> None:
+        """Leave out a time in which nobody looked."""
+        self._changed = min(self._clock(), self._changed + seconds)
+
     @property
     def silent(self) -> float:
         """Seconds since the counter changed, or was first looked at."""

@@ -25,6 +25,7 @@ from azpy.settings import Settings
 FOLDER = "folder:"  # begins the setting `workers`
 _WAIT = 0.1  # seconds between two looks of the head at the mail
 _LOOK_AT_WORKERS = 1.0  # seconds between two looks of the head at heartbeats
+_MOST_STEP = 5.0  # seconds between them; more do not count as a worker's silence
 _SILENT_SECONDS = 120.0  # without a change of its counter end the line to a worker
 _MOST_WORKERS = 1024  # that are known at once
 _TROUBLE_SECONDS = 600.0  # for which the folder may be out of reach
@@ -60,8 +61,14 @@ class FolderLine(Channel):
             self._sent += 1
             self._out.popleft()
 
-    def note(self, said: Mapping[str, Any]) -> None:
-        """Takes note of the worker's heartbeat; what is not as it should be is not believed."""
+    def note(self, said: Mapping[str, Any], away: float = 0.0) -> None:
+        """Takes note of the worker's heartbeat; what is not as it should be is not believed.
+
+        Args:
+            said: what the worker says of itself.
+            away: seconds before this look in which nobody could look: the worker was not silent.
+        """
+        self._watch.skip(away)
         if isinstance(beat := said.get("beat"), int):
             self._watch.note(beat)
         if "host" in said:
@@ -165,7 +172,6 @@ class Folder(Backend):
         new = list[FolderLine]()
         try:
             if now - self._looked_at_workers >= _LOOK_AT_WORKERS:
-                self._looked_at_workers = now
                 new += self._look_at_workers()
             self._look_at_mail()  # after the heartbeats: what a worker did before it ended is there
             for line in self._lines.values():
@@ -174,13 +180,17 @@ class Folder(Backend):
             self._note_trouble(error)
         else:
             self._trouble = math.inf
+        for line in self._lines.values():
+            line.waits = self._trouble < math.inf
         return new
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
         """Looks at the heartbeats; gives the lines to workers that have come."""
         keys = self.files.names("workers")  # first: where the folder is out of reach, nobody is silent
+        now = self.clock()
+        away, self._looked_at_workers = max(0.0, now - self._looked_at_workers - _MOST_STEP), now
         for line in self._lines.values():
-            line.note(self.files.said("workers", line.key))
+            line.note(self.files.said("workers", line.key), away)
         for key in keys:
             if key in self._lines:
                 continue
@@ -192,7 +202,6 @@ class Folder(Backend):
                     yield line
             elif said.get("ended") is not None:
                 self.files.delete("workers", key)  # it slept
-        now = self.clock()
         if self._lines:
             self._alone = now
         elif now - self._alone > _NOTICE_SECONDS:

@@ -162,7 +162,8 @@ class Actor(Channel):
             self.is_ready = False
             self._hear()
         while self._said:
-            yield Message(*self._said.popleft())
+            facts, body = self._said.popleft()
+            yield Message(facts, body)
 
     def _hear(self) -> None:
         """Takes the answer to the oldest call; a `ValueError`: it says nonsense."""
