@@ -17,6 +17,7 @@ from azpy.games.names import make_game
 from azpy.serving.models import PlayerEngine, open_engine, open_model, open_player
 from azpy.serving.queries import Response, Session
 from models import make_model
+from oracles import Held
 from served import assert_soon
 from sound_games import Nim
 from talks import PATIENCE, Asker, asker_of
@@ -114,13 +115,15 @@ def test_a_long_message_holds_up_no_answer_of_another_client(monkeypatch: pytest
             reached.set()
             assert goes_on.wait(PATIENCE)
 
-    with asker_of(azpy.State(Odd())) as one:
+    evaluator = Held(9)
+    with asker_of(azpy.State(Odd()), evaluator) as one:
         other = Asker(one._models)
         taking = threading.Thread(target=one.ask, kwargs={"id": "b", "moves": ["0"]})
         monkeypatch.setattr(Odd, "meanwhile", slow)
-        one.ask(id="a", simulations=1_000)  # its answer comes while the next message is taken
+        one.ask(id="a", simulations=100)
         taking.start()
         assert reached.wait(PATIENCE)
+        evaluator.leave.set()  # the answer to `a` comes while the next message is taken
         other.ask(id="c", simulations=3)
         assert_soon(lambda: other.said)
         one._models["main"].engine.submit(azpy.State(Odd()), 3_000).result()  # told after the answer to `a`
