@@ -166,11 +166,11 @@ class ProgramSpec:
         return f"{self.protocol}:{self.command}{query_text({**(self.options or {}), **given})}"
 
 
-class Session(ABC):
-    """A program that is talked to by the rules of a protocol. All methods may raise `Misbehaved`.
+class ProgramProtocol(ABC):
+    """The protocol by which azpy plays with a program. All methods may raise `Misbehaved`.
 
     Args:
-        program: its process.
+        program: the process that it talks to.
         spec: what the user wants of it.
         start: where games begin.
 
@@ -268,12 +268,12 @@ class ProgramPlayer(Follower):
     """
 
     def __init__(
-        self, command: Sequence[str], talk: Callable[[Program], Session], transcripts: Transcripts | None = None
+        self, command: Sequence[str], talk: Callable[[Program], ProgramProtocol], transcripts: Transcripts | None = None
     ) -> None:
         self._command, self._talk = list(command), talk
         self._transcripts, self._written = transcripts or Transcripts(), 0
-        self._playing: dict[int, Session] = {}
-        self._idle: list[Session] = []
+        self._playing: dict[int, ProgramProtocol] = {}
+        self._idle: list[ProgramProtocol] = []
         # In a thread of its own, as the caller may have an event loop, and must see Ctrl-C at once.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread()
@@ -344,7 +344,7 @@ class ProgramPlayer(Follower):
         self._idle.append(self._playing.pop(game.number))
         return None if problem is None else Fault(problem, False, self._write(session.program, problem))
 
-    async def _session(self, number: int, start: State | None) -> Session:
+    async def _session(self, number: int, start: State | None) -> ProgramProtocol:
         """The session of a game that begins at `start`; at its first turn an idle process, or a fresh one."""
         if number in self._playing:
             return self._playing[number]

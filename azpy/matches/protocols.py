@@ -21,7 +21,7 @@ from typing import Any
 from azpy._core import State
 from azpy.errors import SettingsError, did_you_mean
 from azpy.matches.arena import Board
-from azpy.matches.programs import Misbehaved, ProgramPlayer, ProgramSpec, Session, Transcripts, shown
+from azpy.matches.programs import Misbehaved, ProgramPlayer, ProgramProtocol, ProgramSpec, Transcripts, shown
 from azpy.matches.query import parse_query
 from azpy.settings.about import About
 
@@ -110,7 +110,7 @@ class _Refused(Misbehaved):
     """A program of GTP answered a command with an error."""
 
 
-class _Gtp(Session):
+class _Gtp(ProgramProtocol):
     """Go Text Protocol: the program keeps the game, and is told each action that is not its own."""
 
     games = ("go", "othello")
@@ -186,7 +186,7 @@ class _Gtp(Session):
         return text
 
 
-class _Interface(Session):
+class _Interface(ProgramProtocol):
     """What UCI and UGI share: the program is told the whole game before each search."""
 
     takes_nodes = True
