@@ -64,7 +64,7 @@ def test_a_finished_game_is_its_outcome_and_asks_nobody() -> None:
     assert evaluator.batches == []
 
 
-def test_illegal_actions_get_no_visit_however_well_the_evaluator_thinks_of_them() -> None:
+def test_illegal_actions_get_no_visit_whatever_their_logits() -> None:
     class Illegal:
         def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
             occupied = observations.sum(axis=1).reshape(len(observations), 9)
@@ -148,7 +148,7 @@ def test_temperatures_are_finite_down_to_their_limit() -> None:
         result.policy(-1.0)
 
 
-def test_noise_and_temperature_at_the_root_change_the_search_but_not_the_priors_given_out() -> None:
+def test_root_noise_and_temperature_leave_the_priors_given_out() -> None:
     state = azpy.make_game("connect_four")
 
     def run(**options: Any) -> azpy.SearchResult:

@@ -54,9 +54,7 @@ def test_records_and_evaluators_come_back_the_same(copied: Callable[[Any], Any],
         np.testing.assert_array_equal(one, other)
 
 
-def test_a_model_is_pickled_by_its_path_and_one_from_bytes_by_its_bytes(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_pickled_by_its_path_or_its_bytes(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(model.parent)
     evaluator = OnnxEvaluator(Path(model.name))
     monkeypatch.chdir("/")
@@ -77,7 +75,7 @@ def test_a_model_is_pickled_by_its_path_and_one_from_bytes_by_its_bytes(
     assert pickle.loads(from_bytes).network_id == evaluator.network_id
 
 
-def test_a_subclass_of_onnx_evaluator_says_that_it_needs_a_method(model: Path) -> None:
+def test_a_subclass_of_onnx_evaluator_needs_a_reduce_method(model: Path) -> None:
     class Named(OnnxEvaluator):
         def __init__(self, name: str) -> None:
             super().__init__(model)
