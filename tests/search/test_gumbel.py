@@ -2,8 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,12 @@ import pytest
 import azpy
 from mctx_games import gumbel_search
 from oracles import (
-    Answer,
     Answers,
     Hashed,
+    Node,
     Position,
+    Puct,
     Wrapped,
-    after,
     all_positions,
     game_starts,
     random_positions,
@@ -81,40 +80,30 @@ def test_visits_actions_and_policies_equal_those_of_mctx(
         np.testing.assert_allclose(result.target, policies[row, legal], atol=2e-6)
 
 
-@dataclass
-class Node:
-    position: Position
-    visits: int = 0
-    total: float = 0.0  # of the values, for player 0
-    own: float = 0.0  # its own evaluation, for player 0
-    priors: dict[int, float] = field(default_factory=dict)
-    children: dict[int, "Node"] = field(default_factory=dict)
+@dataclass(kw_only=True)
+class GumbelTwin(Puct):
+    """The paper's algorithm, written for reading: every list of turns written out."""
 
-
-@dataclass
-class GumbelTwin:
-    """The paper's algorithm, written for reading: recursive, every list of turns written out."""
-
-    answers: Callable[[Position], Answer]
     considered: int
     draws: list[float]
-    roll: Callable[[Position], int] | None = None
     value_scale: float = 0.1
     maxvisit_init: float = 50.0
     gumbel_rescale: bool = True
+    first: int | None = None  # the root's action in the next simulation
 
-    def run(self, position: Position, simulations: int) -> Node:
+    def tree(self, position: Position, simulations: int) -> Node:
         root = Node(position)
-        self.simulate(root, None)
+        self.simulate(root)
         considered = min(self.considered, len(root.priors))
         for turn in self.turns(considered, simulations):
             logits = self.improved_logits(root)
             scores = {
                 action: draw + logits[action]
                 for draw, action in zip(self.draws, root.priors, strict=True)
-                if self.visits_of(root, action) == turn
+                if root.visits_of(action) == turn
             }
-            self.simulate(root, max(scores, key=scores.__getitem__))
+            self.first = max(scores, key=scores.__getitem__)
+            self.simulate(root)
         return root
 
     @staticmethod
@@ -130,10 +119,6 @@ class GumbelTwin:
             left = max(2, left // 2)
         return turns[:simulations]
 
-    @staticmethod
-    def visits_of(node: Node, action: int) -> int:
-        return node.children[action].visits if action in node.children else 0
-
     def improved_logits(self, node: Node) -> dict[int, float]:
         sign = 1 if turn_of(node.position) == 0 else -1
         tried = {a: sign * c.total / c.visits for a, c in node.children.items() if c.visits}
@@ -147,32 +132,15 @@ class GumbelTwin:
         scale = self.value_scale * (self.maxvisit_init + most) / max(high - low, 1e-8)
         return {a: math.log(prior) + scale * (completed[a] - low) for a, prior in node.priors.items()}
 
-    def simulate(self, node: Node, action: int | None) -> float:
-        turn = turn_of(node.position)
-        if turn == azpy.TERMINAL:
-            value = float(node.position.outcome())
-        elif turn == azpy.CHANCE:
-            assert self.roll is not None
-            value = self.descend(node, self.roll(node.position))
-        elif not node.priors:
-            node.priors, value = self.answers(node.position)
-            node.own = value = value if turn == 0 else -value
-        else:
-            value = self.descend(node, self.select(node) if action is None else action)
-        node.visits += 1
-        node.total += value
-        return value
-
-    def descend(self, node: Node, action: int) -> float:
-        child = node.children.setdefault(action, Node(after(node.position, action)))
-        return self.simulate(child, None)
-
-    def select(self, node: Node) -> int:
+    def select(self, node: Node, sign: int) -> int:
+        if self.first is not None:
+            first, self.first = self.first, None
+            return first
         logits = self.improved_logits(node)
         highest = max(logits.values())
         weights = {a: math.exp(logit - highest) for a, logit in logits.items()}
         total, n = sum(weights.values()), sum(c.visits for c in node.children.values())
-        lag = {a: weight / total - self.visits_of(node, a) / (1 + n) for a, weight in weights.items()}
+        lag = {a: weight / total - node.visits_of(a) / (1 + n) for a, weight in weights.items()}
         return max(lag, key=lag.__getitem__)
 
 
@@ -191,9 +159,10 @@ def test_visits_equal_a_slow_twin_in_any_order_of_turns(game: str) -> None:
                 evaluator, simulations=simulations, eval_batch=1, gumbel_actions=considered, seed=seed, **options
             )
             result = search.run(wrapped, gumbel=draws)
-            twin = GumbelTwin(answers, considered, draws, replayed(wrapped.rolls), **options)
-            root = twin.run(position, simulations)
-            found = [GumbelTwin.visits_of(root, action) for action in position.legal_actions()]
+            roll = replayed(wrapped.rolls)
+            twin = GumbelTwin(answers, roll=roll, considered=considered, draws=draws, **options)
+            root = twin.tree(position, simulations)
+            found = [root.visits_of(action) for action in position.legal_actions()]
             assert result.visits.tolist() == found, f"{position}, {simulations}"
             logits = np.array(list(twin.improved_logits(root).values()))
             policy = np.exp(logits - logits.max())
