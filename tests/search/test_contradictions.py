@@ -53,7 +53,7 @@ def misbehaving(seed: int) -> azpy.Game:
 
 
 @pytest.mark.parametrize("seed", [*range(50), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(50, 150))])
-def test_a_game_that_contradicts_itself_is_an_error_not_a_panic(seed: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_game_that_contradicts_itself_is_an_error_of_the_game(seed: int, capfd: pytest.CaptureFixture[str]) -> None:
     options: list[dict[str, Any]] = [{}, {"solver": True}, {"gumbel_actions": 3}, {"lcb": 1.0}, {"early_stop": True}]
     evaluator = Hashed(3, network_id=1)  # whose answers are cached by key
     given = options[seed % 5] | {"cache_positions": 100 * (seed % 3)}

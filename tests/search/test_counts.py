@@ -148,7 +148,7 @@ def test_temperatures_are_finite_down_to_their_limit() -> None:
         result.policy(-1.0)
 
 
-def test_noise_and_temperature_leave_the_reported_priors_alone() -> None:
+def test_root_noise_and_temperature_leave_the_priors_given_out() -> None:
     state = azpy.make_game("connect_four")
 
     def run(**options: Any) -> azpy.SearchResult:

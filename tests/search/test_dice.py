@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import Batch, DiceCountdown, Hashed, Position, Solver, random_positions
+from oracles import DiceCountdown, Position, Solver, random_positions
 
 SIMULATIONS = 8_000
 TARGET = 20
@@ -38,10 +38,8 @@ def pig_actions(values: NDArray[np.float64], own: int, other: int, table: int) -
     return actions
 
 
-def check(
-    position: Position, exact: dict[int, float], eval_batch: int, seed: int, evaluator: Any, *, value_too: bool = True
-) -> None:
-    search = azpy.Search(evaluator, simulations=SIMULATIONS, eval_batch=eval_batch, seed=seed)
+def check(position: Position, exact: dict[int, float], eval_batch: int, seed: int, *, value_too: bool = True) -> None:
+    search = azpy.Search(azpy.UniformEvaluator(), simulations=SIMULATIONS, eval_batch=eval_batch, seed=seed)
     result = search.run(position)
     assert result.action is not None
     *worse, best = sorted(exact.values())
@@ -59,7 +57,13 @@ def check(
 def test_dice_nim_is_played_as_a_plain_recursion_says(make: Any, eval_batch: int) -> None:
     solver = Solver()
     for seed, (_, position) in enumerate(random_positions(make(), 5, seed=1, longest=10)):
-        check(position, solver.actions(position), eval_batch, seed, azpy.UniformEvaluator())
+        check(position, solver.actions(position), eval_batch, seed)
+
+
+def pig_points(position: azpy.State) -> tuple[int, int, int]:
+    """Own bank, the other's, and the table."""
+    own, other, table, *_ = (position.observation().ravel() * TARGET).round().astype(int).tolist()
+    return own, other, table
 
 
 def pig_positions() -> list[azpy.State]:
@@ -73,31 +77,4 @@ def test_pig_is_played_as_exact_values_say(eval_batch: int) -> None:
         exact = pig_actions(pig_values(), own, other, table)
         # Far from the end of the game most leaves count 0, and a mean over simulations holds what they try out as well:
         # the choice is right all the same.
-        check(position, exact, eval_batch, seed, azpy.UniformEvaluator(), value_too=own >= 13)
-
-
-class RoughPig:
-    """The exact values of Pig give or take 0.1, and priors that lean towards the better action."""
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
-        points = [pig_points_of(row) for row in observations]
-        actions = [pig_actions(pig_values(), *point) for point in points]
-        logits = [[10 * exact[0], 10 * exact.get(1, 0)] for exact in actions]
-        _, noise = Hashed(2).evaluate_batch(observations)
-        values = np.array([max(exact.values()) for exact in actions]) + noise / 8
-        return np.array(logits, np.float32), values.clip(-1, 1).astype(np.float32)
-
-
-def test_the_values_of_pig_are_found_from_rough_ones() -> None:
-    for seed, position in enumerate(pig_positions()[::2]):
-        check(position, pig_actions(pig_values(), *pig_points(position)), 16, seed, RoughPig())
-
-
-def pig_points(position: azpy.State) -> tuple[int, int, int]:
-    return pig_points_of(position.observation())
-
-
-def pig_points_of(observation: NDArray[np.float32]) -> tuple[int, int, int]:
-    """Own bank, the other's, and the table."""
-    own, other, table, *_ = (observation.ravel() * TARGET).round().astype(int).tolist()
-    return own, other, table
+        check(position, exact, eval_batch, seed, value_too=own >= 13)

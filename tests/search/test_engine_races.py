@@ -2,16 +2,13 @@
 
 import gc
 import json
-import os
 import queue
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -24,41 +21,34 @@ from azpy.serving import models
 from azpy.serving.models import Player, PlayerEngine, open_engine
 from azpy.serving.queries import Session
 from oracles import Constant, Countdown, Hashed, Held
+from running import PATIENCE, at_once, program
 
 STATE = azpy.make_game("tic_tac_toe")
-PATIENCE = 60  # seconds; what takes longer hangs
 
 
 @pytest.mark.parametrize("of", ["engine", "game"])
 def test_no_request_is_lost_beside_loads_and_a_close(of: str) -> None:
-    lost = 0
-    for trial in range(5):
-        engine = azpy.Engine(azpy.UniformEvaluator(), simulations=2, max_requests=10**6)
+    def ask(search: Callable[[], Any]) -> list[Any]:
         asked = list[Any]()
-        began, refused = threading.Barrier(4), list[str]()
+        try:
+            while True:
+                asked.append(search())
+        except RuntimeError:  # the engine is closed
+            return asked
 
-        def ask(engine: azpy.Engine, asked: list[Any], began: threading.Barrier, refused: list[str]) -> None:
-            game = engine.game(STATE)
-            began.wait(PATIENCE)
-            try:
-                while True:
-                    asked.append(game.search() if of == "game" else engine.submit(STATE))
-            except RuntimeError as error:
-                refused.append(str(error))
-
-        threads = [threading.Thread(target=ask, args=(engine, asked, began, refused)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        began.wait(PATIENCE)
-        for _ in range(10 + trial):
+    def load(engine: azpy.Engine, times: int) -> list[Any]:
+        for _ in range(times):
             engine.load("main", azpy.UniformEvaluator())
         engine.close()
-        for thread in threads:
-            thread.join(PATIENCE)
-        assert ["closed" in text for text in refused] == [True] * 3
-        lost += sum(not pending.done() or pending.exception() is not None for pending in asked)
+        return []
+
+    for trial in range(5):
+        engine = azpy.Engine(azpy.UniformEvaluator(), simulations=2, max_requests=10**6)
+        searches = [engine.game(STATE).search if of == "game" else partial(engine.submit, STATE) for _ in range(3)]
+        found = at_once(partial(load, engine, 10 + trial), *(partial(ask, search) for search in searches))
+        asked = [pending for each in found for pending in each]
+        assert [pending.exception(0) for pending in asked] == [None] * len(asked)
         assert engine.stats["requests"] == engine.stats["finished"] == len(asked)
-    assert lost == 0
 
 
 def test_a_request_that_is_refused_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,11 +67,10 @@ def test_a_request_that_is_refused_gives_its_place_back(monkeypatch: pytest.Monk
         assert (engine.stats["requests"], engine.stats["open"]) == (2, 0)
 
 
-def test_a_failing_network_beside_calls_of_its_game_stops_nobody() -> None:
-    """The thread that hands the failed search back, and a call that asks the game in Python, want the same locks."""
-    program = """
-        import sys, threading, azpy
-        sys.path.append(sys.argv[1])
+def test_a_failing_network_stops_no_calls_of_a_game() -> None:
+    """The lane that hands the failed search back, and a call that asks the game in Python, want the same locks."""
+    text = """
+        import threading, azpy
         from oracles import Countdown
 
         class Failing:
@@ -102,12 +91,10 @@ def test_a_failing_network_beside_calls_of_its_game_stops_nobody() -> None:
                 failed += isinstance(game.search().exception(), ValueError)
         print("failed", failed > 0)
     """
-    command = [sys.executable, "-c", textwrap.dedent(program), str(Path(__file__).parents[1] / "support")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert (done.stdout, done.stderr) == ("failed True\n", "")
+    assert program(text) == (0, "failed True\n", "")
 
 
-def test_a_games_first_request_beside_a_load_gets_the_new_model() -> None:
+def test_a_first_request_beside_a_load_meets_the_new_network() -> None:
     class Loading(Constant):
         """An engine asks for the network's name as it makes a model; in this moment another network comes."""
 
@@ -132,51 +119,46 @@ class Circular(Constant):
     user: Any
 
 
-def searched() -> Circular:
-    evaluator = Circular(9)
-    evaluator.user = azpy.Search(evaluator, simulations=5)
-    evaluator.user.run(STATE)
-    return evaluator
+def searched(evaluator: Circular) -> Any:
+    search = azpy.Search(evaluator, simulations=5)
+    search.run(STATE)
+    return search
 
 
-def searched_at_once() -> Circular:
-    evaluator = Circular(9)
-    evaluator.user = azpy.VectorSearch([STATE], evaluator)
-    evaluator.user.run(5)
-    return evaluator
+def searched_at_once(evaluator: Circular) -> Any:
+    search = azpy.VectorSearch([STATE], evaluator)
+    search.run(5)
+    return search
 
 
-def served() -> Circular:
-    evaluator = Circular(9)
-    evaluator.user = azpy.Engine(evaluator, simulations=5)
-    evaluator.user.submit(STATE).result(PATIENCE)
-    return evaluator
+def served(evaluator: Circular) -> Any:
+    engine = azpy.Engine(evaluator, simulations=5)
+    engine.submit(STATE).result(PATIENCE)
+    return engine
 
 
-def in_a_game() -> Circular:
-    evaluator = Circular(9)
-    evaluator.user = azpy.Engine(evaluator, simulations=5).game(STATE)
-    evaluator.user.search().result(PATIENCE)
-    return evaluator
+def in_a_game(evaluator: Circular) -> Any:
+    game = azpy.Engine(evaluator, simulations=5).game(STATE)
+    game.search().result(PATIENCE)
+    return game
 
 
-def never_used() -> Circular:
-    evaluator = Circular(9)
-    evaluator.user = azpy.Engine(evaluator)
-    return evaluator
+@pytest.mark.parametrize("use", [searched, searched_at_once, served, in_a_game, azpy.Engine])
+def test_a_search_that_its_evaluator_refers_to_is_freed(use: Callable[[Circular], Any]) -> None:
+    def made() -> Circular:
+        evaluator = Circular(9)
+        evaluator.user = use(evaluator)
+        return evaluator
 
-
-@pytest.mark.parametrize("make", [searched, searched_at_once, served, in_a_game, never_used])
-def test_a_cycle_of_a_search_and_its_evaluator_is_freed(make: Callable[[], Circular]) -> None:
-    alive = weakref.WeakSet([make() for _ in range(5)])
-    for _ in range(50):  # a thread may be about to end
+    alive = weakref.WeakSet([made() for _ in range(5)])
+    for _ in range(50):  # a lane may be about to lie down
         gc.collect()
         if not alive:
             return
     pytest.fail(f"{len(alive)} of 5 are alive")
 
 
-def test_an_engine_held_only_by_its_evaluator_still_answers() -> None:
+def test_an_engine_that_only_its_evaluator_has_still_answers() -> None:
     class Waiting(Held):
         user: Any
 
@@ -226,21 +208,7 @@ def test_several_threads_read_one_tree() -> None:
     many = azpy.VectorSearch([azpy.make_game("go(size=9)")] * 2, azpy.UniformEvaluator(), lcb=1.0)
     many.run(3_000)
     looks = (lambda: large.standard_errors, large.principal_variations, many.root_values, many.results)
-    failed = list[Exception]()
-
-    def look(one: Callable[[], object]) -> None:
-        try:
-            for _ in range(3):
-                one()
-        except Exception as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=look, args=(one,)) for one in looks * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert failed == []
+    at_once(*(lambda look=look: [look() for _ in range(3)] for look in looks * 2))
 
 
 def test_a_request_behind_a_ponder_that_just_begins_is_answered() -> None:
@@ -252,27 +220,19 @@ def test_a_request_behind_a_ponder_that_just_begins_is_answered() -> None:
             time.sleep(getattr(slow, "seconds", 0.0))
             return super().turn()
 
-    def call(method: Callable[[], Any], seconds: float, pending: list[Any]) -> None:
+    def call(method: Callable[[], Any], seconds: float) -> Any:
         slow.seconds = seconds
-        pending.append(method())
+        return method()
 
     for _ in range(3):
         with azpy.Engine(azpy.UniformEvaluator(), simulations=10) as engine:
             game = engine.game(Slow(40))
             game.search().result(PATIENCE)
-            pondered, searched = list[Any](), list[Any]()
-            threads = [
-                threading.Thread(target=call, args=(game.ponder, 0.1, pondered)),
-                threading.Thread(target=call, args=(game.search, 0.12, searched)),
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(PATIENCE)
-            assert searched[0].result(PATIENCE).visits.sum() > 0
+            _, searched = at_once(partial(call, game.ponder, 0.1), partial(call, game.search, 0.12))
+            assert searched.result(PATIENCE).visits.sum() > 0
 
 
-def test_games_of_other_parameters_share_no_cached_answer() -> None:
+def test_games_of_other_parameters_share_a_cache_but_no_answer() -> None:
     evaluator = Hashed(26, network_id=7)
     with azpy.Engine(evaluator, simulations=20, cache_positions=10_000) as engine:
         for komi in (*range(40), 0):  # by then the first model has gone
@@ -327,7 +287,7 @@ def test_other_threads_go_on_while_a_large_tree_is_read() -> None:
 
 
 def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:
-    program = """
+    text = """
         import resource, time
         from pathlib import Path
         import azpy
@@ -347,10 +307,8 @@ def test_an_engine_whose_workers_cannot_start_leaves_no_thread() -> None:
                 break
             time.sleep(0.01)
     """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
-    large = os.environ | {"RUST_MIN_STACK": str(2**26)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, env=large)
-    assert done.stdout == "refused\nno thread is left\n", done.stderr
+    _, said, errors = program(text, RUST_MIN_STACK=str(2**26))
+    assert said == "refused\nno thread is left\n", errors
 
 
 def test_a_player_is_renewed_by_one_thread_at_a_time() -> None:
@@ -366,11 +324,7 @@ def test_a_player_is_renewed_by_one_thread_at_a_time() -> None:
 
     with azpy.Engine(azpy.UniformEvaluator()) as engine:
         model = PlayerEngine(opened(), engine, opened)
-        threads = [threading.Thread(target=lambda: [model.renew() for _ in range(20)]) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
+        at_once(*[lambda: [model.renew() for _ in range(20)]] * 4)
         assert (most, model.player.name) == ([1], "player 80")
 
 

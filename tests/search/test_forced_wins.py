@@ -32,16 +32,3 @@ def test_a_win_in_hand_is_taken_before_the_dice_decide(player: int, simulations:
         assert result.action == heap - 1
         others = result.visits[:-1]
         assert result.visits.max() >= 2 * max(others, default=0)
-
-
-@pytest.mark.parametrize("eval_batch", [1, 8])
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [([2, 5, 2, 5, 2, 5], 2), ([2, 5, 2, 5, 2, 5, 0], 5), ([2, 0, 2, 5, 2], 2), ([0, 3, 6, 3, 6, 3], 3)],
-    ids=["first wins", "second wins", "second blocks", "first blocks"],
-)
-def test_connect_four_is_won_or_blocked_in_one(line: list[int], expected: int, eval_batch: int) -> None:
-    state = azpy.make_game("connect_four")
-    for action in line:
-        state.play(action)
-    assert azpy.Search(UNIFORM, simulations=800, eval_batch=eval_batch).run(state).action == expected, str(state)

@@ -2,9 +2,6 @@
 
 import multiprocessing
 import os
-import subprocess
-import sys
-import textwrap
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,9 +14,9 @@ from azpy._core import Message
 from azpy.serving.models import PlayerEngine, open_engine, open_player
 from azpy.serving.queries import Session
 from oracles import Countdown, Hashed
+from running import PATIENCE, program
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
-PATIENCE = 20  # seconds; what takes longer hangs
 STATE = azpy.make_game("connect_four")
 
 
@@ -70,7 +67,7 @@ def test_a_fork_draws_the_batches_that_its_parent_draws(game: Any) -> None:
     assert buffer.num_games == 8
 
 
-def test_a_buffer_in_use_during_a_fork_says_so() -> None:
+def test_a_buffer_in_use_at_the_fork_says_so() -> None:
     inside, leave = threading.Event(), threading.Event()
 
     class Held(Countdown):
@@ -115,7 +112,7 @@ def test_a_fork_searches_as_its_parent_does(evaluator: Any) -> None:
     )
 
 
-def test_a_fork_refuses_self_play_that_goes_on_in_its_parent() -> None:
+def test_self_play_of_the_parent_is_refused_in_a_fork() -> None:
     with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=8, games=300) as play:
         first = next(play)
         uses: list[Callable[[], object]] = [
@@ -148,7 +145,7 @@ def test_a_fork_may_have_self_play_of_its_own() -> None:
         assert in_a_fork(own) == 10
 
 
-def test_a_fork_refuses_its_parents_engine_and_may_open_one() -> None:
+def test_a_fork_needs_an_engine_of_its_own() -> None:
     def own() -> int:
         with azpy.Engine(azpy.RolloutEvaluator(1)) as engine:
             return int(engine.submit(STATE, 10).result(PATIENCE).visits.sum())
@@ -166,8 +163,8 @@ def test_a_fork_refuses_its_parents_engine_and_may_open_one() -> None:
 
 
 def test_a_fork_ends_with_what_its_parent_had_going() -> None:
-    program = textwrap.dedent(f"""
-        import azpy, os, signal, sys, time, warnings
+    said = program("""
+        import azpy, os, sys, warnings
         warnings.simplefilter("ignore")
         play = azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=8)
         search = azpy.VectorSearch([azpy.make_game("tic_tac_toe")] * 10, azpy.UniformEvaluator(), threads=2)
@@ -180,42 +177,28 @@ def test_a_fork_ends_with_what_its_parent_had_going() -> None:
             if (fork := os.fork()) == 0:
                 sys.exit(3)
             forks.append(fork)
-        until = time.monotonic() + {PATIENCE}
-        ended = {{}}
-        while len(ended) < len(forks) and time.monotonic() < until:
-            for fork in set(forks) - ended.keys():
-                pid, status = os.waitpid(fork, os.WNOHANG)
-                if pid:
-                    ended[pid] = os.waitstatus_to_exitcode(status)
-            time.sleep(0.01)
-        for fork in set(forks) - ended.keys():
-            os.kill(fork, signal.SIGKILL)
-        print(sorted(ended.values()))
+        print([os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1]) for fork in forks])
         next(play)
     """)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{[3] * 20}\n", "")
-
-
-EARLY = """
-import os, sys
-import azpy
-
-for _ in range(40):
-    games = azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=16, pipelines=16, threads=1, simulations=5)
-    child = os.fork()  # while threads begin
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
-    games.close()
-"""
+    assert said == (0, f"{[3] * 20}\n", "")
 
 
 def test_a_fork_right_after_self_play_began_ends() -> None:
-    subprocess.run([sys.executable, "-c", EARLY], check=True, timeout=3 * PATIENCE)
+    said = program("""
+        import os, azpy
+        many = {"slots": 16, "pipelines": 16, "threads": 1, "simulations": 5}
+        for _ in range(40):
+            games = azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **many)
+            child = os.fork()  # while threads begin
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+            games.close()
+    """)
+    assert said[0] == 0, said
 
 
-def test_a_fork_tells_a_client_that_the_engine_has_no_threads() -> None:
+def test_a_client_in_a_fork_hears_where_the_threads_are() -> None:
     served = open_player("uniform:3", "tic_tac_toe", 3)
     said = list[str]()
     with open_engine(served) as engine:

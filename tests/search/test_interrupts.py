@@ -23,6 +23,7 @@ from azpy.settings.toml import read_config
 from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played, Saved
 from azpy.training.trainer import Trainer
+from running import program
 
 SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "eval_batch": 2, "simulations": 8, "slots": 8}
 SMALL |= {"games_per_iteration": 150, "iterations": 2, "match_opening_plies": 1, "final_match_games": 2}
@@ -136,17 +137,30 @@ def test_finished_games_are_taken_without_waiting_for_others() -> None:
     assert sorted(record.game_id for record in found) == list(range(300))
 
 
-def test_finished_games_come_together_up_to_the_number_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class Instead:
+    """A run's self-play, of which a subclass does some things otherwise."""
+
+    def __init__(self, play: azpy.SelfPlay) -> None:
+        self._play = play
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._play, name)
+
+    @classmethod
+    def take_the_place_of_self_play(cls, monkeypatch: pytest.MonkeyPatch) -> None:
+        def opened(*given: Any, **options: Any) -> Any:
+            return cls(open_self_play(*given, **options))
+
+        monkeypatch.setattr("azpy.fleet.here.open_self_play", opened)
+
+
+def test_finished_games_are_handed_over_together_up_to_the_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept, plain = list[int](), RunFolder.append
 
-    class Ahead:
+    class Ahead(Instead):
         """Self-play whose owner comes late."""
-
-        def __init__(self, play: azpy.SelfPlay) -> None:
-            self._play = play
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._play, name)
 
         def take_finished(self, most: int, seconds: float) -> list[azpy.GameRecord]:
             wait_for_games(self._play, 40)
@@ -156,26 +170,18 @@ def test_finished_games_come_together_up_to_the_number_wanted(tmp_path: Path, mo
         kept.append(len(records))
         plain(self, *records)
 
-    monkeypatch.setattr(
-        "azpy.fleet.here.open_self_play", lambda *given, **options: Ahead(open_self_play(*given, **options))
-    )
+    Ahead.take_the_place_of_self_play(monkeypatch)
     monkeypatch.setattr(RunFolder, "append", append)
     with Collector(settings(games_per_iteration=30, iterations=1), tmp_path) as collector:
         list(collector.run())
     assert kept == [30]
 
 
-def test_an_interrupt_at_an_iterations_end_counts_rows_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_of_an_iterations_end_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = []
 
-    class Pausing:
+    class Pausing(Instead):
         """Self-play whose first `pause` is interrupted."""
-
-        def __init__(self, play: azpy.SelfPlay) -> None:
-            self._play = play
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._play, name)
 
         def pause(self) -> None:
             self._play.pause()
@@ -183,9 +189,7 @@ def test_an_interrupt_at_an_iterations_end_counts_rows_once(tmp_path: Path, monk
             if len(rows) == 1:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        "azpy.fleet.here.open_self_play", lambda *given, **options: Pausing(open_self_play(*given, **options))
-    )
+    Pausing.take_the_place_of_self_play(monkeypatch)
     with pytest.raises(KeyboardInterrupt), Collector(settings(deterministic=True), tmp_path) as collector:
         list(collector.run())
     with RunFolder(tmp_path, read_config(tmp_path / "config.toml")) as run:
@@ -219,7 +223,7 @@ class Slow:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
-def test_a_signal_during_a_wait_for_a_game_loses_no_game() -> None:
+def test_a_signal_in_a_wait_for_a_game_costs_no_game() -> None:
     class StopError(Exception):
         pass
 
@@ -424,11 +428,11 @@ atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.1)  # called before azpy
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGALRM")
-def test_an_exit_waits_for_evaluators_if_a_handler_raises() -> None:
-    done = subprocess.run([sys.executable, "-c", RAISES_AT_EXIT], capture_output=True, text=True, timeout=60)
-    assert "returned" in done.stdout
-    assert done.returncode >= 0, done.stderr  # no crash
-    assert "SystemExit" in done.stderr
+def test_an_exit_waits_for_evaluators_though_a_handler_raises() -> None:
+    code, said, errors = program(RAISES_AT_EXIT)
+    assert "returned" in said
+    assert code >= 0, errors  # no crash
+    assert "SystemExit" in errors
 
 
 STARVED = """
@@ -453,9 +457,9 @@ for threads in (1, 4):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits threads as Linux does")
 def test_threads_that_cannot_be_started_are_one_line() -> None:
-    done = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    code, said, errors = program(STARVED)
+    assert (code, errors) == (0, "")
+    lines = said.splitlines()
     assert len(lines) == 2
     for line, thread in zip(lines, ("a pipeline thread", "4 threads"), strict=True):
         assert line.startswith(f"self-play cannot start: cannot start {thread}: ")

@@ -141,7 +141,7 @@ def texts(svg: str, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", game_starts())
-def test_a_picture_has_the_nodes_asked_for_and_no_links(name: str) -> None:
+def test_a_picture_has_the_nodes_asked_for_and_links_nothing(name: str) -> None:
     start = game_starts()[name]
     result = azpy.Search(Hashed(start.num_actions), simulations=300).run(start)
     for max_nodes in (1, 10, 200):
@@ -186,7 +186,7 @@ def test_a_picture_tells_the_numbers_of_the_search(start: azpy.State) -> None:
     assert sum("stroke-dasharray" in rect.attrib for rect in rects) == rolls
 
 
-def test_names_are_of_the_position_where_the_action_is_taken() -> None:
+def test_names_are_those_of_where_the_action_is_taken() -> None:
     # In Pig the same number is a roll's face or an action.
     result = azpy.Search(azpy.UniformEvaluator(), simulations=600).run(DICE)
     nodes, named = shown(result, 200), {True: set[str](), False: set[str]()}
@@ -220,6 +220,7 @@ def test_finished_games_and_the_principal_variation_stand_out() -> None:
 
 def test_depth_cuts_the_tree() -> None:
     _, result = searched(500)
+    assert result._repr_svg_() == result.to_svg(), "a notebook shows the picture"
     assert len(nodes_of(result.to_svg(depth=0))) == 1
     svg = result.to_svg(10_000, depth=1)
     assert len(nodes_of(svg)) == 8
@@ -273,7 +274,7 @@ def test_any_name_can_be_drawn() -> None:
 
 
 @pytest.mark.parametrize("name", [KeyError("no name"), None, 7, "\ud800"], ids=repr)
-def test_an_action_without_a_name_is_drawn_as_a_number(name: object) -> None:
+def test_an_action_without_a_name_is_a_number(name: object) -> None:
     game = type("Nameless", (Named,), {"names": (name, "second")})(9)
     search = azpy.Search(azpy.UniformEvaluator(), simulations=50)
     result = search.run(game)
@@ -329,11 +330,6 @@ def test_arguments_out_of_range_are_refused_by_name(method: str, arguments: tupl
     _, result = searched(10)
     with pytest.raises(ValueError, match=said):
         getattr(result, method)(*arguments)
-
-
-def test_a_notebook_shows_the_picture() -> None:
-    _, result = searched()
-    assert result._repr_svg_() == result.to_svg()
 
 
 def test_the_example_of_a_result_runs() -> None:

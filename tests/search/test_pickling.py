@@ -75,7 +75,7 @@ def test_a_model_is_pickled_by_its_path_or_its_bytes(model: Path, monkeypatch: p
     assert pickle.loads(from_bytes).network_id == evaluator.network_id
 
 
-def test_a_subclass_of_onnx_evaluator_needs_a_method(model: Path) -> None:
+def test_a_subclass_of_onnx_evaluator_needs_a_reduce_method(model: Path) -> None:
     class Named(OnnxEvaluator):
         def __init__(self, name: str) -> None:
             super().__init__(model)

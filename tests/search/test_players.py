@@ -22,6 +22,7 @@ from azpy.learning.network import Network
 from azpy.runs.exports import game_as_dict, to_npz
 from azpy.training.train import train
 from many_players import ByMover, Colors, Knapsack, Together, Toss, Trio
+from oracles import Batch, after
 
 
 class Seats:
@@ -30,14 +31,15 @@ class Seats:
     def __init__(self, actions: int, values: list[float]) -> None:
         self.actions, self.values = actions, np.array(values, np.float32)
 
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """See `azpy.Evaluator`."""
+    def evaluate_batch(self, observations: NDArray[np.float32]) -> Batch:
         rows = len(observations)
         return np.tile(-np.arange(self.actions, dtype=np.float32), (rows, 1)), np.tile(self.values, (rows, 1))
 
 
-def test_a_state_has_the_number_and_outcomes_of_its_players() -> None:
-    trio, bag, together, two = (azpy.State(game) for game in (Trio(), Knapsack(), Together(), azpy_two()))
+def test_a_state_tells_its_players_and_what_each_gets() -> None:
+    trio, bag, together, two = (
+        azpy.State(game) for game in (Trio(), Knapsack(), Together(), azpy.make_game("tic_tac_toe"))
+    )
     assert [state.num_players for state in (trio, bag, together, two)] == [3, 1, 2, 2]
     assert [state.zero_sum for state in (trio, bag, together, two)] == [False, False, False, True]
     for action in (0, 4, 8, 1, 5, 9, 2):
@@ -52,6 +54,8 @@ def test_a_state_has_the_number_and_outcomes_of_its_players() -> None:
     for action in (0, 3, 1, 4, 2):
         two.play(action)
     assert (two.outcome(), two.outcomes()) == (1.0, (1.0, -1.0))
+    zero = after(azpy.State(Zero()), 0, 1, 2)
+    assert (zero.zero_sum, zero.outcome()) == (True, 0.25)
 
 
 def test_a_game_in_python_may_name_its_players() -> None:
@@ -63,10 +67,6 @@ def test_a_game_in_python_may_name_its_players() -> None:
         game.side_names = names
         with pytest.raises(azpy.GameError, match=r"Colors.side_names must be .* num_players = 3, got "):
             azpy.State(game)
-
-
-def azpy_two() -> azpy.State:
-    return azpy.make_game("tic_tac_toe")
 
 
 class Zero(Together):
@@ -106,19 +106,10 @@ def test_what_does_not_fit_the_number_of_players_is_said(base: Any, attribute: s
     assert said in str(caught.value)
 
 
-def test_two_numbers_with_the_sum_0_are_one(tmp_path: Path) -> None:
-    state = azpy.State(Zero())
-    for action in (0, 1, 2):
-        state.play(action)
-    assert (state.zero_sum, state.outcome()) == (True, 0.25)
-
-
 def test_values_are_in_turn_order_from_the_player_to_move() -> None:
     evaluator = Seats(16, [0.5, -0.25, 0.125])
     for plies in range(3):
-        state = azpy.State(Trio())
-        for action in range(plies):
-            state.play(action)
+        state = after(azpy.State(Trio()), *range(plies))
         found = azpy.Search(evaluator, simulations=0).run(state)
         assert found.value == found.values[plies] == 0.5
         assert found.values.tolist() == np.roll([0.5, -0.25, 0.125], plies).tolist()
@@ -133,10 +124,8 @@ def max_n(state: azpy.State, known: dict[int, tuple[float, ...]]) -> tuple[float
     if state.turn == azpy.TERMINAL:
         return state.outcomes()
     if state.key() not in known:
-        after = [state.clone() for _ in state.legal_actions()]
-        for next_, action in zip(after, state.legal_actions(), strict=True):
-            next_.play(action)
-        known[state.key()] = max((max_n(next_, known) for next_ in after), key=lambda each: each[state.turn])
+        found = [max_n(after(state, action), known) for action in state.legal_actions()]
+        known[state.key()] = max(found, key=lambda each: each[state.turn])
     return known[state.key()]
 
 
@@ -153,37 +142,25 @@ def test_a_search_finds_what_plain_max_n_finds() -> None:
         tried += 1
         best = max_n(state, known)[state.turn]
         result = azpy.Search(azpy.UniformEvaluator(), simulations=1000, eval_batch=1, c_puct=2.0).run(state)
-        after = state.clone()
         assert result.action is not None
-        after.play(result.action)
-        met += max_n(after, known)[state.turn] == best
+        met += max_n(after(state, result.action), known)[state.turn] == best
     assert tried > 4
     assert met >= 0.8 * tried  # ties between others' choices are the others' to break
 
 
 def test_the_best_score_of_one_player_is_proven() -> None:
-    best = max(score for score in map(_score, itertools.product((0, 1), repeat=6)))
+    best = max(after(azpy.State(Knapsack()), *taken).outcome() for taken in itertools.product((0, 1), repeat=6))
     result = azpy.Search(azpy.UniformEvaluator(), simulations=2000, solver=True).run(Knapsack())
     assert (result.stop, result.proof) == ("proven", 6)
     assert result.value == pytest.approx(best)
-    state = azpy.State(Knapsack())
-    for action in result.principal_variation:
-        state.play(action)
-    assert state.outcome() == pytest.approx(best)
+    assert after(azpy.State(Knapsack()), *result.principal_variation).outcome() == pytest.approx(best)
     for game in (Trio(), Together()):
         with pytest.raises(ValueError, match=r"this game has [23] players: search without solver and lookahead"):
             azpy.Search(azpy.UniformEvaluator(), simulations=10, solver=True).run(game)
 
 
-def _score(taken: tuple[int, ...]) -> float:
-    state = azpy.State(Knapsack())
-    for action in taken:
-        state.play(action)
-    return float(state.outcome())
-
-
 @pytest.mark.parametrize("game", [Trio, Knapsack, Together])
-def test_records_and_samples_have_a_value_for_each_player(game: Any, tmp_path: Path) -> None:
+def test_games_keep_a_number_for_each_player(game: Any, tmp_path: Path) -> None:
     players, actions = game.num_players, game.num_actions
     evaluator = Seats(actions, [0.5, -0.25, 0.125][:players])
     start = azpy.State(game())
@@ -193,9 +170,7 @@ def test_records_and_samples_have_a_value_for_each_player(game: Any, tmp_path: P
     buffer.extend(records)
     for record in records:
         assert azpy.GameRecord.from_bytes(record.to_bytes()).to_bytes() == record.to_bytes()
-        end = start.clone()
-        for action in record.actions.tolist():
-            end.play(action)
+        end = after(start, *record.actions.tolist())
         assert (record.outcome, record.outcomes, record.num_players) == (end.outcome(), end.outcomes(), players)
         own = record.player_values[np.arange(len(record)), record.players]
         assert own.tolist() == record.root_values.tolist()
@@ -225,7 +200,7 @@ def test_pictures_and_an_engine_know_all_players() -> None:
         assert engine.submit(Trio()).result().values.shape == (3,)
 
 
-def test_a_network_says_a_value_for_each_player_also_as_onnx_and_by_torch() -> None:
+def test_a_network_says_a_value_for_each_player_as_onnx_too() -> None:
     start, rows = azpy.State(Trio()), np.random.default_rng(0).random((5, 3, 4, 4), np.float32)
     network = Network.of(start, "1x16").eval()
     model = OnnxEvaluator(to_onnx(network), game=start)

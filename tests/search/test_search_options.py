@@ -2,14 +2,11 @@
 
 import ast
 import inspect
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import azpy
 from azpy import _core
@@ -22,6 +19,8 @@ from azpy.settings import Settings
 from many_players import Knapsack
 from oracles import Hashed, after, another
 
+UNIFORM = azpy.UniformEvaluator()
+
 
 def connect_four(*actions: int) -> azpy.State:
     state = azpy.make_game("connect_four")
@@ -30,66 +29,52 @@ def connect_four(*actions: int) -> azpy.State:
     return state
 
 
-class Slow:
-    """Answers after a while; `enough` is set after so many calls."""
-
-    def __init__(self, seconds: float, enough: int = 0) -> None:
-        self.seconds, self.calls = seconds, 0
-        self.enough, self._enough = threading.Event(), enough
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        time.sleep(self.seconds)
-        self.calls += 1
-        if self.calls == self._enough:
-            self.enough.set()
-        return np.zeros((len(observations), 7), np.float32), np.zeros(len(observations), np.float32)
-
-
 def test_a_time_limit_ends_the_search_and_it_says_so() -> None:
-    search = azpy.Search(Slow(0.002), eval_batch=1)
-    result = search.run(connect_four(), seconds=0.2)  # without a limit it would never end
+    search = azpy.Search(UNIFORM)
+    result = search.run(connect_four(), seconds=0.01)  # without a limit it would never end
     assert result.stop == "seconds"
-    assert 0 < result.visits.sum() < 200
     more = search.run(simulations=3)
     assert (more.stop, more.visits.sum()) == ("simulations", result.visits.sum() + 3)
+    many = azpy.VectorSearch([connect_four(column) for column in range(7)], UNIFORM)
+    many.run(2**32 - 1, seconds=0.01)
+    assert {result.stop for result in many.results()} == {"seconds"}
 
 
 def test_no_time_at_all_still_evaluates_the_root() -> None:
-    evaluator = Slow(0.0)
+    evaluator = Hashed(7)
     result = azpy.Search(evaluator, eval_batch=1).run(connect_four(), seconds=0.0)
-    assert evaluator.calls == 1
-    assert (result.visits.sum(), result.action, result.stop) == (0, 0, "seconds")
-    both = azpy.Search(Slow(0.0), eval_batch=1).run(connect_four(), 10, seconds=60.0)
-    assert (both.visits.sum(), both.stop) == (10, "simulations")
+    assert evaluator.batches == [1]
+    assert (result.visits.sum(), result.action, result.stop) == (0, int(result.priors.argmax()), "seconds")
 
 
-def test_many_trees_share_a_time_limit() -> None:
-    search = azpy.VectorSearch([connect_four(column) for column in range(7)], Slow(0.002), eval_batch=1)
-    search.run(2**32 - 1, seconds=0.1)
-    assert {result.stop for result in search.results()} == {"seconds"}
+def by_search(*given: Any, seconds: float | None = 3600, **options: Any) -> azpy.SearchResult:
+    return azpy.Search(UNIFORM, **options).run(connect_four(), *given, seconds=seconds)
 
 
-def test_simulations_and_a_time_limit_both_hold() -> None:
+def by_engine(*given: Any, seconds: float | None = 3600, **options: Any) -> azpy.SearchResult:
+    with azpy.Engine(UNIFORM, **options) as engine:
+        return engine.submit(connect_four(), *given, seconds=seconds).result()
+
+
+@pytest.mark.parametrize("find", [by_search, by_engine])
+def test_simulations_and_a_time_limit_both_hold(find: Any) -> None:
     for actions in (0, 4):
-        search = azpy.Search(azpy.UniformEvaluator(), simulations=10, gumbel_actions=actions)
-        for result, simulations in (
-            (search.run(connect_four(), seconds=3600), 10),
-            (search.run(connect_four(), 20, seconds=3600), 20),
-        ):
+        for given, simulations in (((), 10), ((20,), 20)):
+            result = find(*given, simulations=10, gumbel_actions=actions)
             assert (result.stop, result.visits.sum()) == ("simulations", simulations)
-    assert azpy.Search(azpy.UniformEvaluator()).run(connect_four()).visits.sum() == 800
-    endless = azpy.Search(azpy.UniformEvaluator(), evaluations=2000).run(connect_four(), seconds=3600)
+    assert find(seconds=None).visits.sum() == 800
+    endless = find(evaluations=2000)
     assert (endless.stop, endless.visits.sum() > 800) == ("evaluations", True)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
 def test_a_time_limit_that_is_none_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="seconds must be at least 0"):
-        azpy.Search(azpy.UniformEvaluator()).run(connect_four(), seconds=seconds)
+        azpy.Search(UNIFORM).run(connect_four(), seconds=seconds)
 
 
 def test_gumbel_must_know_how_long_it_has() -> None:
-    search = azpy.Search(azpy.UniformEvaluator(), gumbel_actions=4)
+    search = azpy.Search(UNIFORM, gumbel_actions=4)
     with pytest.raises(ValueError, match="give simulations with seconds"):
         search.run(connect_four(), seconds=1.0)
     assert search.run(connect_four(), 20, seconds=60.0).visits.sum() == 20
@@ -98,10 +83,10 @@ def test_gumbel_must_know_how_long_it_has() -> None:
 def test_a_proven_win_ends_the_search() -> None:
     # Three in a row on the floor, open on both sides: whoever moves next is too late.
     state = connect_four(2, 2, 3, 3, 4)
-    result = azpy.Search(azpy.UniformEvaluator(), simulations=100_000, solver=True).run(state)
+    result = azpy.Search(UNIFORM, simulations=100_000, solver=True).run(state)
     assert (result.stop, result.value, result.proof) == ("proven", -1.0, 2)
     assert len(result.principal_variation) == 2
-    won = azpy.Search(azpy.UniformEvaluator(), simulations=100_000, solver=True).run(after(state, 0))
+    won = azpy.Search(UNIFORM, simulations=100_000, solver=True).run(after(state, 0))
     assert (won.value, won.proof) == (1.0, 1)
     assert won.action in {1, 5}
     assert won.proofs[won.actions == won.action].tolist() == [0]
@@ -162,9 +147,9 @@ def test_a_memory_budget_holds_while_the_root_moves() -> None:
 def test_options_that_are_none_are_refused_by_name(options: dict[str, Any], error: type[Exception], said: str) -> None:
     for make in (azpy.Search, lambda evaluator, **given: azpy.VectorSearch([connect_four()], evaluator, **given)):
         with pytest.raises(error, match=said):
-            make(azpy.UniformEvaluator(), **options)
+            make(UNIFORM, **options)
     with pytest.raises(error, match=said):
-        azpy.SelfPlay("connect_four", azpy.UniformEvaluator(), **options)
+        azpy.SelfPlay("connect_four", UNIFORM, **options)
 
 
 def test_with_the_largest_factors_targets_are_shares() -> None:
@@ -174,9 +159,6 @@ def test_with_the_largest_factors_targets_are_shares() -> None:
         result = azpy.Search(Hashed(7), simulations=200, **options).run(connect_four(3, 3))
         assert result.target.sum() == pytest.approx(1.0, abs=1e-5)
         assert np.isfinite(result.q).all()
-
-
-UNIFORM = azpy.UniformEvaluator()
 
 
 def searched() -> azpy.Search:
@@ -371,12 +353,17 @@ def test_an_option_without_effect_is_refused_with_both_names(name: str) -> None:
             azpy.Search(UNIFORM, **options, **{name: OPTIONS[name]["in_self_play"]})
 
 
-@pytest.mark.parametrize(("options", "draws"), [({}, 6), ({"gumbel_actions": 4}, 2)], ids=["no Gumbel", "too few"])
-def test_draws_that_are_refused_change_nothing(options: dict[str, Any], draws: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "draws", "said"),
+    [({}, [0.0] * 6, "gumbel")]
+    + [({"gumbel_actions": 4}, draws, "one finite number for each of the 7") for draws in ([0.0], [float("nan")] * 7)],
+    ids=str,
+)
+def test_draws_that_are_refused_change_nothing(options: dict[str, Any], draws: list[float], said: str) -> None:
     search = azpy.Search(Hashed(7), simulations=10, **options)
     before = search.run(connect_four()).visits.tolist()
-    with pytest.raises(ValueError, match="gumbel"):
-        search.run(connect_four(3), gumbel=[0.0] * draws)
+    with pytest.raises(ValueError, match=said):
+        search.run(connect_four(3), gumbel=draws)
     assert search.run(simulations=0).visits.tolist() == before
 
 

@@ -3,12 +3,9 @@
 Each test is right under any interpreter. The forge runs them without the lock too, where they are worth the most.
 """
 
-import subprocess
-import sys
+import functools
 import sysconfig
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,23 +13,16 @@ import pytest
 
 import azpy
 from oracles import Countdown, Hashed
+from running import PATIENCE, at_once, program
 
 THREADS = 8
-PATIENCE = 60  # seconds; what takes longer hangs
 STATE = azpy.make_game("connect_four")
 T = TypeVar("T")
 
 
-def at_once(work: Callable[[int], T]) -> list[T]:
-    """What a function gives for each of the numbers 0 to 7, each from a thread of its own; they begin together."""
-    begin = threading.Barrier(THREADS)
-
-    def run(number: int) -> T:
-        begin.wait(PATIENCE)
-        return work(number)
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return [future.result(PATIENCE) for future in [pool.submit(run, number) for number in range(THREADS)]]
+def in_eight(work: Callable[[int], T]) -> list[T]:
+    """What a function gives for each of the numbers 0 to 7, each from a thread of its own."""
+    return at_once(*(functools.partial(work, number) for number in range(THREADS)))
 
 
 def searched(number: int, start: azpy.State | Countdown) -> list[list[int]]:
@@ -52,20 +42,19 @@ def played(number: int, start: azpy.State | Countdown) -> list[bytes]:
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the lock")
 def test_azpy_leaves_a_python_without_the_lock_without_it() -> None:
-    program = "import sys, azpy; print(sys._is_gil_enabled())"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout == "False\n", done.stderr
+    text = "import sys, azpy; print(sys._is_gil_enabled())"
+    assert program(text, PYTHONWARNINGS="error") == (0, "False\n", "")
 
 
 @pytest.mark.parametrize("start", [STATE, Countdown(20)])
 @pytest.mark.parametrize("work", [searched, played])
 def test_eight_threads_search_and_play_as_one_does(work: Callable[[int, Any], object], start: Any) -> None:
-    assert at_once(lambda number: work(number, start)) == [work(number, start) for number in range(THREADS)]
+    assert in_eight(lambda number: work(number, start)) == [work(number, start) for number in range(THREADS)]
 
 
 def test_eight_threads_share_out_the_games_of_one_self_play() -> None:
     with azpy.SelfPlay(STATE, Hashed(7), slots=8, games=40, simulations=20) as games:
-        taken = at_once(lambda _: [record.game_id for record in games])
+        taken = in_eight(lambda _: [record.game_id for record in games])
     assert sorted(number for numbers in taken for number in numbers) == list(range(40))
 
 
@@ -78,14 +67,14 @@ def test_an_engine_answers_each_of_eight_threads() -> None:
         return [future.result(PATIENCE).visits.tolist() for future in [*futures, kept]]
 
     with azpy.Engine(Hashed(7), max_batch=16) as engine:
-        found = at_once(ask)
+        found = in_eight(ask)
     for number, visits in enumerate(found):
         sizes = [*range(40, 50), 50]
         twins = [azpy.Search(Hashed(7), simulations=size, seed=number).run(STATE) for size in sizes]
         assert visits == [twin.visits.tolist() for twin in twins]
 
 
-def test_a_position_that_changes_is_whole_or_busy_elsewhere() -> None:
+def test_a_position_that_a_thread_changes_is_whole_or_busy() -> None:
     shared, positions = STATE.clone(), set[str]()
     line = [3, 3, 2, 2, 4, 5, 0, 1]
     walk = STATE.clone()
@@ -114,5 +103,5 @@ def test_a_position_that_changes_is_whole_or_busy_elsewhere() -> None:
             np.testing.assert_array_equal(copy.observation(), copy.clone().observation())
         return seen
 
-    assert set().union(*at_once(look)) <= positions
+    assert set().union(*in_eight(look)) <= positions
     assert str(shared) == str(walk)

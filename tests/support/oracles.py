@@ -167,6 +167,7 @@ class Node:
     position: Position
     visits: int = 0
     total: float = 0.0  # of the values, for player 0
+    own: float = 0.0  # its own evaluation, for player 0
     priors: dict[int, float] = field(default_factory=dict)
     children: dict[int, "Node"] = field(default_factory=dict)
 
@@ -174,6 +175,9 @@ class Node:
         if action not in self.children:
             self.children[action] = Node(after(self.position, action))
         return self.children[action]
+
+    def visits_of(self, action: int) -> int:
+        return self.children[action].visits if action in self.children else 0
 
 
 @dataclass
@@ -191,7 +195,7 @@ class Puct:
         root = Node(position)
         for _ in range(simulations + 1):  # the first one evaluates the root
             self.simulate(root)
-        return [root.children[a].visits if a in root.children else 0 for a in position.legal_actions()]
+        return [root.visits_of(action) for action in position.legal_actions()]
 
     def simulate(self, node: Node) -> float:
         turn = turn_of(node.position)
@@ -202,7 +206,7 @@ class Puct:
             value = self.simulate(node.child(self.roll(node.position)))
         elif not node.priors:
             node.priors, value = self.answers(node.position)
-            value = value if turn == 0 else -value
+            node.own = value = value if turn == 0 else -value
         else:
             value = self.simulate(node.child(self.select(node, 1 if turn == 0 else -1)))
         node.visits += 1

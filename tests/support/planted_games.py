@@ -1,11 +1,12 @@
 """Games with one mistake each, of the kinds that people make; `PLANTED` says which rule each of them breaks.
 
-`SOUND` are games without a mistake.
+`SOUND` are games without a mistake. A mistake of one line stands in the table at the end.
 """
 
 import itertools
 import random
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,85 +26,35 @@ PLANTED: dict[str, str] = {}  # the class -> the rule
 WARNED: dict[str, str] = {}  # the class -> the rule that it only seems to break
 
 
-def breaks(rule: str) -> Any:
+def noted(kind: dict[str, str], rule: str) -> Callable[[type], type]:
     def note(game: type) -> type:
-        PLANTED[game.__name__] = rule
+        kind[game.__name__] = rule
         return game
 
     return note
+
+
+def breaks(rule: str) -> Any:
+    return noted(PLANTED, rule)
 
 
 def warns(rule: str) -> Any:
-    def note(game: type) -> type:
-        WARNED[game.__name__] = rule
-        return game
-
-    return note
+    return noted(WARNED, rule)
 
 
 # Outcomes and views.
 
 
-@warns("one-sided")
-class OutcomeForTheLastToPlay(Hexapawn):
-    def outcome(self) -> float:
-        return 1.0  # who has played last has won
-
-
-@breaks("perspective")
-class OutcomeForTheOneToMove(Nim):
-    def outcome(self) -> float:
-        return -1.0  # who would be to move has lost
-
-
-@breaks("outcome")
-class OutcomeInPoints(Nim):
-    def outcome(self) -> float:
-        return 5 * super().outcome()
-
-
-@warns("one-sided")
-class LossIsZero(TicTacToe):
-    def outcome(self) -> float:
-        return {-1: 0.5, 0: 1.0, 1: 0.0}[self.winner()]
-
-
-@breaks("outcome")
-class OutcomeAsABool(Line):
-    def outcome(self) -> float:
-        return 0.5 if self.winner() < 0 else self.winner() == 0
-
-
 @warns("one-view")
 class SeenByPlayerZero(LongLine):
     num_actions, obs_shape, max_plies = 12, (2, 1, 12), 12
-
-    def __init__(self) -> None:
-        self.cells = (-1,) * 12
-
-    def winner(self) -> int:
-        rows = [set(self.cells[first : first + 3]) for first in range(10)]
-        return next((player for player in (0, 1) if {player} in rows), -1)
-
-    def legal_actions(self) -> list[int]:
-        return [cell for cell in range(12) if self.cells[cell] < 0]
+    rows = tuple((first, first + 1, first + 2) for first in range(10))
 
     def encode(self) -> NDArray[np.float32]:
         return self.planes(0)
 
 
-@warns("sides")
-class KalahForTheOneToMove(Kalah):
-    def outcome(self) -> float:
-        return self.lead(self.player)  # who would go on: after the own store this is the one who has played
-
-
-class KalahForTheLastToPlay(Kalah):
-    def outcome(self) -> float:
-        return self.lead(self.last)
-
-
-class KalahAgainstTheLastToPlay(KalahForTheLastToPlay):
+class KalahAgainstTheLastToPlay(Kalah):
     """Its observation is one row of values, as flat features are, and it has none at the end."""
 
     obs_shape = (14, 1, 1)
@@ -117,42 +68,13 @@ class KalahAgainstTheLastToPlay(KalahForTheLastToPlay):
         return super().encode().reshape(14, 1, 1)
 
 
-# Legal actions.
-
-
-@breaks("legal-order")
-class Unsorted(Nim):
-    def legal_actions(self) -> list[int]:
-        return super().legal_actions()[::-1]
-
-
-@breaks("legal-twice")
-class Twice(Nim):
-    def legal_actions(self) -> list[int]:
-        return sorted([*super().legal_actions(), super().legal_actions()[0]])
-
-
-@breaks("legal-range")
-class PolicyTooSmall(Nim):
-    num_actions = 8
+# Legal actions and observations.
 
 
 @breaks("legal-none")
 class NoMoveAndNoEnd(Hexapawn):
     def turn(self) -> int:
         return azpy.TERMINAL if self.theirs & {6, 7, 8} else self.player
-
-
-@breaks("legal-type")
-class MaskOfActions(Line):
-    def legal_actions(self) -> list[int]:
-        return [cell < 0 for cell in self.cells]
-
-
-@breaks("legal-type")
-class LegalArray(Nim):
-    def legal_actions(self) -> Any:
-        return np.array(super().legal_actions())
 
 
 @breaks("replay")
@@ -165,26 +87,17 @@ class StaleMask(Nim):
         return self.mask
 
 
-# Observations.
-
-
-@breaks("encode-type")
-class Float64(Nim):
-    def encode(self) -> Any:
-        return np.array(self.heaps, float).reshape(3, 1, 1)
-
-
-@breaks("encode-type")
-class Flat(Nim):
-    def encode(self) -> NDArray[np.float32]:
-        return super().encode().ravel()
-
-
 @breaks("encode-finite")
 class DividedByNothing(Nim):
     def encode(self) -> NDArray[np.float32]:
         with np.errstate(all="ignore"):
             return super().encode() / np.float32(self.heaps[0])
+
+
+@breaks("exception")
+class ForgottenCase(Nim):
+    def encode(self) -> NDArray[np.float32]:
+        return super().encode() if self.heaps != [0, 2, 3] else [][0]
 
 
 @breaks("encode-own")
@@ -196,37 +109,44 @@ class SharedBuffer(Nim):
         return self.buffer
 
 
-# Keys.
+# Numbers that are said in turn.
 
 
-@breaks("key")
-class KeyWithoutTurn(Nim):
-    def key(self) -> int:
-        return super().key() // 2
+class Said(azpy.Game):
+    """Each says a number in turn, `max_plies` numbers in all. No number is hidden, and no game is won."""
 
+    num_actions, obs_shape, max_plies = 2, (2, 1, 1), 40
 
-@breaks("key")
-class KeyWithoutHistory(azpy.Game):
-    """Each says a number three times; who begins with a 1 wins. The beginning is in no board and in no key."""
-
-    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 6
-
-    def __init__(self) -> None:
-        self.said: list[int] = []
+    def __init__(self, said: tuple[int, ...] = ()) -> None:
+        self.said = said
 
     def turn(self) -> int:
-        return len(self.said) % 2 if len(self.said) < 6 else azpy.TERMINAL
+        return len(self.said) % 2 if len(self.said) < self.max_plies else azpy.TERMINAL
 
     def legal_actions(self) -> list[int]:
-        return [0, 1]
+        return list(range(self.num_actions))
 
     def play(self, action: int) -> None:
-        self.said.append(action)
+        self.said = (*self.said, action)
 
     def clone(self) -> Self:
-        copy = type(self)()
-        copy.said = list(self.said)
-        return copy
+        return type(self)(self.said)
+
+    def outcome(self) -> float:
+        return 0.0
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.array([len(self.said), sum(self.said)], np.float32).reshape(2, 1, 1)
+
+    def key(self) -> int:
+        return int("1" + "".join(map(str, self.said)), self.num_actions)
+
+
+@breaks("key")
+class KeyWithoutHistory(Said):
+    """Who begins with a 1 wins. The beginning is in no board and in no key."""
+
+    obs_shape, max_plies = (1, 1, 1), 6
 
     def outcome(self) -> float:
         return float(self.said[0] - self.said[1])
@@ -238,22 +158,54 @@ class KeyWithoutHistory(azpy.Game):
         return len(self.said)
 
 
-@breaks("key-range")
-class NegativeKey(Nim):
+@breaks("hidden")
+class StoneScissorsPaper(Said):
+    """Both choose at the same time, so player 1 does not see what player 0 has chosen."""
+
+    num_actions, obs_shape, max_plies = 3, (1, 1, 1), 2
+
+    def outcome(self) -> float:
+        return (0.0, 1.0, -1.0)[(self.said[1] - self.said[0]) % 3]
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), len(self.said), np.float32)
+
+
+@warns("one-player")
+class Patience(StoneScissorsPaper):
+    def turn(self) -> int:
+        return min(super().turn(), 0)
+
+    def encode(self) -> NDArray[np.float32]:
+        return np.full((1, 1, 1), self.key(), np.float32)
+
+
+@warns("one-score")
+class GoalOutOfReach(StoneScissorsPaper):
+    num_players, max_plies = 1, 60
+
+    def turn(self) -> int:
+        return min(super().turn(), 0)
+
+    def outcome(self) -> float:
+        return 1.0 if set(self.said) == {2} else -1.0
+
+
+class DeepMistake(Said):
+    """The tenth 1 is one too many for `encode`. All is kept, so that no lines are alike."""
+
+    def encode(self) -> NDArray[np.float32]:
+        if sum(self.said) >= 10:
+            raise RuntimeError("too many")
+        return super().encode()
+
+
+class DeepKey(Said):
+    """The key forgets the first numbers when there are many."""
+
     def key(self) -> int:
-        return -1 - super().key()
-
-
-@breaks("process")
-class HashedKey(Nim):
-    def key(self) -> int:
-        return hash(f"{self.heaps} {self.player}") % 2**64
-
-
-@breaks("clone")
-class KeyOfTheObject(Nim):
-    def key(self) -> int:
-        return id(self)
+        last = int("".join(map(str, self.said[-8:])) or "0", 2)
+        return super().key() if len(self.said) < 16 else (len(self.said) << 16) + last
 
 
 # The end.
@@ -293,10 +245,10 @@ class NeverEnds(azpy.Game):
 class Counted(NeverEnds):
     """A draw after six plies, which no observation counts."""
 
-    max_plies, plies = 6, 0
+    last, max_plies, plies = 6, 6, 0
 
     def turn(self) -> int:
-        return self.player if self.plies < 6 else azpy.TERMINAL
+        return self.player if self.plies < self.last else azpy.TERMINAL
 
     def play(self, action: int) -> None:
         super().play(action)
@@ -308,20 +260,19 @@ class Counted(NeverEnds):
         return copy
 
     def key(self) -> int:
-        return 7 * super().key() + self.plies
+        return 6 * self.plies + super().key()
 
 
 SOUND.append(Counted)
 
 
-@warns("hidden")
-class CountedInSecret(Counted):
-    """Its end is not that of max_plies."""
+class Marathon(Counted):
+    """Ten million plies: no check sees the end."""
 
-    max_plies = 7
+    last, max_plies = 10_000_000, 10_000_000
 
 
-# What players do not see, and who plays.
+# What players do not see.
 
 
 @breaks("hidden")
@@ -372,89 +323,17 @@ class Kuhn(azpy.Game):
 
 
 @warns("hidden")
-class KuhnForNothing(Kuhn):
-    """No action wins, but each player sees another card next."""
-
-    def outcome(self) -> float:
-        return 0.0
-
-
-@breaks("hidden")
-class StoneScissorsPaper(azpy.Game):
-    """Both choose at the same time, so player 1 does not see what player 0 has chosen."""
-
-    num_actions, obs_shape, max_plies = 3, (1, 1, 1), 2
-
-    def __init__(self, said: tuple[int, ...] = ()) -> None:
-        self.said = said
-
-    def turn(self) -> int:
-        return len(self.said) if len(self.said) < 2 else azpy.TERMINAL
-
-    def legal_actions(self) -> list[int]:
-        return [0, 1, 2]
+class WonUnseen(Nim):
+    """Player 1 has a rule of its own, which no observation shows."""
 
     def play(self, action: int) -> None:
-        self.said = (*self.said, action)
-
-    def clone(self) -> Self:
-        return type(self)(self.said)
-
-    def outcome(self) -> float:
-        return (0.0, 1.0, -1.0)[(self.said[1] - self.said[0]) % 3]
-
-    def encode(self) -> NDArray[np.float32]:
-        return np.full((1, 1, 1), len(self.said), np.float32)
-
-    def key(self) -> int:
-        return int("1" + "".join(map(str, self.said)), 4)
+        wins = self.player == 1 and self.heaps == [1, 1, 1] and action == 0
+        super().play(action)
+        if wins:
+            self.heaps = [0, 0, 0]
 
 
-@warns("one-player")
-class Patience(StoneScissorsPaper):
-    def turn(self) -> int:
-        return min(super().turn(), 0)
-
-    def encode(self) -> NDArray[np.float32]:
-        return np.full((1, 1, 1), self.key(), np.float32)
-
-
-@warns("one-score")
-class GoalOutOfReach(StoneScissorsPaper):
-    num_players, max_plies = 1, 60
-
-    def turn(self) -> int:
-        return 0 if len(self.said) < 60 else azpy.TERMINAL
-
-    def outcome(self) -> float:
-        return 1.0 if set(self.said) == {2} else -1.0
-
-
-@breaks("turn")
-class PlayersOneAndTwo(Nim):
-    def turn(self) -> int:
-        turn = super().turn()
-        return turn + 1 if turn >= 0 else turn
-
-
-@breaks("length")
-class MaxPliesTooSmall(Hexapawn):
-    max_plies = 5
-
-
-# Chance.
-
-
-@breaks("chance-sum")
-class LoadedCoin(Throws):
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        return [(0, 0.25), (1, 0.25)]
-
-
-@breaks("chance-type")
-class CoinBackwards(Throws):
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        return super().chance_outcomes()[::-1]
+# Chance and copies.
 
 
 @breaks("replay")
@@ -463,9 +342,6 @@ class ChanceInPlay(Nim):
         super().play(action)
         if self.heaps[1] and random.random() < 0.5:
             self.heaps[1] -= 1
-
-
-# Copies.
 
 
 @breaks("clone")
@@ -488,12 +364,6 @@ class StateOnTheClass(Nim):
         copy = type(self)()
         copy.player = self.player
         return copy
-
-
-@breaks("clone")
-class NoCopy(Nim):
-    def clone(self) -> Self:
-        return self
 
 
 @breaks("clone")
@@ -536,78 +406,6 @@ class MovingLimit(Nim):
         self.max_plies -= 1
 
 
-@breaks("attributes")
-class NoShape(Nim):
-    obs_shape = (3,)  # type: ignore[assignment]
-
-
-@breaks("turn")
-class ThirdPlayer(Nim):
-    def turn(self) -> int:
-        return 2 if self.heaps == [0, 0, 1] else super().turn()
-
-
-@breaks("exception")
-class ForgottenCase(Nim):
-    def encode(self) -> NDArray[np.float32]:
-        return super().encode() if self.heaps != [0, 2, 3] else [][0]
-
-
-@warns("hidden")
-class WonUnseen(Nim):
-    """Player 1 has a rule of its own, which no observation shows."""
-
-    def play(self, action: int) -> None:
-        wins = self.player == 1 and self.heaps == [1, 1, 1] and action == 0
-        super().play(action)
-        if wins:
-            self.heaps = [0, 0, 0]
-
-
-@warns("names")
-class OneName(Nim):
-    def action_name(self, action: int) -> str:
-        return f"take {action % 3 + 1}"
-
-
-class Marathon(azpy.Game):
-    """Ten million plies: no check sees the end."""
-
-    num_actions, obs_shape, max_plies = 2, (1, 1, 1), 10_000_000
-
-    def __init__(self, plies: int = 0) -> None:
-        self.plies = plies
-
-    def turn(self) -> int:
-        return self.plies % 2 if self.plies < self.max_plies else azpy.TERMINAL
-
-    def legal_actions(self) -> list[int]:
-        return [0, 1]
-
-    def play(self, action: int) -> None:
-        self.plies += 1
-
-    def clone(self) -> Self:
-        return type(self)(self.plies)
-
-    def outcome(self) -> float:
-        return 0.0
-
-    def encode(self) -> NDArray[np.float32]:
-        return np.full((1, 1, 1), self.plies, np.float32)
-
-    def key(self) -> int:
-        return self.plies
-
-
-@breaks("replay")
-class OtherPlayLegal(Nim):
-    """Searches play what nobody else does."""
-
-    def play_legal(self, action: int) -> None:
-        self.play(self.legal_actions()[0])
-
-
 class Moody(Nim):
     """Now and then an action less is legal after the same play."""
 
@@ -638,44 +436,43 @@ class TwoFaults(Nim):
         return -1 if self.heaps == [0, 1, 3] else super().key()
 
 
-class DeepMistake(azpy.Game):
-    """Forty times 0 or 1; the tenth 1 is one too many for `encode`. All is kept, so that no lines are alike."""
-
-    num_actions, obs_shape, max_plies = 2, (2, 1, 1), 40
-
-    def __init__(self, said: tuple[int, ...] = ()) -> None:
-        self.said = said
-
-    def turn(self) -> int:
-        return len(self.said) % 2 if len(self.said) < 40 else azpy.TERMINAL
-
-    def legal_actions(self) -> list[int]:
-        return [0, 1]
-
-    def play(self, action: int) -> None:
-        self.said = (*self.said, action)
-
-    def clone(self) -> Self:
-        return type(self)(self.said)
-
-    def outcome(self) -> float:
-        return 0.0
-
-    def encode(self) -> NDArray[np.float32]:
-        if sum(self.said) >= 10:
-            raise RuntimeError("too many")
-        return np.array([len(self.said), sum(self.said)], np.float32).reshape(2, 1, 1)
-
-    def key(self) -> int:
-        return int("1" + "".join(map(str, self.said)), 2)
-
-
-class DeepKey(DeepMistake):
-    """The key forgets the first numbers when there are many."""
-
-    def encode(self) -> NDArray[np.float32]:
-        return np.array([len(self.said), sum(self.said)], np.float32).reshape(2, 1, 1)
-
-    def key(self) -> int:
-        last = int("".join(map(str, self.said[-8:])) or "0", 2)
-        return super().key() if len(self.said) < 16 else (len(self.said) << 16) + last
+# A game, the rule that it breaks or only seems to break, the sound game, and what is there instead of something of it.
+Row = tuple[str, str, type, dict[str, Any]]
+BREAKING: list[Row] = [
+    ("OutcomeForTheOneToMove", "perspective", Nim, {"outcome": lambda game: -1.0}),  # who would be to move has lost
+    ("OutcomeInPoints", "outcome", Nim, {"outcome": lambda game: 5 * Nim.outcome(game)}),
+    ("OutcomeAsABool", "outcome", Line, {"outcome": lambda game: 0.5 if game.winner() < 0 else game.winner() == 0}),
+    ("Unsorted", "legal-order", Nim, {"legal_actions": lambda game: Nim.legal_actions(game)[::-1]}),
+    ("Twice", "legal-twice", Nim, {"legal_actions": lambda game: sorted(2 * Nim.legal_actions(game))}),
+    ("PolicyTooSmall", "legal-range", Nim, {"num_actions": 8}),
+    ("MaskOfActions", "legal-type", Line, {"legal_actions": lambda game: [cell < 0 for cell in game.cells]}),
+    ("LegalArray", "legal-type", Nim, {"legal_actions": lambda game: np.array(Nim.legal_actions(game))}),
+    ("Float64", "encode-type", Nim, {"encode": lambda game: Nim.encode(game).astype(float)}),
+    ("Flat", "encode-type", Nim, {"encode": lambda game: Nim.encode(game).ravel()}),
+    ("KeyWithoutTurn", "key", Nim, {"key": lambda game: Nim.key(game) // 2}),
+    ("NegativeKey", "key-range", Nim, {"key": lambda game: -1 - Nim.key(game)}),
+    ("HashedKey", "process", Nim, {"key": lambda game: hash(f"{game.heaps} {game.player}") % 2**64}),
+    ("KeyOfTheObject", "clone", Nim, {"key": lambda game: id(game)}),
+    ("PlayersOneAndTwo", "turn", Nim, {"turn": lambda game: 1 + game.player if any(game.heaps) else azpy.TERMINAL}),
+    ("ThirdPlayer", "turn", Nim, {"turn": lambda game: 2 if game.heaps == [0, 0, 1] else Nim.turn(game)}),
+    ("MaxPliesTooSmall", "length", Hexapawn, {"max_plies": 5}),
+    ("LoadedCoin", "chance-sum", Throws, {"chance_outcomes": lambda game: [(0, 0.25), (1, 0.25)]}),
+    ("CoinBackwards", "chance-type", Throws, {"chance_outcomes": lambda game: [(1, 0.75), (0, 0.25)]}),
+    ("NoCopy", "clone", Nim, {"clone": lambda game: game}),
+    ("NoShape", "attributes", Nim, {"obs_shape": (3,)}),
+    # Searches play what nobody else does.
+    ("OtherPlayLegal", "replay", Nim, {"play_legal": lambda game, action: game.play(game.legal_actions()[0])}),
+]
+WARNING: list[Row] = [
+    ("OutcomeForTheLastToPlay", "one-sided", Hexapawn, {"outcome": lambda game: 1.0}),  # who has played last has won
+    ("LossIsZero", "one-sided", TicTacToe, {"outcome": lambda game: {-1: 0.5, 0: 1.0, 1: 0.0}[game.winner()]}),
+    # Who would go on: after the own store this is the one who has played.
+    ("KalahForTheOneToMove", "sides", Kalah, {"outcome": lambda game: game.lead(game.player)}),
+    ("CountedInSecret", "hidden", Counted, {"max_plies": 7}),  # its end is not that of max_plies
+    ("KuhnForNothing", "hidden", Kuhn, {"outcome": lambda game: 0.0}),  # but each player sees another card next
+    ("OneName", "names", Nim, {"action_name": lambda game, action: f"take {action % 3 + 1}"}),
+]
+for kind, table in ((PLANTED, BREAKING), (WARNED, WARNING)):
+    for name, rule, sound, instead in table:
+        globals()[name] = noted(kind, rule)(type(name, (sound,), instead))
+KalahForTheLastToPlay = type("KalahForTheLastToPlay", (Kalah,), {"outcome": lambda game: game.lead(game.last)})

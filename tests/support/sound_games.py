@@ -87,25 +87,26 @@ class Throws(azpy.Game):
 
 
 class Line(azpy.Game):
-    """Three in a row on a line of six cells; stones are put in turn, so the number of stones tells the player."""
+    """Two in a row on a line of six cells; stones are put in turn, so the number of stones tells the player."""
 
     num_actions, obs_shape, max_plies = 6, (2, 1, 6), 6
+    rows: tuple[tuple[int, ...], ...] = tuple((first, first + 1) for first in range(5))
 
     def __init__(self) -> None:
-        self.cells: tuple[int, ...] = (-1,) * 6
+        self.cells: tuple[int, ...] = (-1,) * self.num_actions
 
     def player(self) -> int:
         return sum(cell >= 0 for cell in self.cells) % 2
 
     def winner(self) -> int:
-        rows = [set(self.cells[first : first + 2]) for first in range(5)]
+        rows = [{self.cells[cell] for cell in row} for row in self.rows]
         return next((player for player in (0, 1) if {player} in rows), -1)
 
     def turn(self) -> int:
         return azpy.TERMINAL if self.winner() >= 0 or -1 not in self.cells else self.player()
 
     def legal_actions(self) -> list[int]:
-        return [cell for cell in range(6) if self.cells[cell] < 0]
+        return [cell for cell, owner in enumerate(self.cells) if owner < 0]
 
     def play(self, action: int) -> None:
         self.cells = (*self.cells[:action], self.player(), *self.cells[action + 1 :])
@@ -132,25 +133,13 @@ class TicTacToe(Line):
     """Full boards, and so draws, end with an action of player 0."""
 
     num_actions, obs_shape, max_plies = 9, (2, 1, 9), 9
-
-    def __init__(self) -> None:
-        self.cells = (-1,) * 9
-
-    def winner(self) -> int:
-        rows = ("012", "345", "678", "036", "147", "258", "048", "246")
-        found = [{self.cells[int(cell)] for cell in row} for row in rows]
-        return next((player for player in (0, 1) if {player} in found), -1)
-
-    def legal_actions(self) -> list[int]:
-        return [cell for cell in range(9) if self.cells[cell] < 0]
+    rows = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 
 
 class LongLine(Line):
-    """Four stones are enough to look at."""
+    """Three in a row, of which four stones are enough to look at."""
 
-    def winner(self) -> int:
-        rows = [set(self.cells[first : first + 3]) for first in range(4)]
-        return next((player for player in (0, 1) if {player} in rows), -1)
+    rows = tuple((first, first + 1, first + 2) for first in range(4))
 
 
 class Kalah(azpy.Game):

@@ -151,16 +151,11 @@ def lines(own: Side, other: Side, dice: tuple[int, int]) -> list[tuple[int, ...]
     return sorted(least.values())
 
 
-def scores(own: Side, other: Side, dice: tuple[int, int], roll_number: int) -> dict[str, tuple[int, int]]:
-    """What the roll is worth, jan by jan: points of the mover, points of the other."""
+def points_of(own: Side, other: Side, dice: tuple[int, int], roll_number: int = 1) -> tuple[int, int]:
+    """What the roll is worth: points of the mover, points of the other."""
     (a, b), double = dice, dice[0] == dice[1]
     dear, cheap = (6, 4) if double else (4, 2)
-    found = dict[str, tuple[int, int]]()
-
-    def add(jan: str, mine: int, his: int = 0) -> None:
-        before = found.get(jan, (0, 0))
-        found[jan] = (before[0] + mine, before[1] + his)
-
+    mine = his = 0
     for target in range(1, 25):
         if other[target] != 1:
             continue
@@ -170,27 +165,27 @@ def scores(own: Side, other: Side, dice: tuple[int, int], roll_number: int) -> d
         by_both = on(own, target - a - b) > 0
         if by_both and any(rests):
             ways += 1
-        add("true hit", worth * ways)
+        mine += worth * ways
         if ways == 0 and by_both:
-            add("false hit", 0, worth)
+            his += worth  # a false hit
 
     spare_corner = (*own[:12], own[12] - 2, *own[13:])
     places = [13 - a, 13 - b]
     if own[12] >= 2 and other[13] == 0 and all(spare_corner[place] >= places.count(place) for place in places):
-        add("corner", dear)
+        mine += dear
 
     plays = two_filters(own, other, dice)
     for jan in JANS:
         if is_full(own, jan):
             if not plays or any(is_full(play.end, jan) for play in plays):
-                add("keep", dear)
+                mine += dear
             continue
         filling = [play for play in plays if is_full(play.end, jan)]
         if not filling:
             continue
         missing = [place for place in jan for _ in range(2 - own[place])]
         if len(missing) > 1:
-            add("fill", dear)
+            mine += dear
             continue
         sources = set[int]()
         for play in filling:
@@ -198,28 +193,24 @@ def scores(own: Side, other: Side, dice: tuple[int, int], roll_number: int) -> d
             if play.dice == 2 and sum(play.steps[0]) == play.steps[1][0] and sum(play.steps[1]) == missing[0]:
                 sources.add(play.steps[0][0])
         spares = [place for place in sources if own[place] >= (3 if place in jan else 1)]
-        add("fill", dear * len(spares))
+        mine += dear * len(spares)
 
     off = any(not any(play.end[1:25]) for play in plays)
     if off:
-        add("exit", dear)
+        mine += dear
     out = [place for place in range(2, 25) for _ in range(own[place])]
-    at_corner = other[13] > 0
     if own[1] == 13 and len(out) == 2:
-        if {out[0] + a, out[1] + b} == {12, 13} or {out[0] + b, out[1] + a} == {12, 13}:
-            add("two tables", *((0, dear) if at_corner else (dear, 0)))
-        if out == [12, 12] and 1 in dice:
-            add("mezeas", *((0, dear) if at_corner else (dear, 0)))
+        two_tables = {out[0] + a, out[1] + b} == {12, 13} or {out[0] + b, out[1] + a} == {12, 13}
+        mezeas = out == [12, 12] and 1 in dice
+        if other[13]:
+            his += dear * (two_tables + mezeas)
+        else:
+            mine += dear * (two_tables + mezeas)
     if roll_number == 3 and own[1] == 11 and len(out) == 4 and sorted({*out, 1 + a, 1 + b}) == [2, 3, 4, 5, 6, 7]:
-        add("six tables", 4)
+        mine += 4  # six tables
     if not off:
-        add("helpless", 0, 2 * (2 - (plays[0].dice if plays else 0)))
-    return {jan: points for jan, points in found.items() if points != (0, 0)}
-
-
-def points_of(own: Side, other: Side, dice: tuple[int, int], roll_number: int = 1) -> tuple[int, int]:
-    parts = scores(own, other, dice, roll_number).values()
-    return sum(mine for mine, _ in parts), sum(his for _, his in parts)
+        his += 2 * (2 - (plays[0].dice if plays else 0))  # what cannot move
+    return mine, his
 
 
 @dataclass
