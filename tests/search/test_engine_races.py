@@ -320,12 +320,14 @@ def test_a_player_is_renewed_by_one_thread_at_a_time() -> None:
             most[0] = max(most[0], inside[0])
             time.sleep(0)
         inside[0] -= 1
-        return Player(f"player {next(numbers)}", STATE, azpy.UniformEvaluator(), 1, {}, has_model=False)
+        number = next(numbers)
+        return Player(f"player {number}", STATE, Constant(9, number / 100), 1, {}, has_model=False)
 
     with azpy.Engine(azpy.UniformEvaluator()) as engine:
         model = PlayerEngine(opened(), engine, opened)
         at_once(*[lambda: [model.renew() for _ in range(20)]] * 4)
         assert (most, model.player.name) == ([1], "player 80")
+        assert engine.submit(STATE, 0).result(PATIENCE).value == pytest.approx(0.8)
 
 
 def test_a_replaced_engine_ends_after_its_last_search() -> None:
