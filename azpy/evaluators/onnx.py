@@ -29,7 +29,7 @@ from azpy.system import usable_cores
 
 ANY_SIZE = b"policy.last.weight"  # in the bytes of a model of a network with +conv
 _PRIORS_ERROR = 0.01  # half precision (TensorRT) sums to 1 as closely as this
-# A prior below the smallest normal float32 counts as that: the logarithm of 0 is no number.
+# Smaller priors are raised to the smallest normal float32, because the logarithm of 0 is not finite.
 _LEAST_PRIOR = np.finfo(np.float32).tiny
 _MOST_PLAYERS = 6
 _CPU_ROWS = 64
@@ -131,7 +131,7 @@ class OnnxEvaluator(CheckedEvaluator):
                 said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch{rows}"
                 break
             if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
-                continue  # nobody who left it out need be told
+                continue  # the user did not install this optional plugin, so a notice would not help
             try:
                 providers = self._providers(candidate, precision, buckets, cache)
                 opened = partial(_on_gpu, ort, data, candidate, providers, signature, buckets)

@@ -113,7 +113,7 @@ class Program:
                 await asyncio.wait_for(self._process.wait(), grace)
         if self.is_running:
             kill_group(self._process)
-        self._transport.close()  # first: asyncio waits for the ends of pipes too, and nobody reads a flood any more
+        self._transport.close()  # first: asyncio waits for the ends of the pipes, and azpy has stopped reading them
         await self._process.wait()
         await self._complaints
 
@@ -325,7 +325,7 @@ class ProgramPlayer(Follower):
         answers = [asyncio.create_task(self._answer(game)) for game in games]
         try:
             return await asyncio.gather(*answers)
-        finally:  # one has failed, or nobody waits any more
+        finally:  # a program has failed, or the match was cancelled
             for answer in answers:
                 answer.cancel()
 

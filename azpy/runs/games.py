@@ -277,13 +277,13 @@ class SealedGames:
 
 
 def sealed_in(path: Path, most: int) -> list[tuple[GameRecord, dict[str, Any]]]:
-    """Return the games of a file of sealed games, whatever run it is of, each with what its own file said of it.
+    """Return the games of a file of sealed games of any run, each with the tags of the file that it came from.
 
     Raises:
         RunError: the file is damaged, unpacks to more, or holds no sealed games.
     """
     with _reading(path, "") as arrays:
-        # A member gives no more bytes than this, whatever the header of its array says.
+        # At most this many bytes of a member are read, even if the header of its array claims more.
         if (size := sum(member.file_size for member in arrays.zip.infolist())) > most:
             raise RunError(f"{path} unpacks to {size:,} bytes, expected {most:,} at most: split it")
         if "payload" not in arrays.files or "offsets" not in arrays.files:

@@ -264,7 +264,7 @@ class Site:
         del found  # a search may take long, and a message much memory
         first = await anext(answers, None)
         several = isinstance(turns, list) and len(turns) > 1
-        if first is None:  # no turn to analyze, or nobody waits any more
+        if first is None:  # no turn to analyze, or the client has left
             return self.refused(400, "query", "this query asks for nothing")
         # A turn that cannot be searched is one line of several.
         fails = first.status != 200 and not (several and first.search is not None)

@@ -43,7 +43,7 @@ _HEADERS = {
 
 
 class _Connection(asyncio.BufferedProtocol):
-    """A connection that costs bounded memory and time, whatever its client sends and does not read.
+    """A connection with bounded memory and time, even if its client sends a flood or does not read.
 
     It stands between asyncio and uvicorn: a protocol for asyncio, and the transport of uvicorn's own protocol, which it
     knows as an `asyncio.Protocol` alone. `Server.answer` tells it when the application takes a request or a message.

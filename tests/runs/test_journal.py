@@ -5,7 +5,7 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,9 +13,20 @@ from typing import Any
 import pytest
 from test_runs import folder, payloads, play
 
+import azpy
 from azpy.errors import RunError
 from azpy.runs import storage
 from azpy.runs.games import frame, read_journal, unframe
+
+
+def appended(tmp_path: Path, *parts: Sequence[azpy.GameRecord]) -> tuple[Path, int]:
+    """A journal to which these games were appended, and the byte at which the last of the parts begins."""
+    journal, begin = tmp_path / "run/games/journal.bin", 0
+    with folder(tmp_path) as run:
+        for part in parts:
+            begin = journal.stat().st_size
+            run.append(*part)
+    return journal, begin
 
 
 def test_a_frame_is_taken_apart_as_it_was_made_or_refused() -> None:
@@ -30,11 +41,7 @@ def test_a_frame_is_taken_apart_as_it_was_made_or_refused() -> None:
 
 def test_games_torn_by_a_power_cut_are_dropped_together(tmp_path: Path) -> None:
     games = play(6)
-    journal = tmp_path / "run/games/journal.bin"
-    with folder(tmp_path) as run:
-        run.append(*games[:2])
-        begin = journal.stat().st_size
-        run.append(*games[2:])
+    journal, begin = appended(tmp_path, games[:2], games[2:])
     data = journal.read_bytes()
     torn = [data[:end] for end in (begin + 5, begin + 13, len(data) - 1)]
     # Each block that the frame has bytes in, the first with the frame's length, and all from a block on.
@@ -99,11 +106,7 @@ def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> 
 @pytest.mark.parametrize("together", [1, 4])
 def test_a_flipped_bit_in_the_last_frame_is_damage(tmp_path: Path, together: int) -> None:
     games = play(2 + together)
-    journal = tmp_path / "run/games/journal.bin"
-    with folder(tmp_path) as run:
-        run.append(*games[:2])
-        begin = journal.stat().st_size
-        run.append(*games[2:])
+    journal, begin = appended(tmp_path, games[:2], games[2:])
     data = journal.read_bytes()
     for tail in (b"", bytes(100)):
         for position in range(begin, len(data), 7 if tail or together > 1 else 1):

@@ -58,6 +58,16 @@ def probe_model(
     return data
 
 
+def _value_head(values: str, flat: bool) -> list[Any]:
+    """The nodes that make values [B], or [B, 1] where they are not `flat`, of the weights "value"."""
+    last = helper.make_node("Squeeze", ["squashed", "axis"], [values])
+    return [
+        helper.make_node("MatMul", ["flat", "value"], ["column"]),
+        helper.make_node("Tanh", ["column"], ["squashed"]),
+        last if flat else helper.make_node("Identity", ["squashed"], [values]),
+    ]
+
+
 def make_model(
     *,
     shape: tuple[Any, ...] = ("batch", 2, 3, 3),
@@ -82,11 +92,7 @@ def make_model(
     nodes = [
         helper.make_node("Flatten", [observations], ["flat"]),
         helper.make_node("MatMul", ["flat", "policy"], [logits]),
-        helper.make_node("MatMul", ["flat", "value"], ["column"]),
-        helper.make_node("Tanh", ["column"], ["squashed"]),
-        helper.make_node("Squeeze", ["squashed", "axis"], [values])
-        if flat_values
-        else helper.make_node("Identity", ["squashed"], [values]),
+        *_value_head(values, flat_values),
     ]
     graph = helper.make_graph(
         nodes,
@@ -138,11 +144,7 @@ def make_priors_model(
         helper.make_node("Div", ["kept", "sum"], [priors])
         if softmax
         else helper.make_node("Identity", ["kept"], [priors]),
-        helper.make_node("MatMul", ["flat", "value"], ["column"]),
-        helper.make_node("Tanh", ["column"], ["squashed"]),
-        helper.make_node("Squeeze", ["squashed", "axis"], [values])
-        if flat_values
-        else helper.make_node("Identity", ["squashed"], [values]),
+        *_value_head(values, flat_values),
     ]
     graph = helper.make_graph(
         nodes,

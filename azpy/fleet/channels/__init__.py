@@ -32,7 +32,7 @@ class Channel(ABC):
     ahead = 0.5  # games that it needs besides those that it plays, for each of them, while messages are under way
     bounded = False  # whether all such workers together hold one iteration's games at most: they choose their slots
     weight = 1.0  # how much the worker's end counts as a death, once it is closed: 1 for its own fault, 0 for none
-    waits = False  # whether nobody can expect an answer: the worker has no place yet, or is out of reach for a while
+    waits = False  # whether no answer can come yet: the worker has no place, or is out of reach for a while
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -171,7 +171,7 @@ class HeartbeatWatch:
             self._count, self._changed = count, self._clock()
 
     def skip(self, seconds: float) -> None:
-        """Leave out a time in which nobody looked."""
+        """Ignore a time in which this process did not look at the heartbeat."""
         self._changed = min(self._clock(), self._changed + seconds)
 
     @property

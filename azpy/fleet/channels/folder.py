@@ -66,7 +66,7 @@ class FolderLine(Channel):
 
         Args:
             said: what the worker says of itself.
-            away: seconds before this look in which nobody could look: the worker was not silent.
+            away: seconds before this look in which the head could not read the folder; they do not count as silence.
         """
         self._watch.skip(away)
         if isinstance(beat := said.get("beat"), int):
@@ -186,7 +186,8 @@ class Folder(Backend):
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
         """Looks at the heartbeats; gives the lines to workers that have come."""
-        keys = self.files.names("workers")  # first: where the folder is out of reach, nobody is silent
+        # First: it raises while the folder is out of reach, and then no worker counts as silent.
+        keys = self.files.names("workers")
         now = self.clock()
         away, self._looked_at_workers = max(0.0, now - self._looked_at_workers - _MOST_STEP), now
         for line in self._lines.values():

@@ -95,8 +95,7 @@ impl<P: PyPayoff> Batch<P> {
     fn new(states: &[AnyState], settings: BatchSettings) -> PyResult<Self> {
         let first = states.first().and_then(P::among);
         let roots = states.iter().map(|state| same_game(state, first)).collect::<PyResult<Vec<_>>>()?;
-        let refused = |fault: GameFault| PyValueError::new_err(fault.to_string());
-        roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(refused))?;
+        roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(RustError::raised))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(RustError::raised)?;

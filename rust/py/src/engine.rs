@@ -16,7 +16,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::batch::{action_numbers, allowed_actions};
+use crate::batch::allowed_actions;
 use crate::engine_stats::Stats;
 use crate::engine_threads::{EngineThreads, is_serving};
 use crate::errors::{RustError, caught, closed, forked};
@@ -26,8 +26,12 @@ use crate::model::{AnyModel, ModelSettings, check_searchable, model_for};
 use crate::position::{AnyState, Fallible};
 use crate::requests::{AnyGameTree, PendingRequest, QueuedRequest, Responder, Signals};
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
-use crate::state::{State, any_state};
+use crate::state::any_state;
 use crate::threads::{BackgroundTask, locked, wait, wait_until_attached};
+
+mod game;
+
+pub(crate) use game::EngineGame;
 
 /// Fewer rows than this are one batch; more are shared out to two, and the trees of one grow while the other is evaluated.
 const SPLIT_FROM: usize = 64;
@@ -548,185 +552,6 @@ impl Drop for Engine {
             // This is dropped with the GIL, for which a thread that has the lock of the models may wait.
             Python::try_attach(|py| py.detach(|| threads.close()));
         }
-    }
-}
-
-/// A game that goes on in an `Engine`, and keeps its tree between requests. `Engine.game` makes one.
-///
-/// Requests of one game are answered in the order in which they came; `play` and `undo` take their places among them. With
-/// `simulations`, an answer is what a `Search` finds that is run and advanced in the same way (run k of a search with this
-/// game's seed). Its arrays and `principal_variations` can be read at any time, and `standard_errors` where the request asked
-/// for them; its picture cannot, as the tree goes on.
-///
-///     >>> import azpy
-///     >>> with azpy.Engine(azpy.RolloutEvaluator(1), simulations=400) as engine:
-///     ...     game = engine.game(azpy.make_game("connect_four"))
-///     ...     action = game.search().result().action
-///     ...     game.play(action)
-///     ...     before = int(game.search(0).result().visits.sum())  # of the kept tree
-///     ...     after = int(game.search(100).result().visits.sum())
-///     >>> (action, before > 50, after - before)
-///     (3, True, 100)
-#[pyclass(module = "azpy", frozen)]
-pub(crate) struct EngineGame {
-    pub(crate) engine: Py<Engine>,
-    threads: Arc<EngineThreads>,
-    pub(crate) tree: Arc<dyn AnyGameTree>,
-    /// What was played since the start. Lock it without the GIL, for which the thread that has the lock may wait.
-    history: Mutex<History<AnyState>>,
-    seed: u64,
-}
-
-impl EngineGame {
-    /// Has its position, which is `state`, searched.
-    pub(crate) fn begin(
-        &self,
-        py: Python<'_>,
-        state: &AnyState,
-        request: SearchRequest,
-        responder: (Arc<Signals>, Responder),
-    ) -> PyResult<Arc<PendingRequest>> {
-        let search = |queued, allowed| {
-            self.tree.search(queued, allowed)?;
-            self.threads.go_on(&self.tree);
-            Ok(())
-        };
-        let (engine, game) = (self.engine.get(), Some(self.tree.clone()));
-        engine.hand_over(py, &self.threads, state, request, 0, game, responder, search)
-    }
-
-    pub(crate) fn check_fork(&self) -> PyResult<()> {
-        if self.threads.is_forked() {
-            return Err(forked("this engine's threads are", "an engine"));
-        }
-        Ok(())
-    }
-}
-
-#[pymethods]
-impl EngineGame {
-    /// Asks for a search of the position after everything that was asked for before; as `Engine.submit`. A search that
-    /// ponders ends as soon as the game is asked for something else. A search with `actions` has a tree of its own, and
-    /// leaves the game's as it is.
-    #[pyo3(signature = (
-        simulations = None, *, seconds = None, priority = "play", actions = None, on_report = None, report_every = None,
-        standard_errors = false, lines = None
-    ))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
-    fn search(
-        &self,
-        py: Python<'_>,
-        simulations: Option<Whole>,
-        seconds: Option<f64>,
-        priority: &str,
-        actions: Option<Listed<Whole>>,
-        on_report: Option<Py<PyAny>>,
-        report_every: Option<f64>,
-        standard_errors: bool,
-        lines: Option<Whole>,
-    ) -> PyResult<Py<PyAny>> {
-        let report_every = reports(on_report.as_ref(), report_every)?;
-        self.check_fork()?;
-        let state = py.detach(|| self.tree.state())?;
-        let given = (simulations, seconds, priority, actions, report_every, standard_errors, lines);
-        let request = request_of(&state, given)?;
-        let pending = self.begin(py, &state, request, Responder::future(py, on_report)?)?;
-        Ok(pending.future(py).expect("it was asked for"))
-    }
-
-    /// Searches on until the game is asked for something else, while the engine has nothing else to do.
-    fn ponder(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if self.engine.get().config.gumbel().is_some() {
-            return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
-        }
-        self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None, false, None)
-    }
-
-    /// Plays an action or a chance outcome, after everything that was asked for before; the tree below it is kept. Raises
-    /// ValueError, and changes nothing, if it is not legal.
-    fn play(&self, py: Python<'_>, action: Whole) -> PyResult<()> {
-        self.check_fork()?;
-        py.detach(|| {
-            let mut history = locked(&self.history);
-            let played = self.tree.play(action)?;
-            history.play(played);
-            Ok(())
-        })
-    }
-
-    /// Takes the last action back. The last 8 positions before this one keep their trees while memory lasts. Raises
-    /// ValueError where there is no action.
-    fn undo(&self, py: Python<'_>) -> PyResult<()> {
-        self.check_fork()?;
-        let undone = py.detach(|| {
-            let mut history = locked(&self.history);
-            history.undo();
-            self.tree.undo()
-        });
-        if undone {
-            return Ok(());
-        }
-        Err(PyValueError::new_err("undo() at the position that the game began with"))
-    }
-
-    /// Goes to the position to which `actions` lead from `start`, for programs that name their position anew each time.
-    /// The tree is kept along the actions that it shares with the position before.
-    ///
-    /// Returns:
-    ///     This game; or another one, where `start` is another position or no action is shared. The tree of a game would
-    ///     otherwise grow with each game from one start.
-    ///
-    /// Raises:
-    ///     ValueError: an action is not legal. The game has then played the actions before it.
-    ///
-    ///     >>> import azpy
-    ///     >>> state = azpy.make_game("tic_tac_toe")
-    ///     >>> with azpy.Engine(azpy.UniformEvaluator()) as engine:
-    ///     ...     game = engine.game(state).follow(state, [4, 0])
-    ///     ...     (game.follow(state, [4, 1]) is game, game.follow(state, []) is game, game.num_played)
-    ///     (True, False, 2)
-    fn follow(slf: &Bound<'_, Self>, start: &Bound<'_, PyAny>, actions: Listed<Whole>) -> PyResult<Py<Self>> {
-        let (py, game) = (slf.py(), slf.get());
-        game.check_fork()?;
-        let start = any_state(start)?;
-        let actions = action_numbers(&actions.0)?;
-        let goes_on = py.detach(|| locked(&game.history).leads_to(&start, &actions));
-        start.take_error()?;
-        let found = if goes_on {
-            slf.clone().unbind()
-        } else {
-            let (name, _) = game.tree.model();
-            Py::new(py, Engine::new_game(game.engine.bind(py), name, &start, game.seed)?)?
-        };
-        let Self { tree, history, .. } = found.get();
-        py.detach(|| {
-            locked(history).follow(&actions, |step| match step {
-                Some(action) => tree.play(Whole(action.into())).map(drop),
-                None => {
-                    tree.undo();
-                    Ok(())
-                }
-            })
-        })?;
-        Ok(found)
-    }
-
-    /// The position after everything that was asked for, a copy.
-    #[getter]
-    fn state(&self, py: Python<'_>) -> PyResult<State> {
-        self.check_fork()?;
-        Ok(State::of(py.detach(|| self.tree.state())?))
-    }
-
-    /// Actions that can be undone.
-    #[getter]
-    fn num_played(&self, py: Python<'_>) -> PyResult<usize> {
-        self.check_fork()?;
-        Ok(py.detach(|| self.tree.num_played()))
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.engine)
     }
 }
 

@@ -129,6 +129,7 @@ impl RustError for azpy_net::Error {
     }
 }
 
+impl RustError for azpy_core::game::GameFault {}
 impl RustError for azpy_games::Error {}
 impl RustError for RequestError {}
 
