@@ -82,7 +82,8 @@ class Board:
 
     @property
     def ply(self) -> int:
-        return int(self.script("return document.getElementById('board').dataset.ply"))
+        """-1 while the page has no position yet."""
+        return int(self.script("return document.getElementById('board').dataset.ply ?? -1"))
 
     @property
     def moves(self) -> list[str]:
