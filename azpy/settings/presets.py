@@ -7,7 +7,8 @@ from typing import Any
 from azpy.games.names import name_of
 from azpy.settings.run import ABOUT, unused
 
-# Many games with few simulations each: see the runs of docs/strength.md, and docs/search.md for Connect Four.
+# Many games with few simulations each: docs/explanation/strength.md has the runs, and search.md beside it those of
+# Connect Four.
 _GUMBEL: dict[str, Any] = {"simulations": 32, "gumbel_actions": 16, "passes": 2.0}
 _FAST_LEARNING: dict[str, Any] = {"learning_rate": 0.008, "weight_decay": 0.1}
 _LONG_GAMES = _GUMBEL | {"games_per_iteration": 128}
@@ -22,9 +23,10 @@ PRESETS: dict[str, dict[str, Any]] = {
         "match_lookahead": 4,
         "batch_size": 128,
         "passes": 2.0,
-        "optimizer": "muon",  # 0.559 [0.504, 0.614] against AdamW in equal time: docs/search.md
+        "optimizer": "muon",  # 0.559 [0.504, 0.614] against AdamW in equal time: docs/explanation/search.md
     },
-    # Not tuned, but for the ranked reward: +0.891 after 15 minutes of a core, +0.734 without it (docs/strength.md).
+    # Not tuned, but for the ranked reward: +0.891 after 15 minutes of a core, +0.734 without it
+    # (docs/explanation/strength.md).
     "game2048": _GUMBEL | {"network": "4x32", "games_per_iteration": 32, "ranked_reward": 0.75},
     # Not tuned: these two, of three players and of one.
     "connect_four_for_three": _GUMBEL | {"network": "4x32", "opening_plies": 6},

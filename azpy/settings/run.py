@@ -25,7 +25,7 @@ CPU_BATCH = 64  # rows at which ONNX Runtime's CPU provider is at full speed
 # In Connect Four on an H100 self-play answered 136,000 rows/s with 128 slots and 725,000 with 1,024 (November 2026).
 _MOST_CUDA_SLOTS = 2048
 MOST_WORKERS = 256
-MOST_LEAVES = 8  # of one tree at a time; docs/search.md has the strength that more cost
+MOST_LEAVES = 8  # of one tree at a time; docs/explanation/search.md has the strength that more cost
 
 
 def _setting(

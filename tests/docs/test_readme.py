@@ -43,7 +43,7 @@ def test_a_script_in_the_clone_finds_the_core() -> None:
 def test_the_links_of_the_pages_lead_somewhere() -> None:
     top = README.parent
     texts = {}
-    for page in [*top.glob("*.md"), *top.glob("docs/*.md")]:
+    for page in [*top.glob("*.md"), *top.glob("docs/**/*.md")]:
         texts[page.resolve()] = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S)
     anchors = {page: re.findall(r"^#+ (.*)", text, re.M) for page, text in texts.items()}
     lost = []
@@ -59,9 +59,9 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_site_has_each_player_that_comes_along() -> None:
-    page = (README.parent / "docs/live.md").read_text(encoding="utf-8")
+    page = (README.parent / "docs/start/live.md").read_text(encoding="utf-8")
     players = {player.name for player in (README.parent / "azpy/players").iterdir()}
-    assert set(re.findall(r'src="players/(\w+)/index.html"', page)) == players
+    assert set(re.findall(r'src="(?:../)*players/(\w+)/index.html"', page)) == players
 
 
 LISTENED = Counter[str]()
@@ -120,7 +120,7 @@ def test_pyright_accepts_the_programs_of_the_pages(tmp_path: Path) -> None:
         "python": "import torch\nnetwork = torch.nn.Module()\n",
         "search": "import azpy\nstate = azpy.make_game('hex')\nevaluator = azpy.UniformEvaluator()\n",
     }
-    for page in [README, *README.parent.glob("docs/*.md")]:
+    for page in [README, *README.parent.glob("docs/**/*.md")]:
         programs = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
         (tmp_path / f"page_{page.stem}.py").write_text(before.get(page.stem, "") + "\n".join(programs), "utf-8")
         if page == README:
@@ -161,7 +161,7 @@ def test_the_image_has_one_debian_and_nothing_built() -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_the_slurm_job_requeues_itself_after_sigterm_alone(tmp_path: Path) -> None:
     (job,) = re.findall(
-        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/training.md").read_text(), re.M | re.S
+        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/guides/training.md").read_text(), re.M | re.S
     )
     commands = {
         # The script sleeps once it waits.
@@ -180,7 +180,7 @@ def test_the_slurm_job_requeues_itself_after_sigterm_alone(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/python.md"])
 def test_the_programs_run_one_after_another(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: str
 ) -> None:
@@ -195,7 +195,7 @@ def test_the_programs_run_one_after_another(
         row = {"kind": "match", "iteration": 1, "opponent": "random", "score": 0.5, "low": 0.4, "high": 0.6}
         run.append_metrics(row | {"seconds": 1.0})
     names: dict[str, Any] = {"__name__": "readme"}
-    if page == "docs/python.md":
+    if page == "docs/guides/python.md":
         _stand_ins(monkeypatch)
     for program in programs:
         # Some need a run that was trained before, and one another package; tests/games/test_chess.py runs that.
@@ -212,11 +212,13 @@ def test_the_programs_run_one_after_another(
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-@pytest.mark.parametrize("page", ["coming_from", "how_long", "search", "troubleshooting"])
+@pytest.mark.parametrize(
+    "page", ["guides/coming_from", "guides/how_long", "explanation/search", "guides/troubleshooting"]
+)
 def test_the_pages_show_what_comes_out(
     page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    if page == "coming_from":
+    if page == "guides/coming_from":
         pytest.importorskip("pyspiel")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -246,13 +248,13 @@ def test_the_pages_show_what_comes_out(
                 assert doctest.OutputChecker().check_output(said, capsys.readouterr().err, flags), command
         shown += 1
     lines = capsys.readouterr().out.splitlines()
-    if page == "troubleshooting":
+    if page == "guides/troubleshooting":
         assert shown == 8
-    elif page == "search":
+    elif page == "explanation/search":
         picture = README.parent / "docs/tree.svg"
         assert Path("tree.svg").read_text("utf-8") == picture.read_text("utf-8")
         assert names["result"].visits.tolist() == [45, 3, 3, 3, 3, 3]
-    elif page == "how_long":
+    elif page == "guides/how_long":
         assert lines == ["(7, 22)"]
     else:
         assert lines[:4] + lines[-1:] == ["1", "1", "pile:2, take:1;", "[1, 0, 1]", "50"]
@@ -280,7 +282,7 @@ def test_the_cookbook_solves_its_problems(
     monkeypatch.setattr(
         azpy, "match", lambda a, b, games, **more: played(a, b, games=2, simulations=2, **more), raising=False
     )
-    text, names = (README.parent / "docs/cookbook.md").read_text("utf-8"), dict[str, Any]()
+    text, names = (README.parent / "docs/guides/cookbook.md").read_text("utf-8"), dict[str, Any]()
     assert text.count("\n## ") == 9
     for kind, block in re.findall(r"^```(python|sh)\n(.*?)^```", text, re.M | re.S):
         if kind == "python":
@@ -306,14 +308,14 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_network_of_the_docs_is_trained_word_for_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = (README.parent / "docs/own_network.md").read_text(encoding="utf-8")
+    text = (README.parent / "docs/guides/own_network.md").read_text(encoding="utf-8")
     module, *others = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     Path("columns.py").write_text(module + "\n\n" + others[0] + "\n\n" + others[1])
     names: dict[str, Any] = {"__name__": "docs"}
     for program in (module, *others):
-        exec(compile(program, "docs/own_network.md", "exec"), names)
+        exec(compile(program, "docs/guides/own_network.md", "exec"), names)
     assert Path("columns.onnx").exists()
     flags = ["--iterations", "1", "--games-per-iteration", "4", "--simulations", "4", "--final-match-games", "2"]
     flags += ["--gumbel-actions", "2", "--match-simulations", "4", "--deterministic"]

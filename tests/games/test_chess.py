@@ -246,7 +246,7 @@ def test_the_evaluator_of_the_docs_proves_an_endgame(tmp_path: Path) -> None:
     text = (DOCS / "python.md").read_text(encoding="utf-8")
     program = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "chess.syzygy" in block)
     names: dict[str, Any] = {"np": np, "azpy": azpy}
-    exec(compile(program, "docs/python.md", "exec"), names)
+    exec(compile(program, "docs/guides/python.md", "exec"), names)
     evaluator = names["WithTables"](Constant(azpy.make_game("chess").num_actions), str(tmp_path))
     start = azpy.parse_state("chess", "8/8/8/4k3/8/8/4K2R/8 w - - 0 1")
     assert azpy.Search(evaluator, simulations=30, solver=True).run(start).proof is None  # there are no tables

@@ -1,4 +1,4 @@
-"""docs/own_game.md: what it prints is the example, and does what it says: checked, trained, played."""
+"""docs/start/own_game.md: what it prints is the example, and does what it says: checked, trained, played."""
 
 import re
 import subprocess

@@ -39,7 +39,7 @@ from oracles import another
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if ABOUT[name].kind in (int, float)]
-TRAINING = Path(__file__).parents[2] / "docs/training.md"
+TRAINING = Path(__file__).parents[2] / "docs/guides/training.md"
 
 
 def random_value(name: str, rng: random.Random) -> Any:

@@ -102,7 +102,7 @@ fn a_program_in_c_plays() {
 
 #[test]
 fn the_program_of_the_docs_plays() {
-    let page = fs::read_to_string(repository().join("docs/programs.md")).unwrap();
+    let page = fs::read_to_string(repository().join("docs/guides/programs.md")).unwrap();
     let (program, _) = page.split_once("```c\n").unwrap().1.split_once("```").unwrap();
     let source = std::env::current_exe().unwrap().with_extension("docs.c");
     fs::write(&source, program).unwrap();

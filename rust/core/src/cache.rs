@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::game::Pov;
 use crate::rng::mix;
 
-/// Entries that compete for one place. Four: docs/design.md compares other numbers.
+/// Entries that compete for one place. Four: docs/explanation/design.md compares other numbers.
 const WAYS: usize = 4;
 
 /// Locks, so that many threads seldom meet at one.

@@ -51,7 +51,7 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
 /// Args:
 ///     game: a game's name, with its parameters if they are not the usual ones; or a State, or an instance of an
 ///         azpy.Game, where a line of play then begins.
-///     text: see the game in docs/games.md: what `State.to_text` writes, or names of actions and of chance outcomes with
+///     text: see the game in docs/reference/games.md: what `State.to_text` writes, or names of actions and of chance outcomes with
 ///         blanks between. A game written in Python is read by its `action_name`, and where that knows no name, by the
 ///         number. An empty text is the position where a line begins.
 ///     plies: how many moves of the text's main line are played; None for all.
