@@ -256,7 +256,7 @@ def test_the_pages_show_what_comes_out(
         shown += 1
     lines = capsys.readouterr().out.splitlines()
     if page == "guides/troubleshooting":
-        assert shown == 8
+        assert shown == 11
     elif page == "explanation/search":
         picture = README.parent / "docs/tree.svg"
         assert Path("tree.svg").read_text("utf-8") == picture.read_text("utf-8")
