@@ -161,7 +161,7 @@ def test_the_image_has_one_debian_and_nothing_built() -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_the_slurm_job_requeues_itself_after_sigterm_alone(tmp_path: Path) -> None:
     (job,) = re.findall(
-        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/guides/training.md").read_text(), re.M | re.S
+        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/guides/cluster.md").read_text(), re.M | re.S
     )
     commands = {
         # The script sleeps once it waits.
