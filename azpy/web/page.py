@@ -66,7 +66,9 @@ def check_page(game: str, crate: Path | None = None) -> None:
                 "from a wheel, or run `make wasm` in its source tree"
             )
     elif is_python_class(game):
-        _refuse(game, "a page cannot run Python: write the game in Rust (docs/start/own_game_rust.md)")
+        _refuse(
+            game, "it is written in Python, and the page has none: docs/start/own_game.md says how to write it in Rust"
+        )
     elif name_of(game) not in _core.list_games():
         _refuse(game, f"the page's program has these games: {', '.join(_core.BUILT_IN)}")
     elif crate is None:

@@ -142,7 +142,7 @@ def test_a_page_that_cannot_be_written_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("game", "said"),
     [
-        ("hexapawn:Hexapawn", "a page cannot run Python"),
+        ("hexapawn:Hexapawn", "it is written in Python, and the page has none"),
         ("open_spiel:tic_tac_toe", "the page's program has these games: backgammon, "),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
 
     refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", given=None)
     refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
-    refused("a page cannot run Python", game="mine:Pawns")
+    refused("it is written in Python, and the page has none", game="mine:Pawns")
     tell(crate, "1.2.4", "azpy_with_pawns")
     refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
     tell(crate, "1.2.3", "azpy_with_others")
