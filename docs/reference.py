@@ -31,7 +31,7 @@ def _describe(stubs: griffe.Object, found: Any) -> None:
             continue
         stub = member.final_target if isinstance(member, griffe.Alias) else member
         if one.__doc__:
-            stub.docstring = griffe.Docstring(_titled(inspect.cleandoc(one.__doc__)), parent=stub, lineno=1)
+            stub.docstring = griffe.Docstring(_titled(inspect.cleandoc(one.__doc__)), parent=stub, parser="google")
         if isinstance(stub, griffe.Class):
             _describe(stub, one)
 

@@ -1,8 +1,4 @@
-"""Assemble the pages of the site, and check the links of what was built from them.
-
-    python docs/site.py assemble FOLDER
-    python docs/site.py check FOLDER
-"""
+"""Assemble the pages of the site (`assemble FOLDER`), and check the links of the built site (`check FOLDER`)."""
 
 import re
 import shutil
