@@ -77,4 +77,4 @@ if __name__ == "__main__":
     if command == "assemble":
         assemble(place)
     else:
-        sys.exit("\n".join(lost(place)))
+        sys.exit("\n".join(lost(place)) or None)
