@@ -43,7 +43,7 @@ def match(
         seed: the seed of openings, dice and players.
 
     Returns:
-        The result of A: `score` from 0 to 1 and its 95 % `interval`, `elo`, `elo_interval`, `wins`, `draws`, `losses`.
+        The result of A, with `score` (0 to 1), its 95 % `interval`, `elo`, `elo_interval`, `wins`, `draws`, `losses`.
         In a game of one player, `outcome_of(0)` and `outcome_of(1)` are the mean scores of A and B, and `difference` is
         A's lead.
 

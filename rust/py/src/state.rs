@@ -322,8 +322,8 @@ impl State {
     /// Return the result of a finished game, in [-1, 1].
     ///
     /// Returns:
-    ///     With two players and a zero sum, a float for player 0: 1 is a win, -1 a loss. With one player, the score as
-    ///         a float. Else a tuple of one float a player.
+    ///     With two players and a zero sum, a float for player 0, with 1 for a win and -1 for a loss. With one player,
+    ///     the score as a float. Else a tuple of one float a player.
     ///
     /// Raises:
     ///     ValueError: the game is not over.
@@ -403,8 +403,8 @@ impl State {
     /// Actions with the same places, such as promotions in chess, differ by their names.
     ///
     /// Returns:
-    ///     A list of (place, (x, y, width, height)): the name of the place, and its rectangle in units of the picture's
-    ///     viewBox, from the upper left corner.
+    ///     A list of (place, (x, y, width, height)), with the name of the place, and its rectangle in units of the
+    ///     picture's viewBox, from the upper left corner.
     ///
     ///     >>> import azpy
     ///     >>> state = azpy.make_game("chess")
