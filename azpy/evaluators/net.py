@@ -76,7 +76,7 @@ class NetEvaluator(CheckedEvaluator):
         return self._net.evaluate(observations)
 
     def fork(self) -> Self:
-        """The same: threads share it."""
+        """Return this evaluator: threads share it."""
         return self
 
 

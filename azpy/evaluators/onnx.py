@@ -210,7 +210,7 @@ class OnnxEvaluator(CheckedEvaluator):
         return other
 
     def fork(self) -> Self:
-        """An evaluator for another pipeline's thread.
+        """Return an evaluator for another thread.
 
         On the CPU and on WebGPU it shares the session; on other GPUs it opens a session, and so a stream, of its own.
 

@@ -122,7 +122,7 @@ class CheckedEvaluator(ABC):
 
     @abstractmethod
     def fork(self) -> Self:
-        """An evaluator for another pipeline's thread."""
+        """Return an evaluator for another thread."""
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> Answer:
         """Answers as `Evaluator.evaluate_batch` says; safe to call from several threads. Observations are not kept.

@@ -168,7 +168,7 @@ class TorchEvaluator(CheckedEvaluator):
             return first, second
 
     def fork(self) -> Self:
-        """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
+        """Return an evaluator for another thread, with the same weights in memory."""
         return copy.copy(self)
 
 
