@@ -78,6 +78,17 @@ def test_the_site_has_each_player_that_comes_along() -> None:
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_chart_of_the_first_page_has_figures_of_the_page_on_strength() -> None:
+    page, strength = (README.parent / f"docs/{name}.md" for name in ("index", "explanation/strength"))
+    rows = re.findall(r"^\|.*\|$", strength.read_text(encoding="utf-8"), re.MULTILINE)
+    points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', page.read_text(encoding="utf-8"))
+    for x, y in points:
+        minutes, score = round((float(x) - 50) / 16), f"{(240 - float(y)) / 220:.3f}"
+        assert any(re.search(rf"\b{minutes}\b", row) and score in row for row in rows), (minutes, score)
+    assert len(points) == 8
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_site_fails_on_lost_links_and_requests_to_other_hosts(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more/index.html").write_text('<h2 id="here"></h2><a href="../#top">up</a><a href="/more/">here</a>')
