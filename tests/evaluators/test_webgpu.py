@@ -5,11 +5,12 @@ Debian's package chromium-common has SwiftShader and a loader of Vulkan.
 """
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from running import ended
 
 CHROMIUM = Path(os.environ.get("AZPY_CHROMIUM", "/usr/lib/chromium"))
 CASES = Path(__file__).parents[1] / "support/webgpu_cases.py"
@@ -28,8 +29,8 @@ def run(*chosen: str) -> None:
     }
     options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "-o", "faulthandler_timeout=1200"]
     command = [sys.executable, "-m", "pytest", *options, str(CASES), *chosen]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1500, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ended(command, env=environment, patience=1500)
+    assert done.code == 0, done.out + done.errors
 
 
 def test_webgpu_says_what_the_cpu_says() -> None:

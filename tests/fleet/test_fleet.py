@@ -26,6 +26,7 @@ from azpy.training.collector import Collector
 from azpy.training.events import Event, Finished, Noticed, Played
 from azpy.training.trainer import Trainer
 from models import make_model
+from running import az
 from starts import Starts, command
 
 PLAY = {"simulations": 8, "slots": 8, "eval_batch": 2, "games_per_iteration": 30, "opening_plies": 2}
@@ -255,13 +256,8 @@ def wait_until(what: Callable[[], bool]) -> None:
 @pytest.fixture
 def head(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """A collection with two workers that play, and their process ids."""
-    arguments = ["tic_tac_toe", "--collect-only", "--workers", "2", "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "azpy", "train", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    command = az("train", "tic_tac_toe", "--collect-only", "--workers", "2", "--out", tmp_path / "run")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         assert process.stdout is not None
         for line in process.stdout:

@@ -2,8 +2,6 @@
 
 import copy
 import platform
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -23,6 +21,7 @@ from azpy.settings import Settings
 from azpy.training.budget import Budget
 from azpy.training.fitting import fit as iteration_steps
 from azpy.training.fitting import sampling_of
+from running import program
 
 Batch = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]
 
@@ -167,8 +166,7 @@ keep_freed_memory()
 faults()
 print(before, faults())
 """
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    before, after = map(int, said.split())
+    before, after = map(int, program(code).out.split())
     assert before > 100  # without the call each round takes its memory from the system
     assert after < before / 10
 

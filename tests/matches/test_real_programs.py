@@ -3,7 +3,6 @@
 import json
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from azpy.cli.match import main
+from running import ended
 
 GNUGO, STOCKFISH, GRHINO, GNUBG = (
     shutil.which(name) or shutil.which(name, path="/usr/games") for name in ("gnugo", "stockfish", "gtp-rhino", "gnubg")
@@ -70,8 +70,8 @@ def test_gnu_backgammon_plays_the_openings_that_everybody_plays() -> None:
     lines = {"3-1": "8/5", "3-1 8/5": "6/5", "4-2": "8/4", "4-2 8/4": "6/4", "6-1": "13/7", "6-1 13/7": "8/7"}
     script = "".join(f"position startpos moves {line}\ngo\n" for line in lines)
     words = [sys.executable, str(BENCHES / "gnubg_ugi.py")]
-    done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == [f"bestmove {name}" for name in lines.values()], done.stderr
+    done = ended(words, script)
+    assert done.out.splitlines() == [f"bestmove {name}" for name in lines.values()], done.errors
 
 
 @pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")

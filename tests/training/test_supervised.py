@@ -3,8 +3,6 @@
 import json
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from azpy.training.events import Event, Finished, Imported, Matched, Noticed
 from azpy.training.fitting import Window
 from azpy.training.trainer import Trainer
 from game_texts import GO, LINE, selfplay, sgf_game
+from running import az, ended
 
 
 def test_rows_are_the_moves_and_the_outcome() -> None:
@@ -150,10 +149,9 @@ def ran(first_run: Path, tmp_path: Path) -> None:
 
 
 def trained(files: Path, out: Path, *more: str) -> str:
-    command = [sys.executable, "-m", "azpy", "train", "go(size=5)", *FLAGS, "--out", str(out)]
-    done = subprocess.run([*command, "--supervised", str(files), *more], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = ended(az("train", "go(size=5)", *FLAGS, "--out", out, "--supervised", files, *more))
+    assert done.code == 0, done.errors
+    return done.out
 
 
 def rows_of(out: Path, kind: str) -> list[dict[str, Any]]:
@@ -183,7 +181,7 @@ def test_a_run_begins_with_the_games_and_survives_a_kill(tmp_path: Path, files: 
     # Killed before the fit ended, and after its checkpoint: the same command gives the same run.
     for name, kept in (("early", False), ("late", True)):
         copy = tmp_path / name
-        subprocess.run(["/bin/cp", "-r", str(tmp_path / "whole"), str(copy)], check=True)
+        shutil.copytree(tmp_path / "whole", copy)
         for gone in [copy / "checkpoints/000001", *([] if kept else [copy / "checkpoints/000000"])]:
             for file in gone.iterdir():
                 file.unlink()
