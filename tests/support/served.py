@@ -18,7 +18,13 @@ def site_of(
     models: dict[str, PlayerEngine], bounds: Bounds | None = None, port: int = 0, **options: Any
 ) -> Iterator[str]:
     """A site of these players in this process; gives its address, such as 127.0.0.1:8123."""
-    site = Site(models, bounds=bounds, **options)
+    with running(Site(models, bounds=bounds, **options), port) as address:
+        yield address
+
+
+@contextmanager
+def running(site: Site, port: int = 0) -> Iterator[str]:
+    """A server of this site in this process; gives its address."""
     server, place = Server(site, drain_seconds=PATIENCE), listening("127.0.0.1", port)
     thread = threading.Thread(target=server.run, args=([place],))
     thread.start()
