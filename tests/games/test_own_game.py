@@ -16,7 +16,7 @@ from running import az, ended
 from starts import Starts
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE, EXAMPLE = REPOSITORY / "docs" / "own_game.md", REPOSITORY / "examples" / "hexapawn"
+PAGE, EXAMPLE = REPOSITORY / "docs/start/own_game.md", REPOSITORY / "examples" / "hexapawn"
 
 Start: Any = Hexapawn  # the example has no types
 
