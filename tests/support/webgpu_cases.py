@@ -57,16 +57,6 @@ def assert_near(one: Any, other: Any, observations: NDArray[np.float32]) -> None
 # The evaluator
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 5, 16, 17, 40])
-def test_webgpu_says_what_the_cpu_says(count: int, cpu: OnnxEvaluator, webgpu: OnnxEvaluator) -> None:
-    assert_near(cpu, webgpu, rows(count, count))
-
-
-def test_it_says_where_it_runs(webgpu: OnnxEvaluator) -> None:
-    assert (webgpu.device, webgpu.notes) == ("webgpu", ())
-    assert webgpu.description == "WebGPU, fp32, batches of 4, 16 rows"
-
-
 @pytest.mark.parametrize(("game", "spec"), [("chess", "1x16"), ("go(size=9)", "2x16+pool"), ("pig", "2x64"),
                                             ("connect_four", "2x16+wdl")])  # fmt: skip
 def test_networks_of_azpy_run_whole(game: str, spec: str) -> None:
