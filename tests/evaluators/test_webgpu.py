@@ -7,6 +7,7 @@ Debian's package chromium-common has SwiftShader and a loader of Vulkan.
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from running import ended, program
 
 CHROMIUM = Path(os.environ.get("AZPY_CHROMIUM", "/usr/lib/chromium"))
 CASES = Path(__file__).parents[1] / "support/webgpu_cases.py"
-ENVIRONMENT = {
+ENVIRONMENT: dict[str, Any] = {
     "VK_DRIVER_FILES": str(CHROMIUM / "vk_swiftshader_icd.json"),
     "LD_LIBRARY_PATH": str(CHROMIUM),
     "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "1",

@@ -81,8 +81,8 @@ def test_a_core_of_another_version_is_not_used_and_that_is_said(tmp_path: Path) 
     said = f"the core azpy_with_old was built with azpy 0.0.1, and this is azpy {azpy.__version__}: build it again"
     assert said in done.errors
     insisted = start(tmp_path, "azpy_with_old")
-    assert insisted.returncode != 0
-    assert insisted.stderr.splitlines()[-1] == f"ImportError: {said}"
+    assert insisted.code != 0
+    assert insisted.errors.splitlines()[-1] == f"ImportError: {said}"
 
 
 @pytest.mark.parametrize("error", ["ImportError", "RuntimeError"])
@@ -93,7 +93,7 @@ def test_a_core_that_cannot_be_loaded_says_so_with_a_way_out(tmp_path: Path, ask
     assert done.code == 1
     assert "the core azpy_with_broken cannot be loaded (undefined symbol)" in done.errors
     assert "with an empty AZPY_CORE azpy runs on its own core" in done.errors
-    assert start(tmp_path, "").returncode == 0
+    assert start(tmp_path, "").code == 0
 
 
 def test_a_script_and_a_folder_of_such_a_name_are_no_cores(tmp_path: Path) -> None:
