@@ -374,7 +374,7 @@ def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path
     os.close(reader)
     unread = ended(entered("train", *arguments), cwd=tmp_path, stdout=writer)
     os.close(writer)
-    assert unread == (141, None, "")
+    assert unread == (141, "", "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -540,7 +540,7 @@ def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
 def test_no_space_for_what_it_prints_is_one_line() -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = ended(az("train", "--list-games"), stdout=full)
-    assert done == (2, None, "az-train: no space left for what it prints: free some and run again\n")
+    assert done == (2, "", "az-train: no space left for what it prints: free some and run again\n")
 
 
 @pytest.mark.parametrize("name", ["", "nosuch"])

@@ -80,9 +80,9 @@ def test_its_game_is_among_those_of_azpy(site: Path) -> None:
     assert said(site, "import azpy; print(sorted(azpy.list_games()))") == str(sorted(games))
     assert said(site, "import azpy; print(azpy.make_game('hexapawn', width=4).num_actions)") == "36"
     refused = python(site, "-c", "import azpy; azpy.make_game('hexapawn(height=2)')")
-    assert "the width must be from 1 to 7 and the height from 3 to 8, got 3 x 2" in refused.stderr
+    assert "the width must be from 1 to 7 and the height from 3 to 8, got 3 x 2" in refused.errors
     own = python(site, "-c", "import azpy; azpy.make_game('hexapawn')", core="")
-    assert 'unknown game "hexapawn"' in own.stderr
+    assert 'unknown game "hexapawn"' in own.errors
 
 
 def test_it_is_the_twin_in_python_ply_by_ply(site: Path) -> None:
@@ -146,10 +146,10 @@ def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Pa
     pytest.importorskip("torch")
     if lacks := missing(tree):
         pytest.skip(lacks)
-    assert python(site, "-m", "azpy", "train", "hexapawn", *TINY, "--out", str(tmp_path / "run")).returncode == 0
+    assert python(site, "-m", "azpy", "train", "hexapawn", *TINY, "--out", str(tmp_path / "run")).code == 0
     export = ["-m", "azpy", "export", str(tmp_path / "run"), "--web", str(tmp_path / "page")]
     refused = python(site, *export)
-    assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.stderr
+    assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.errors
     done = python(site, *export, "--crate", str(tree / "examples" / "hexapawn"))
     assert done.code == 0, done.errors
     assert {"index.html", "player.json", "weights.safetensors"} <= {

@@ -105,6 +105,7 @@ class Browser:
             return
         method, path, quoted, wanted, body = found.groups()
         given = dict(each.split(": ", 1) for each in re.findall('"(.*?)"', quoted))
+        answer: Any
         if method == "WS":
             try:
                 opened = connect(f"ws://{self._address}{path}", additional_headers=given)

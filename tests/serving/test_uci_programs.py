@@ -54,7 +54,7 @@ def test_an_illegal_move_is_read_as_stockfish_reads_it() -> None:
         line, _ = positions.read(lines[-1].split())
         fens.append(str(line.state).splitlines()[9])
     told = "".join(f"position {line}\nd\n" for line in lines) + "quit\n"
-    said = ended([STOCKFISH], told).out
+    said = ended([str(STOCKFISH)], told).out
     theirs = [line.removeprefix("Fen: ") for line in said.splitlines() if line.startswith("Fen: ")]
     # Stockfish names an en-passant square only where a pawn can capture.
     assert [chess.Board(fen).fen() for fen in fens] == [chess.Board(fen).fen() for fen in theirs]

@@ -57,7 +57,7 @@ def ended(
     """Run a program to its end, with this text as its input."""
     options: dict[str, Any] = {"input": typed, "stdout": stdout, "stderr": subprocess.PIPE, "text": True}
     done = subprocess.run(command, cwd=cwd, env=env, timeout=patience, check=False, **options)
-    return Ended(done.returncode, done.stdout, done.stderr)
+    return Ended(done.returncode, done.stdout or "", done.stderr)
 
 
 def program(text: str, *arguments: str | Path, typed: str = "", cwd: Path | None = None, **environment: str) -> Ended:
