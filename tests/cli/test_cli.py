@@ -149,7 +149,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert text in one_line(main, arguments, "az-train: ")
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:

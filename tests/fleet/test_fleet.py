@@ -92,9 +92,8 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str 
     return found
 
 
-@pytest.mark.parametrize("workers", [1, 4])
-def test_any_number_of_workers_gives_the_same_bits(workers: int, straight: tuple[str, str], tmp_path: Path) -> None:
-    events = train(tmp_path, workers=workers)
+def test_workers_give_the_same_bits(straight: tuple[str, str], tmp_path: Path) -> None:
+    events = train(tmp_path, workers=3)
     assert hashes(events) == straight
     assert notices(events) == []
 
