@@ -93,7 +93,7 @@ def test_the_site_fails_on_lost_links_and_requests_to_other_hosts(tmp_path: Path
     (tmp_path / "more/index.html").write_text('<h2 id="here"></h2><a href="../#top">up</a><a href="/more/">here</a>')
     good = '<p id="top"><a href="more/#here">on</a><a href="https://example.org/">out</a><img src="a%20b.png">'
     (tmp_path / "a b.png").touch()
-    command = [sys.executable, README.parent / "docs/site.py", "check", tmp_path]
+    command = [sys.executable, str(README.parent / "docs/site.py"), "check", str(tmp_path)]
     for bad in ("", '<a href="more/#gone">', '<a href="../../x.rs">', '<script src="https://example.org/x.js">'):
         (tmp_path / "index.html").write_text(good + bad)
         done = ended(command)
