@@ -50,7 +50,7 @@ enum Seen {
     /// The search, which nobody else has, and what its game is called.
     Own { spec: String, search: Box<dyn AnySearch> },
     /// The searches, which of them it is, and how often it had changed when this was read from it.
-    Shared { searches: Arc<RwLock<AnyBatch>>, index: usize, changes: u64 },
+    Shared { searches: Arc<RwLock<dyn AnyBatch>>, index: usize, changes: u64 },
     /// Of a tree that an engine's game goes on with: what was seen of it in passing.
     Passing { variations: Vec<Variation> },
 }
@@ -81,7 +81,7 @@ impl SearchResult {
     }
 
     /// What the search `index` of `now` has found, which are the `searches`.
-    pub(crate) fn sharing(searches: Arc<RwLock<AnyBatch>>, now: &AnyBatch, index: usize) -> Self {
+    pub(crate) fn sharing(searches: Arc<RwLock<dyn AnyBatch>>, now: &dyn AnyBatch, index: usize) -> Self {
         Self::new(now.search(index), false, Seen::Shared { searches, index, changes: now.changes(index) })
     }
 

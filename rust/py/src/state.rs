@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::game::{Game, Player, Turn, Value, Values};
+use azpy_core::game::{Game, Player, Turn, Values};
 use azpy_core::text::{Notation, Position, result_words, unmarked};
 use azpy_core::written::Variations as CoreVariations;
 use azpy_games::any::AnyGame;
@@ -17,8 +17,8 @@ use crate::colors::{colored, terminal_shows_colors};
 use crate::errors::{RustError, caught};
 use crate::fault::{outcome_object, turn_number};
 use crate::listed::Listed;
-use crate::position::{AnyState, Fallible};
-use crate::pygame::{PyGame, PyPayoff, players_of};
+use crate::position::{AnyState, Fallible, legal_of, rolls_of};
+use crate::pygame::PyGame;
 use crate::registry::params;
 use crate::settings::{Whole, whole, within};
 use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
@@ -94,7 +94,7 @@ impl State {
     }
 
     fn action(&self, action: Whole) -> PyResult<u32> {
-        let last_outcome = self.ask(|state| state.rolls())?.last().map_or(0, |&(outcome, _)| outcome as usize);
+        let last_outcome = self.ask(rolls_of)?.last().map_or(0, |&(outcome, _)| outcome as usize);
         let actions = self.inner.num_actions().max(last_outcome + 1);
         match u32::try_from(action.0) {
             Ok(number) if (number as usize) < actions => Ok(number),
@@ -124,12 +124,9 @@ pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<An
         let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
         return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
     }
-    fn held<P: PyPayoff>(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
-        let game = PyGame::<P>::new(object)?;
-        let spec = game.game().to_owned();
-        Ok(P::held(AnyGame::unlisted(&spec, game)))
-    }
-    if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
+    let game = PyGame::new(object)?;
+    let spec = game.game().to_owned();
+    Ok(AnyGame::unlisted(&spec, game))
 }
 
 #[pymethods]
@@ -285,12 +282,12 @@ impl State {
 
     /// The legal actions, ascending; none unless it is a player's turn.
     fn legal_actions(&self) -> PyResult<Vec<u32>> {
-        self.ask(|state| state.legal())
+        self.ask(legal_of)
     }
 
     /// (outcome, probability) of the roll, ascending; none unless `turn` is `azpy.CHANCE`.
     fn chance_outcomes(&self) -> PyResult<Vec<(u32, f32)>> {
-        self.ask(|state| state.rolls())
+        self.ask(rolls_of)
     }
 
     /// Plays an action, or takes a chance outcome. Raises ValueError, and changes nothing, if it is not legal here.
