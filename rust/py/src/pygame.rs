@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Turn, Values, action_planes};
+use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
@@ -257,20 +257,17 @@ impl Game for PyGame {
         self.info.zero_sum
     }
 
-    fn num_actions(&self) -> usize {
-        self.info.num_actions
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        self.info.obs_shape
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.info.num_actions,
+            obs_shape: self.info.obs_shape,
+            max_plies: self.info.max_plies,
+            num_symmetries: 1,
+        }
     }
 
     fn is_slow(&self) -> bool {
         true
-    }
-
-    fn max_plies(&self) -> usize {
-        self.info.max_plies
     }
 
     fn action_cells(&self) -> Option<Vec<u16>> {

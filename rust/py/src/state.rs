@@ -16,7 +16,7 @@ use crate::batch::{action_numbers, try_play};
 use crate::colors::{colored, terminal_shows_colors};
 use crate::errors::{RustError, caught};
 use crate::fault::{outcome_object, turn_number};
-use crate::listed::Listed;
+use crate::listed::{Listed, short};
 use crate::position::{AnyState, Fallible, legal_of, rolls_of};
 use crate::pygame::PyGame;
 use crate::registry::params;
@@ -121,8 +121,7 @@ pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<An
         return state.borrow().inner.copied();
     }
     if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
-        let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
-        return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
+        return Err(PyTypeError::new_err(format!("expected {expected}, got {}", short(object))));
     }
     let game = PyGame::new(object)?;
     let spec = game.game().to_owned();

@@ -75,7 +75,7 @@ impl GameReader {
         self.line += lines(&text[..blank]);
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);
-        let read = || Ok(start.read_game(text)?.map(|(game, rest)| (end_of(&start, &game), game, rest)));
+        let read = || Ok(start.read_game(text)?.map(|(game, rest)| (end_of(start, &game), game, rest)));
         let read: Result<_, Error> = py.detach(|| caught(|| Ok(read())))?;
         let Some((outcome, game, rest)) = read.map_err(RustError::raised)? else {
             self.at = self.text.len();
