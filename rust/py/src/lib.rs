@@ -53,7 +53,9 @@ mod written;
 use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
-pub use crate::registry::{Entry, Params, start};
+#[doc(hidden)]
+pub use azpy_games::any::Start;
+pub use azpy_games::registry::{Entry, Params};
 #[doc(hidden)]
 pub use pyo3;
 

@@ -2,22 +2,15 @@
 
 use std::sync::OnceLock;
 
-use azpy_core::text::{Notation, shown};
-use azpy_games::any::{AnyGame, Start};
-use azpy_games::registry::{BUILT_IN, split};
+use azpy_core::text::shown;
+use azpy_games::any::AnyGame;
+use azpy_games::registry::{BUILT_IN, Entry, split};
 use pyo3::exceptions::{PyImportError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::RustError;
 use crate::position::AnyState;
-
-pub use azpy_games::registry::{Entry, Params};
-
-/// The start of a game, whatever its type.
-pub fn start<G: Notation>(game: G) -> Start {
-    Start::new(game)
-}
 
 /// The names of the games that ship with azpy.
 pub(crate) fn built_in() -> Vec<&'static str> {

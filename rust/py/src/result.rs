@@ -338,15 +338,17 @@ impl SearchResult {
     }
 }
 
+/// Sets the entries of a dict that have the names of fields.
+macro_rules! set_fields {
+    ($dict:expr, $from:expr; $($field:ident),+) => {
+        $($dict.set_item(stringify!($field), $from.$field)?;)+
+    };
+}
+pub(crate) use set_fields;
+
 pub(crate) fn search_stats<'py>(py: Python<'py>, stats: &SearchStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("simulations", stats.simulations)?;
-    dict.set_item("evaluations", stats.evaluations)?;
-    dict.set_item("cache_hits", stats.cache_hits)?;
-    dict.set_item("terminals", stats.terminals)?;
-    dict.set_item("collisions", stats.collisions)?;
-    dict.set_item("rounds", stats.rounds)?;
-    dict.set_item("unexpanded", stats.unexpanded)?;
+    set_fields!(dict, stats; simulations, evaluations, cache_hits, terminals, collisions, rounds, unexpanded);
     Ok(dict)
 }
 

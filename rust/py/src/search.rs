@@ -19,7 +19,7 @@ use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
 use crate::listed::Listed;
 use crate::position::legal_of;
-use crate::result::{SearchResult, check_temperature, fill_policy, search_stats};
+use crate::result::{SearchResult, check_temperature, fill_policy, search_stats, set_fields};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
@@ -346,11 +346,7 @@ impl VectorSearch {
         let stats = search_stats(py, &total)?;
         stats.set_item("nodes", nodes)?;
         stats.set_item("memory_bytes", memory)?;
-        let rounds = session.rounds();
-        stats.set_item("batches", rounds.batches)?;
-        stats.set_item("rows", rounds.rows)?;
-        stats.set_item("rows_capacity", rounds.rows_capacity)?;
-        stats.set_item("shared", rounds.shared)?;
+        set_fields!(stats, session.rounds(); batches, rows, rows_capacity, shared);
         Ok(stats)
     }
 

@@ -24,6 +24,7 @@ use crate::games::any_game;
 use crate::listed::Listed;
 use crate::position::Fallible;
 use crate::record::GameRecord;
+use crate::result::set_fields;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::threads::{self, BackgroundTask, PATIENCE, attached_once, locked, wait};
 
@@ -387,19 +388,9 @@ impl SelfPlay {
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (stats, _) = self.counted(py)?;
         let dict = PyDict::new(py);
-        dict.set_item("games", stats.games)?;
-        dict.set_item("positions", stats.positions)?;
-        dict.set_item("searches", stats.searches)?;
-        dict.set_item("fast_searches", stats.fast_searches)?;
-        dict.set_item("simulations", stats.rounds.searches.simulations)?;
-        dict.set_item("evaluations", stats.rounds.searches.evaluations)?;
-        dict.set_item("cache_hits", stats.rounds.searches.cache_hits)?;
-        dict.set_item("terminals", stats.rounds.searches.terminals)?;
-        dict.set_item("collisions", stats.rounds.searches.collisions)?;
-        dict.set_item("batches", stats.rounds.batches)?;
-        dict.set_item("rows", stats.rounds.rows)?;
-        dict.set_item("rows_capacity", stats.rounds.rows_capacity)?;
-        dict.set_item("shared", stats.rounds.shared)?;
+        set_fields!(dict, stats; games, positions, searches, fast_searches);
+        set_fields!(dict, stats.rounds.searches; simulations, evaluations, cache_hits, terminals, collisions);
+        set_fields!(dict, stats.rounds; batches, rows, rows_capacity, shared);
         Ok(dict)
     }
 

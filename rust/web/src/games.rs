@@ -1,8 +1,7 @@
 //! The games of a program, and what it does with one: a session.
 
 use azpy_core::evaluator::Uniform;
-use azpy_core::text::Notation;
-use azpy_games::any::{AnyGame, Start};
+use azpy_games::any::AnyGame;
 use azpy_games::each;
 use azpy_games::registry::{self, Entry};
 use azpy_net::Answers;
@@ -12,11 +11,6 @@ use azpy_serve::{Error, Page, Position, Response, Session, Stepping, answers};
 const TREES: usize = 256 << 20;
 /// Memory of the network's answers that are kept.
 const ANSWERS: usize = 64 << 20;
-
-/// The start of a game, whatever its type.
-pub fn start<G: Notation>(game: G) -> Start {
-    Start::new(game)
-}
 
 /// The games that ship with azpy: all, or the one that the build names, whose program is less than half as large.
 pub const BUILT_IN: &[Entry] = match option_env!("AZPY_WASM_GAME") {
