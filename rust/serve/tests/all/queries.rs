@@ -232,7 +232,7 @@ fn ko_holds_where_too_many_plies_ended_the_game() {
     line.state.legal_actions(&mut legal);
     let names: Vec<_> = legal.into_iter().map(|action| line.state.action_name(action)).collect();
     assert_eq!(names, ["D2", "E2", "E1", "pass"]);
-    assert_eq!(line.play("C4", None).unwrap_err().to_string(), "'C4' is not legal there");
+    assert_eq!(line.play("C4", None).unwrap_err().to_string(), "\"C4\" is not legal there");
     line.play("d2", None).unwrap();
     assert_eq!((line.played.len(), line.upto(3).played.len()), (26, 3));
 }
