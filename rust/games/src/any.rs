@@ -30,6 +30,8 @@ trait DynGame: any::Any + Send + Sync {
     fn arrive(&mut self, start: &dyn DynGame, line: &[Action], legal: Option<&mut Vec<Action>>) -> Option<Turn>;
     fn play_out(&mut self, games: &mut RandomGames, stream: &mut Stream) -> Option<usize>;
     fn outcome(&self) -> Values;
+    /// What player 0 gets: all that a search of two players with a zero sum asks of an end.
+    fn value(&self) -> Value;
     fn parse(&self, text: &str) -> Result<Box<dyn DynGame>, azpy_core::Error>;
     fn parse_plies(&self, text: &str, plies: usize) -> Result<Box<dyn DynGame>, azpy_core::Error>;
     fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, azpy_core::Error>;
@@ -65,6 +67,9 @@ impl<G: Notation> DynGame for Typed<G> {
     }
     fn outcome(&self) -> Values {
         self.inner.outcome().each()
+    }
+    fn value(&self) -> Value {
+        Value(self.inner.outcome().of(Player::Zero))
     }
     fn parse(&self, text: &str) -> Result<Box<dyn DynGame>, azpy_core::Error> {
         Ok(boxed(self.inner.parse(unmarked(text))?))
@@ -229,7 +234,7 @@ impl<P: Payoff> Game for AnyGame<P> {
     }
     #[inline]
     fn outcome(&self) -> P {
-        P::of_each(self.inner.outcome())
+        if P::ZERO_SUM { P::of_proven(self.inner.value()) } else { P::of_each(self.inner.outcome()) }
     }
 }
 
