@@ -12,10 +12,11 @@
 //! reached by exactly one line of actions, or searches would share out the visits of a play among its orders.
 //!
 //! - Checkers move in the order of their places, highest first. Any play can be sorted so: what a move needs (an empty
-//! bar, all checkers home, none behind one that leaves by a higher die) is only ever helped by moves from behind. -
-//! Two checkers from one place: the higher die first. - One checker with both dice, where both ways are open and none
-//! of the two points between has a blot: the higher die   first. So the lower die goes first only where the other
-//! order is not possible or hits something else. - Two checkers leave the board: the higher die first.
+//!   bar, all checkers home, none behind one that leaves by a higher die) is only ever helped by moves from behind.
+//! - Two checkers from one place: the higher die first.
+//! - One checker with both dice, where both ways are open and none of the two points between has a blot: the higher die
+//!   first. So the lower die goes first only where the other order is not possible or hits something else.
+//! - Two checkers leave the board: the higher die first.
 //!
 //! Places that may not go again are *closed* for the rest of the turn. They are part of the position and are shown.
 //!
