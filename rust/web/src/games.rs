@@ -31,7 +31,7 @@ const fn only(games: &[Entry], wanted: &[u8]) -> Entry {
 }
 
 /// A session of any game. Its responses are lines of JSON.
-pub trait AnySession {
+pub(crate) trait AnySession {
     /// Takes a query or an action as JSON, and returns the responses that there are at once.
     fn ask(&mut self, text: &str) -> Vec<String>;
     /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on, and the responses.
