@@ -1,20 +1,14 @@
-"""`az-check-game GAME`: plays a game and proves what it must keep, or shows a short line of play where it does not.
+"""Test the rules of a game, and show a short line of play that breaks one.
 
-azpy plays games of one to six players who move in turn, with dice or without. Nothing is hidden from a player, and
-nobody moves at the same time. OpenSpiel has games and algorithms for hidden information.
-
-It plays all lines of play from the start first, the shortest first, then random games. It shortens a line that fails.
-The proof holds for the positions seen; the report says whether these are all. Warnings are signs of a mistake that can
-also be right. Illegal actions are tried only in games in Rust: a game in Python need not refuse them.
-
-Exit code 1: the game breaks a promise. Warnings leave it at 0.
+az-check-game countdown:Countdown
+az-check-game "hex(size=5)" --seconds 60
 """
 
 from collections.abc import Sequence
 
 from azpy.checks.check_game import Report, check_game
 from azpy.checks.faults import Broken
-from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
+from azpy.cli.common import GAME, Parser, add_number, add_setting, command, not_empty
 from azpy.cli.progress import Screen
 
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
@@ -23,12 +17,12 @@ _MOST_RESULTS = 8  # outcomes that are shown: with several players there are man
 
 
 def _check(arguments: Sequence[str]) -> int:
-    parser = Parser("az-check-game", __doc__)
-    add = parser.add_argument
-    add("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
-    add_number(add, "--games", "random games, at most", 200, low=0)
-    add_setting(add, "seed", "fixes the random games", 0)
-    add_number(add, "--seconds", "how long it may take, about", 30.0, kind=float, low=0, above=True)
+    parser = Parser("az-check-game", __doc__, "docs/start/own_game.md")
+    parser.add_argument("game", type=not_empty, metavar="GAME", help=GAME)
+    add, _ = parser.section("Options")
+    add_number(add, "--seconds", "time limit of the whole check", 30.0, kind=float, low=0, above=True)
+    add_number(add, "--games", "most random games", 200, low=0)
+    add_setting(add, "seed", "seed of the random games", 0)
     given = parser.parse_args(arguments)
     with Screen() as screen:
 

@@ -1,6 +1,7 @@
-"""`az-doctor`: what is installed, what works, how fast this machine is, and what to do next.
+"""Check what is installed, which devices work, and how fast this machine is.
 
-Exit code 2: an installed part does not work (the lines say what to do).
+az-doctor
+az-doctor --json
 """
 
 import json
@@ -13,9 +14,10 @@ from azpy.doctor import advice, examine, usable
 
 
 def _doctor(arguments: Sequence[str]) -> int:
-    parser = Parser("az-doctor", __doc__)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON, with the advice")
-    parser.add_argument("--no-speed", action="store_true", help="leave out the speed check")
+    parser = Parser("az-doctor", __doc__, "docs/start/install.md")
+    add, _ = parser.section("Options")
+    add("--json", action="store_true", help="print everything as JSON, with the advice")
+    add("--no-speed", action="store_true", help="skip the speed check")
     given = parser.parse_args(arguments)
     report = examine(speed=not given.no_speed)
     lines = advice(report)

@@ -1,5 +1,6 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
+import argparse
 import errno
 import importlib.util
 import io
@@ -18,7 +19,7 @@ from rich.console import Console
 
 import azpy
 import azpy_cli
-from azpy.cli.common import run_command
+from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.settings.run import Settings, combine
@@ -163,7 +164,7 @@ def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
 
 STOPPED = """
 import os, signal, sys, time
-from azpy.cli.common import run_command
+from azpy.cli.common import Parser, run_command
 
 def command(given):
     assert os.getpid() == int(given[0]) or given[0] == "0"
@@ -304,7 +305,8 @@ def test_every_command_says_its_version_without_torch() -> None:
         ("train", ["tic_tac_toe", "--iterations"], "--iterations: expected one argument"),
         ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
         ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
-        ("match", [], "missing: PLAYER, two players, or a run folder"),
+        ("match", [], "missing: PLAYER, run, checkpoint, model file, mcts:N"),
+        ("engine", ["uniform"], "missing: --protocol, protocol to speak: gomocup, gtp, json"),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
         ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
         ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),
@@ -314,6 +316,38 @@ def test_every_command_says_its_version_without_torch() -> None:
 def test_wrong_arguments_are_told_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
     main = importlib.import_module(f"azpy.cli.{command}").main
     one_line(main, arguments, f"az-{command.replace('_', '-')}: {text}")
+
+
+@pytest.mark.parametrize("name", azpy_cli.COMMANDS)
+def test_a_help_fits_on_a_screen_and_help_all_shows_every_option(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parsers = list[Parser]()
+    monkeypatch.setattr(Parser, "exit", lambda self: parsers.append(self) or sys.exit(0))
+    main = importlib.import_module(f"azpy.cli.{name.replace('-', '_')}").main
+    shown = []
+    for flag in ("--help", "--help-all"):
+        assert main([flag]) == 0
+        shown.append(capsys.readouterr().out)
+    brief, full = shown
+    assert brief.count("\n") <= 45
+    assert max(map(len, full.splitlines())) <= 80
+    assert f"Usage: az-{name} [OPTIONS]" in brief
+    parser = parsers[0]
+    for line in re.findall(rf"^  (az-{name} .*)$", brief, re.MULTILINE):
+        parser.parse_args(shlex.split(line)[1:])
+    for option in parser._actions:
+        assert option.help is not None
+        assert len(option.help.partition(" (default: ")[0].split()) <= 12, option.help
+    entries = " ".join(re.findall(r"^  (-.*?)(?:  .*)?$", full, re.MULTILINE))
+    flags = {*re.findall(r"--?[a-z][a-z0-9-]*", entries.replace("--[no-]", "--"))}
+    switches = {option for option in parser._actions if isinstance(option, argparse.BooleanOptionalAction)}
+    assert flags == {
+        flag for option in parser._actions for flag in option.option_strings[: -1 if option in switches else None]
+    }
+    page = brief.splitlines()[-1].removeprefix("More: ")
+    assert not PYPROJECT.exists() or (PYPROJECT.parent / page).is_file()
 
 
 def entered(command: str, *arguments: str, before: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
