@@ -73,7 +73,7 @@ class Parser(argparse.ArgumentParser):
 
         return group.add_argument, rare
 
-    def help(self, everything: bool) -> str:
+    def format_help(self, everything: bool = False) -> str:
         """Return the help, with all options or with the most used ones."""
         sentence, _, examples = inspect.cleandoc(self.description or "").partition("\n\n")
         words = [self.prog, "[OPTIONS]", *(_name(one) for one in self._actions if one.required and one.option_strings)]
@@ -113,7 +113,7 @@ class _Help(argparse.Action):
 
     def __call__(self, parser: Any, _: Any, __: Any, flag: str | None = None) -> None:
         """See argparse."""
-        print(parser.help(everything=flag == "--help-all"), end="")
+        print(parser.format_help(everything=flag == "--help-all"), end="")
         parser.exit()
 
 
