@@ -37,9 +37,9 @@ def _check(arguments: Sequence[str]) -> int:
 def _text(report: Report) -> list[str]:
     failure = report.failure
     if failure is not None:
-        lines = [f"{report.game} is broken: it must hold that {failure.holds} ({failure.rule})", *_finding(failure)]
-        return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} positions that were right."]
-    lines = [f"{report.game} keeps what a game must keep, as far as was seen:"]
+        lines = [f"{report.game} breaks the rule {failure.rule}: {failure.holds}", *_finding(failure)]
+        return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} correct positions."]
+    lines = [f"{report.game} passed all checks:"]
     lines += [f"  - {line}" for line in _proved(report)]
     if report.example is not None:
         names, board, result = report.example
@@ -51,7 +51,7 @@ def _text(report: Report) -> list[str]:
             "  Is this what your rules say?",
         ]
     for warning in report.warnings:
-        lines += ["", f"Warning: it is usual that {warning.holds} ({warning.rule})", *_finding(warning)]
+        lines += ["", f"Warning ({warning.rule}): usually {warning.holds}", *_finding(warning)]
     return lines
 
 
@@ -73,8 +73,8 @@ def _plies(number: int) -> str:
 
 
 def _proved(report: Report) -> list[str]:
-    reach = "which are all there is to see" if report.complete else f"every one of up to {_plies(report.depth)}"
-    lines = [f"{report.positions:,} positions by key; {report.lines:,} lines of play from the start, {reach}"]
+    reach = "all there are" if report.complete else f"all of up to {_plies(report.depth)}"
+    lines = [f"{report.positions:,} distinct positions; {report.lines:,} lines of play from the start, {reach}"]
     if report.games:
         shortest, longest = report.lengths or (0, 0)
         results = sorted(report.results.items(), reverse=True)
@@ -85,16 +85,16 @@ def _proved(report: Report) -> list[str]:
         shown = ", ".join(f"{_outcome(value)} in {count}" for value, count in results)
         whose = "outcomes for player 0" if report.zero_sum else "outcomes"
         lines.append(f"{report.games:,} random games to the end; {whose}: {shown}{more}")
-        lines.append(f"games of {shortest} to {_plies(longest)}, of at most {report.max_plies} (max_plies)")
+        lines.append(f"games of {shortest} to {_plies(longest)}; max_plies is {report.max_plies}")
     lines += [
-        "each position: legal actions, observation and key as they must be, the same however it was reached, "
-        "and clones that live their own lives",
-        f"keys: {report.met_again:,} positions met again, and equal in all there is and in all that follows",
+        "legal actions, observations and keys are valid, and the same however a position is reached",
+        "clones are independent",
+        f"{report.met_again:,} positions were met again: equal keys, equal positions, equal futures",
     ]
     if report.symmetries:
-        lines.append(f"symmetries: {report.symmetries} with their inverses, {report.mirrored} of them played alongside")
+        lines.append(f"{report.symmetries} symmetries have inverses; {report.mirrored} were played alongside")
     if report.elsewhere:
-        lines.append(f"{report.elsewhere} positions the same in another process with other hashes")
+        lines.append(f"{report.elsewhere} positions are the same in another process with other hashes")
     return [*lines, f"took {report.seconds:.1f} s"]
 
 

@@ -112,8 +112,8 @@ def _unequal(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for name, what in (("evaluations", "evaluations of self-play"), ("rows_fitted", "rows fitted")):
         a, b = (sum(row[name][side] for row in rows) for side in (0, 1))
         if abs(a - b) > _EQUAL * max(a, b):
-            lines.append(f"unequal: A had {a:,} {what} and B {b:,}; part of the difference may come from that")
+            lines.append(f"unequal work: A had {a:,} {what} and B {b:,}; this may explain part of the difference")
     return lines
 
 
-main = command("az-compare", _compare, stopped="stopped. Go on with: {command}")
+main = command("az-compare", _compare, stopped="stopped. Resume with: {command}")

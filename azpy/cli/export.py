@@ -103,23 +103,23 @@ def _export(arguments: Sequence[str]) -> int:
         }
         for name in [name for name in writers if name in targets]:
             count = f"{writers[name](targets[name], run.start, games):,}"
-            said(f"{count} {_positions_of(games) if name == 'npz' else 'games'} in {targets[name]}")
+            said(f"wrote {count} {_positions_of(games) if name == 'npz' else 'games'} to {targets[name]}")
     if targets.keys() & _MODELS:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
         if "web" in targets:
             size = _page(run, iteration, Path(targets["web"]), options.game, crate)
-            served = f"python -m http.server --directory {shlex.quote(targets['web'])} serves it here"
-            said(f"the page of checkpoint {iteration} in {targets['web']}: {size / 1000:,.0f} kB; {served}")
+            said(f"wrote the page of checkpoint {iteration} to {targets['web']} ({size / 1000:,.0f} kB)")
+            said(f"to open it: python -m http.server --directory {shlex.quote(targets['web'])}")
         for name in [name for name in ("onnx", "onnx_int8") if name in targets]:
             model = run.model(iteration)
             data, drift = _int8_model(run, model, iteration) if name == "onnx_int8" else (model, "")
             with storage.output(targets[name]) as file:
                 file.write(data)
             kind, against = ("int8 model", f"; against fp32 {drift}") if drift else ("model", "")
-            said(f"the {kind} of checkpoint {iteration} in {targets[name]}{against}")
+            said(f"wrote the {kind} of checkpoint {iteration} to {targets[name]}{against}")
         if options.card is not None:
             write_card(run, iteration, options.card, options.license or "unknown")
-            said(f"the player of checkpoint {iteration} in {options.card}")
+            said(f"wrote the player of checkpoint {iteration} to {options.card}")
     return 0
 
 

@@ -134,7 +134,7 @@ class _Table:
             if network.device != "cpu" or network.notes:
                 display.line("\n".join([f"models run on: {network.description}", *network.notes]))
         if self.book.left_out:
-            display.line(f"{self.book.file}: {self.book.left_out} more lead to positions of earlier openings")
+            display.line(f"{self.book.file}: skipped {self.book.left_out} openings that lead to earlier positions")
 
     def play(
         self, entrants: Sequence[Entrant], display: Screen, prefix: str = "", sprt: Sprt | None = None
@@ -174,8 +174,8 @@ class _Table:
         try:
             self.saved.write(boards, *names)
         except RunError as error:
-            self.unsaved = RunError(f"--save: {error} (the result counts every game, the file lacks the last ones)")
-            display.line(f"--save: {error}; the match goes on, and saves no more games")
+            self.unsaved = RunError(f"--save: {error} (the result counts all games; the file lacks the last ones)")
+            display.line(f"--save: {error}; the match continues without saving")
 
     def facts(self, rounds: int) -> dict[str, Any]:
         """The facts that readers need to play a result of so many rounds again."""

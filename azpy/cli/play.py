@@ -51,7 +51,7 @@ def _play(arguments: Sequence[str]) -> int:
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:
-                print("no display is there: playing in the terminal (--no-browser prints the board's address)")
+                print("no display found: playing in the terminal (--no-browser prints the board's address)")
             if given.port is not None:
                 warn_once("--port has no effect in the terminal")
             side = "first" if given.side is None else given.side
@@ -71,7 +71,7 @@ def _board(model: PlayerEngine, player: str, game: str | None, port: int | None,
     with _free_place(listening) if port is None else listening("127.0.0.1", port) as place:
         site = Site({"main": model}, run=_run(player, game), renews=True)
         address = f"http://127.0.0.1:{place.getsockname()[1]}/"
-        print(f"{model.player.name} plays {model.player.start.game} at {address}   (Ctrl-C ends it)", flush=True)
+        print(f"{model.player.name} plays {model.player.start.game} at {address}   (Ctrl-C to stop)", flush=True)
         if opens:
             # It may take seconds, and must not keep the server from answering.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

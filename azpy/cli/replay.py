@@ -112,7 +112,7 @@ def _position(row: dict[str, Any]) -> list[str]:
         return [head, row["board"], f"{what} {row['name']}"]
     lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
     if row["mixed_networks"]:
-        lines.append("the network was exchanged during this search")
+        lines.append("the network changed during this search")
     if not row["searched"]:
         return [*lines, f"a fast search, of which only this is kept: played {row['name']}"]
     width = max(6, *(len(action["name"]) for action in row["search"]))
@@ -131,7 +131,7 @@ def _verdict(comparison: ReplayCheck) -> str:
         return f"not the same, repeated with {model}; first difference: {difference}. {since}"
     if comparison.whole:
         return f"the same, bit for bit: {plies} plies repeated with {model}"
-    rest = "there the network was exchanged, and the rest cannot be repeated"
+    rest = "a new network took over there, and later plies cannot be repeated"
     return f"the same, bit for bit, up to ply {plies}, repeated with {model}: {rest}"
 
 

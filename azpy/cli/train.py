@@ -72,7 +72,7 @@ def _choose(
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     make_game(settings.game)  # its errors come first
-    print(f"{settings.game} has no preset: its games and this machine are measured for some seconds", flush=True)
+    print(f"{settings.game} has no preset: measuring the game and this machine for a few seconds", flush=True)
     from azpy.training.sizing import sized  # torch takes seconds to load
 
     return sized(settings, given)
@@ -179,8 +179,8 @@ def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
     for what, line in steps.items():
         print(f"to {what}: {shlex.join(line)}")
     if done.repeatable:
-        print(f"the same run once more: {repeat_command(done.path, settings.game, [*functions, *flags])}")
+        print(f"to repeat this run: {repeat_command(done.path, settings.game, [*functions, *flags])}")
     sys.stdout.flush()
 
 
-main = command("az-train", _train, stopped="stopped; every finished game is saved. Go on with: {command}")
+main = command("az-train", _train, stopped="stopped; every finished game is saved. Resume with: {command}")

@@ -61,7 +61,7 @@ def _await(place: str, patience: float, told: list[int]) -> None:
     """Waits until the folder is there: az-train makes it. It returns at once when the user ends the worker."""
     if os.path.lexists(place):
         return
-    _say(f"{place} is not there yet; az-train --workers folder:{place} makes it")
+    _say(f"{place} does not exist yet: waiting for az-train --workers folder:{place}")
     until = time.monotonic() + patience
     while not os.path.lexists(place) and not told:
         if time.monotonic() > until:

@@ -130,7 +130,7 @@ class Trainer(Loop):
         later = asked not in {"fp32", ready.precision} and ready.int8 is None
         player = on_devices(ready.evaluators) + (f" ({asked} once it passes its check)" if later else "")
         bf16 = " in bf16" if self._learner.precision == "bf16" else ""
-        player += f", and is trained on {self._learner.device}{bf16}"
+        player += f" · trains on {self._learner.device}{bf16}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._begin(ready.evaluators, player, notices, parameters)
 

@@ -42,8 +42,8 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
     output = done.output.replace(os.sep, "/")
     for text in (
         "run folder runs/tic_tac_toe",
-        "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
-        "the network plays on CPU, fp32, 1 thread a batch",
+        "2 pipelines x 4 games · batches of 8 positions (2 leaves per game) · 8 simulations per move",
+        "plays on CPU, fp32, 1 thread per batch · trains on cpu",
         "iteration 1: 10 games",
         "simulations/s",
         "evaluations/s",
@@ -67,7 +67,7 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
         "to play a match: az-match runs/tic_tac_toe mcts:1000",
         "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
     ]
-    assert "once more" not in output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
+    assert "to repeat this run" not in output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
     assert "\x1b" not in output
 
 
@@ -80,7 +80,7 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     shown = [line.strip() for line in lines if "advice" in line]
     assert shown == ["advice: do this", "advice: do that", "advice: do that"]
-    assert lines[0].endswith(", time: trees 25%, matches 50%")
+    assert lines[0].endswith(" · time: trees 25%, matches 50%")
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,9 @@ def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     assert (ended.code, ended.errors) == (code, "")
     first, last = ended.output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
-    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
+    assert last.endswith(f"Resume with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "3", folder=tmp_path)
-    assert "going on after iteration" in again.output
+    assert "resuming after iteration" in again.output
 
 
 STOPPED = """
@@ -470,7 +470,7 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     said = capsys.readouterr().out
     assert said.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
     command = "az-train --config 'my run/config.toml' --out 'my run-again'"
-    assert said.splitlines()[-1] == f"the same run once more: {command}"
+    assert said.splitlines()[-1] == f"to repeat this run: {command}"
     config = (tmp_path / "my run/config.toml").read_text()
     assert f"#   {command}\n" in config
     again = starts.finish(*shlex.split(command)[1:], folder=tmp_path)  # another process
@@ -540,7 +540,7 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
             "hex",
             {},
             Finished("t", 3, 1.0, repeatable=True),
-            ["the same run once more: az-train --config t/config.toml"],
+            ["to repeat this run: az-train --config t/config.toml"],
         ),
     ],
     ids=range(8),
@@ -559,7 +559,7 @@ def test_the_end_of_a_run_names_the_next_steps(
 @pytest.mark.parametrize(
     ("has_model", "said"),
     [
-        (False, "no model yet, as no iteration is done: give the run more time"),
+        (False, "no model yet, because no iteration is done: give the run more time"),
         (True, "model in runs/t/checkpoints/000000/model.onnx"),
     ],
 )

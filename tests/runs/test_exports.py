@@ -225,9 +225,9 @@ def test_games_without_searches_are_counted_by_themselves(
     with np.load(npz) as file:
         rows = len(file["ply"])
         assert len(set(file["game_id"].tolist())) == 30
-    assert capsys.readouterr().out == f"{rows} positions of 30 games (10 others had no full searches) in {npz}\n"
+    assert capsys.readouterr().out == f"wrote {rows} positions of 30 games (10 others had no full searches) to {npz}\n"
     assert main([str(run), "--npz", str(npz), "--iterations", "2-4"]) == 0
-    assert capsys.readouterr().out == f"{rows} positions of 30 games in {npz}\n"
+    assert capsys.readouterr().out == f"wrote {rows} positions of 30 games to {npz}\n"
 
 
 @pytest.mark.parametrize("flag", ["--npz", "--jsonl", "--onnx"])
