@@ -57,8 +57,8 @@ def test_this_machine_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     text = capsys.readouterr().out
     assert f"azpy {azpy.__version__}, Python {sys.version.split()[0]}" in text
-    assert f"numpy            {np.__version__}" in text
-    assert "  CPU              works\n" in text
+    assert f"numpy                 {np.__version__}" in text
+    assert "  CPU                   works\n" in text
     assert "CUDA             " in text
     for word in ("cores", "memory", "GPU", "simulations/s", "evaluations/s"):
         assert word in text
@@ -111,8 +111,8 @@ sys.exit(main(sys.argv[1:]))
     done = run(program)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "onnxruntime      not installed" in done.stdout
-    assert "CPU              no: onnxruntime is not installed: pip install onnxruntime" in done.stdout
+    assert "onnxruntime           not installed" in done.stdout
+    assert "CPU                   no: onnxruntime is not installed: pip install onnxruntime" in done.stdout
     assert "simulations/s" in done.stdout
     assert "evaluations/s" not in done.stdout
     assert "for faster networks: pip install onnxruntime;" in done.stdout
@@ -129,7 +129,7 @@ sys.exit(main(["--no-speed"]))
 """
     done = run(program)
     assert done.returncode == 2
-    assert "onnxruntime is installed and does not load" in done.stdout
+    assert "onnxruntime is installed but does not load" in done.stdout
 
 
 # What to do next

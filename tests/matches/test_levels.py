@@ -371,8 +371,8 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
     monkeypatch.setattr(SearchPlayer, "select_actions", late)
     assert main(["--calibrate", f"{run}@4"]) == 0
     said = capsys.readouterr().out
-    assert "the same command goes on" in said
-    assert "the ladder is not used yet" in said
+    assert "run the same command again" in said
+    assert "the levels are not used" in said
     before = json.loads((run / "ladder.json").read_text())
     assert 0 < sum(sum(step["pairs"]) for step in before["steps"]) < 20
     clock[0] = 0.0

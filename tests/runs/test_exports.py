@@ -177,7 +177,7 @@ def test_iterations_are_chosen(collected: Path, tmp_path: Path, capsys: pytest.C
     for chosen, expected in (("2", {2}), ("2-3", {2, 3}), ("1-4", {1, 2, 3, 4})):
         assert main([str(collected), "--jsonl", str(target), "--iterations", chosen]) == 0
         assert {json.loads(line)["iteration"] for line in target.read_text().splitlines()} == expected
-    assert f"40 games in {target}" in capsys.readouterr().out
+    assert f"40 games to {target}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("write", ["npz", "jsonl"])
@@ -290,7 +290,7 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
     done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
     held, _, added = log.read_bytes().partition(b"\n")
     assert held == b"precious"
-    assert done.stderr.endswith(f" in {target}\n")
+    assert done.stderr.endswith(f" to {target}\n")
     if flag == "--jsonl":
         assert len([json.loads(line) for line in added.splitlines()]) == 40
     else:

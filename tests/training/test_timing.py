@@ -135,7 +135,7 @@ def test_int8_is_advised_only_where_it_may_help(changes: dict[str, Any]) -> None
     metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
     metrics |= {"share_growing": 0.2, "share_evaluating": 0.8}
     advice = advise(Settings("connect_four", pipelines=2, **changes), [metrics], cores=2)
-    assert str(advice).endswith("takes most of self-play: a smaller --network, or a GPU")
+    assert str(advice).endswith("takes most of self-play: try a smaller --network, or a GPU")
 
 
 def test_a_deterministic_run_is_not_told_to_play_other_games() -> None:
