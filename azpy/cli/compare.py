@@ -29,7 +29,7 @@ _EQUAL = 0.01  # work that differs by no more is equal: an iteration's games are
 
 
 def _compare(arguments: Sequence[str]) -> int:
-    parser = Parser("az-compare", __doc__, "docs/guides/training.md")
+    parser = Parser("az-compare", __doc__, "docs/guides/measuring.md")
     add = parser.add_argument
     add("game", metavar="GAME", help=GAME)
     add("a", metavar="A", help='settings of side A, such as "passes=4&batch_size=256"')

@@ -44,7 +44,7 @@ _SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
 
 def _parser() -> Parser:
-    parser = Parser("az-export", __doc__, "docs/guides/training.md")
+    parser = Parser("az-export", __doc__, "docs/reference/formats.md")
     parser.add_argument("run", type=not_empty, metavar="RUN", help="run folder; it may be in use")
     add, _ = parser.section("Games")
     for name, (kind, text) in _GAMES.items():

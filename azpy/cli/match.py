@@ -56,7 +56,7 @@ _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
 
 
 def _match(arguments: Sequence[str]) -> int:
-    parser = Parser("az-match", __doc__, "docs/guides/matches.md")
+    parser = Parser("az-match", __doc__, "docs/guides/measuring.md")
     text = "run, checkpoint, model file, mcts:N, uniform:N, random, or a program"
     parser.add_argument("players", nargs="+", type=not_empty, metavar="PLAYER", help=text)
     add, rare = parser.section("Match")

@@ -21,7 +21,7 @@ _LEGEND = "prior: the network's policy; visits: of the search; target: the share
 
 
 def _replay(arguments: Sequence[str]) -> int:
-    parser = Parser("az-replay", __doc__, "docs/guides/training.md")
+    parser = Parser("az-replay", __doc__, "docs/reference/commands.md")
     parser.add_argument("run", type=not_empty, metavar="RUN", help="run folder; it may be in use")
     parser.add_argument("games", metavar="NUMBER", nargs="+", help="numbers of games, such as 17 or 20-29")
     add, _ = parser.section("Options")

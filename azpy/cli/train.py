@@ -34,7 +34,7 @@ _BRIEF = (  # settings of --help
 
 
 def _parser() -> Parser:
-    parser = Parser("az-train", __doc__, "docs/guides/training.md")
+    parser = Parser("az-train", __doc__, "docs/guides/training.md, docs/reference/settings.md")
     parser.add_argument("game", nargs="?", type=not_empty, default=argparse.SUPPRESS, metavar="GAME", help=GAME)
     sections = {group: parser.section(group.capitalize()) for group in GROUPS}
     add, rare = sections["run"]

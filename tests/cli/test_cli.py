@@ -351,8 +351,8 @@ def test_a_help_fits_on_a_screen_and_help_all_shows_every_option(
     assert flags == {
         flag for option in parser._actions for flag in option.option_strings[: -1 if option in switches else None]
     }
-    page = brief.splitlines()[-1].removeprefix("More: ")
-    assert not PYPROJECT.exists() or (PYPROJECT.parent / page).is_file()
+    for page in brief.splitlines()[-1].removeprefix("More: ").split(", "):
+        assert not PYPROJECT.exists() or (PYPROJECT.parent / page).is_file()
 
 
 def entered(command: str, *arguments: str, before: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
