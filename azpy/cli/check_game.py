@@ -92,7 +92,7 @@ def _proved(report: Report) -> list[str]:
         f"{report.met_again:,} positions were met again: equal keys, equal positions, equal futures",
     ]
     if report.symmetries:
-        lines.append(f"{report.symmetries} symmetries have inverses; {report.mirrored} were played alongside")
+        lines.append(f"{report.symmetries} symmetries have inverses, and games follow {report.mirrored} of them")
     if report.elsewhere:
         lines.append(f"{report.elsewhere} positions are the same in another process with other hashes")
     return [*lines, f"took {report.seconds:.1f} s"]

@@ -112,7 +112,9 @@ class Display(Screen):
                 self.line(f"  strength after iteration {event.iteration}: {result}{against}")
                 self._strength = [f"{result.figures()['score']:.2f} against {other}"]
             case events.Finished(collected=int()):
-                self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
+                self.line(
+                    f"done: {event.collected:,} games in {_many(event.iteration, 'iteration')}, {_clock(event.seconds)}"
+                )
             case events.Finished():
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 sooner = self._sooner and f", or {self._sooner}"
@@ -124,7 +126,7 @@ class Display(Screen):
                     self.line(f"hashes, the same for equal runs: games {games}, weights {weights}")
 
     def _begin(self, event: events.Started) -> None:
-        settings, player, notices = event.settings, f"played by {event.evaluator}", event.notices
+        settings, player, notices = event.settings, f"played with {event.evaluator}", event.notices
         if event.parameters is not None:
             player = f"network {settings.network} ({event.parameters:,} parameters)"
             notices = (f"plays on {event.evaluator}", *notices)
@@ -207,7 +209,7 @@ def _played(event: events.Saved) -> str:
 
 
 def _many(count: float, what: str, several: str = "") -> str:
-    return f"{count:,} {what if count == 1 else several or f'{what}s'}"
+    return f"{count:,.15g} {what if count == 1 else several or f'{what}s'}"
 
 
 def _scores(row: dict[str, float]) -> str:
@@ -256,9 +258,8 @@ def _rates(row: dict[str, float]) -> str:
 
 
 def _budget(settings: Settings) -> str:
-    lengths = {"{:g} minutes": settings.minutes, "{} iterations": settings.iterations}
-    lengths |= {"{:,} evaluations": settings.total_evaluations}
-    texts = [form.format(value) for form, value in lengths.items() if value is not None]
+    lengths = {"minute": settings.minutes, "iteration": settings.iterations, "evaluation": settings.total_evaluations}
+    texts = [_many(value, what) for what, value in lengths.items() if value is not None]
     return " or ".join(texts) or "until interrupted"
 
 

@@ -221,8 +221,8 @@ class Trainer(Loop):
             self._said_few = True
             none = "" if due else ", and this iteration takes no steps"
             yield Noticed(
-                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions there "
-                f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
+                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions so "
+                f"far: batches repeat them{none}; try a smaller --batch-size or more --games-per-iteration"
             )
         options = {"imported": self._lessons.are_there}
         for step in fit(self, self._learner, window.buffer, iteration, due, **options) if due else ():

@@ -85,7 +85,7 @@ def test_it_loads_no_torch_and_no_onnx_runtime_without_a_model(tmp_path: Path, m
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     player = f"{model} (network {id_of(model):#018x})" if with_model else "no network: even priors and value 0"
-    assert f"played by {player}" in done.stdout
+    assert f"played with {player}" in done.stdout
     assert "done: 30 games in 2 iterations" in done.stdout
 
 
