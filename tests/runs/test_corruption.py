@@ -245,7 +245,7 @@ ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object],
         "resuming after iteration 3",
     ),
     "games/journal.bin": (flip, "journal.bin is damaged at byte ", Path.unlink, "resuming after iteration 3"),
-    "games/000003.npz": (flip, "000003.npz is damaged", Path.unlink, "going on without the games of iteration 3"),
+    "games/000003.npz": (flip, "000003.npz is damaged", Path.unlink, "continuing without the games of iteration 3"),
     "checkpoints/000003/model.onnx": (
         flip,
         "checkpoints/000003 is damaged: model.onnx differs",
@@ -256,7 +256,7 @@ ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object],
         damage_metrics,
         "metrics.jsonl is damaged in line 1",
         lambda path: delete_line(path, 1),
-        "going on without the metrics of iteration 1",
+        "continuing without the metrics of iteration 1",
     ),
 }
 
