@@ -3,8 +3,6 @@
 import math
 import queue
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from azpy.games.names import make_game
 from azpy.runs.games import frame, unframe
 from azpy.settings import Settings
 from models import make_model
+from running import program
 
 
 def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
@@ -483,9 +482,8 @@ threading.Event().wait()
     ],
 )
 def test_a_child_ends_without_error_only_if_its_parent_is_gone(read: str, sent: str, code: int) -> None:
-    program = TALK.replace("{read}", read).replace("{sent}", sent)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
+    done = program(TALK.replace("{read}", read).replace("{sent}", sent))
+    assert (done.code, "Traceback" in done.errors) == (code, bool(code))
 
 
 def test_runs_and_lineups_are_told_apart_by_what_changes_games() -> None:

@@ -1,8 +1,6 @@
 """docs/start/own_game.md: what it prints is the example, and does what it says: checked, trained, played."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,11 @@ import azpy
 from azpy.errors import SettingsError
 from many_players import Toss, Trio
 from oracles import Solver
+from running import az, ended
 from starts import Starts
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE, EXAMPLE = REPOSITORY / "docs" / "own_game.md", REPOSITORY / "examples" / "hexapawn"
+PAGE, EXAMPLE = REPOSITORY / "docs/start/own_game.md", REPOSITORY / "examples" / "hexapawn"
 
 Start: Any = Hexapawn  # the example has no types
 
@@ -32,10 +31,9 @@ def blocks(language: str) -> list[str]:
 
 
 def run(folder: Path, module: str, *arguments: str) -> str:
-    command = [sys.executable, "-m", "azpy", module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = ended(az(module, *arguments), cwd=folder, patience=300)
+    assert done.code == 0, done.errors
+    return done.out
 
 
 @pytest.fixture
@@ -74,19 +72,18 @@ def longest(snake: Any) -> int:
 
 
 def test_the_page_says_what_the_check_says(folder: Path) -> None:
-    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in PAGE.read_text()
+    assert "135 distinct positions; 163 lines of play from the start, all there are" in PAGE.read_text()
     said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
-    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in said
+    assert "135 distinct positions; 163 lines of play from the start, all there are" in said
     assert "Warning" not in said
 
 
 def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
     path = folder / "hexapawn.py"
     path.write_text(path.read_text().replace("np.zeros((2, 9), np.float32)", "np.zeros((2, 9))"))
-    command = [sys.executable, "-m", "azpy", "check-game", "hexapawn:Hexapawn"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-    assert done.returncode == 1
-    shown = done.stdout.split("\n\n")[0]
+    done = ended(az("check-game", "hexapawn:Hexapawn"), cwd=folder)
+    assert done.code == 1
+    shown = done.out.split("\n\n")[0]
     assert "\n".join(f"    {line}" for line in shown.splitlines()) in PAGE.read_text()
 
 
