@@ -246,7 +246,14 @@ def test_the_programs_run_one_after_another(
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 @pytest.mark.parametrize(
-    "page", ["guides/coming_from", "guides/how_long", "explanation/search", "guides/troubleshooting"]
+    "page",
+    [
+        "guides/coming_from",
+        "guides/how_long",
+        "guides/troubleshooting",
+        "explanation/search",
+        "explanation/determinism",
+    ],
 )
 def test_the_pages_show_what_comes_out(
     page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -282,11 +289,13 @@ def test_the_pages_show_what_comes_out(
         shown += 1
     lines = capsys.readouterr().out.splitlines()
     if page == "guides/troubleshooting":
-        assert shown == 8
+        assert shown == 11
     elif page == "explanation/search":
         picture = README.parent / "docs/tree.svg"
         assert Path("tree.svg").read_text("utf-8") == picture.read_text("utf-8")
         assert names["result"].visits.tolist() == [45, 3, 3, 3, 3, 3]
+    elif page == "explanation/determinism":
+        assert lines == ["True False"]
     elif page == "guides/how_long":
         assert lines == ["(7, 22)"]
     else:
