@@ -159,6 +159,8 @@ def advise(
     if evaluating < 1 - _MOST:
         waits = "the device waits for the trees" if own_device else "growing the trees takes most of self-play"
         if ":" in name_of(settings.game):  # module:Class or open_spiel:NAME: asked with the GIL held
-            return f"{waits}: the game's Python code runs on one core, so write it in Rust (docs/start/own_game.md)"
+            return (
+                f"{waits}: the game's Python code runs on one core, so write it in Rust (docs/start/own_game_rust.md)"
+            )
         return f"{waits}: try more cores"
     return None

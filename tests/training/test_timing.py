@@ -127,7 +127,7 @@ def test_more_cores_are_not_advised_for_a_game_in_python(game: str, own_device: 
     metrics |= {"share_growing": 0.8, "share_evaluating": 0.2}
     advice = str(advise(Settings(game, pipelines=2), [metrics], cores=2, own_device=own_device))
     assert advice.endswith("more cores") == ("hex" in game)
-    assert ("write it in Rust (docs/start/own_game.md)" in advice) == ("hex" not in game)
+    assert ("write it in Rust (docs/start/own_game_rust.md)" in advice) == ("hex" not in game)
 
 
 @pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "auto"}, {"deterministic": True}])
