@@ -594,4 +594,4 @@ def test_help_works_in_a_deleted_folder(tmp_path: Path) -> None:
     here.mkdir()
     text = f"import os; os.chdir({str(here)!r}); os.rmdir({str(here)!r}); from azpy.cli.play import main; main()"
     done = program(text, "--help")
-    assert "Usage: az-play" in done.stdout, done.stderr
+    assert "Usage: az-play" in done.out, done.errors

@@ -49,7 +49,7 @@ def test_the_name_in_host_is_one_of_the_servers(host: str, status: int) -> None:
 
 @pytest.mark.parametrize("host", ["https://play.example.org", "play.example.org:443", "play.example.org/", "", "a b"])
 def test_a_url_as_host_is_refused(host: str) -> None:
-    with pytest.raises(SettingsError, match="--host takes a name such as play.example.org"):
+    with pytest.raises(SettingsError, match="--host takes a name such as"):
         Guard(answers_200, hosts=[host])
 
 
