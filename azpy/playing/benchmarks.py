@@ -235,20 +235,21 @@ def measure_self_play(
 
 
 def play_for(play: _core.SelfPlay, seconds: float) -> dict[str, float]:
-    """Has self-play go on for about `seconds`, one round at least, then pauses it; finished games are dropped.
+    """Let self-play go on for about `seconds`, one round or game at least, then pause it; drop the finished games.
 
     Returns:
         Its `rates`, and `in_network`: the share of the pipelines' time in the evaluator, as against growing the trees.
     """
     before, lives, begin = play.stats, _lives(play), time.perf_counter()
     play.resume()
-    while time.perf_counter() - begin < seconds or _lives(play)["rounds"] == lives["rounds"]:
-        play.take_finished(seconds=min(0.01, seconds))
+    taken = 0
+    while time.perf_counter() - begin < seconds or (not taken and _lives(play)["rounds"] == lives["rounds"]):
+        taken += len(play.take_finished(seconds=min(0.01, seconds)))
     play.pause()
     found = rates(before, play.stats, time.perf_counter() - begin)
     spent = _lives(play)
     evaluating, growing = (spent[name] - lives[name] for name in ("seconds_evaluating", "seconds_growing"))
-    return found | {"in_network": evaluating / (evaluating + growing)}
+    return found | {"in_network": evaluating / ((evaluating + growing) or 1.0)}
 
 
 def _lives(play: _core.SelfPlay) -> Counter[str]:

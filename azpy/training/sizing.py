@@ -125,6 +125,9 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     layout |= {"max_plies": settings.max_plies, "cache_positions": 0}
     with SelfPlay(start, Zeros(start, slots), **layout) as play:
         simulations = max(1.0, play_for(play, _RULES_SECONDS)["simulations_per_second"])
+        if play.stats["games"] and not play.stats["searches"]:  # such as a clone that shares the position
+            text = f"the games of {settings.game} end before their first search: az-check-game finds the mistake"
+            raise SettingsError(text)
     device, devices = settings.all_devices[0].without_tensorrt, len(settings.all_devices)
     rows, learned, parameters = {}, {}, {}
     for spec in specs:
