@@ -40,7 +40,7 @@ def _choose() -> None:
     names = installed_cores() if asked is None else [asked] if asked else []
     if len(names) > 1:
         raise ImportError(
-            f"{' and '.join(names)} are installed, and azpy runs on one core: uninstall all but one, name one in "
+            f"{' and '.join(names)} are installed, but azpy uses only one core: uninstall all but one, name one in "
             "AZPY_CORE, or export their games from one crate"
         )
     if not names:

@@ -82,7 +82,7 @@ def _of_file(parser: Parser, path: Path) -> argparse.Namespace:
         raise SettingsError(f"--config {path}: {error}") from error
     for name in {"config", "token"} & file.keys():
         hint = "a token comes from token_file or AZPY_TOKEN"
-        raise SettingsError(f"{path}: {name} does not belong into this file; {hint}")
+        raise SettingsError(f"{path}: {name} does not belong in this file; {hint}")
     models = file.pop("models", {})
     if not isinstance(models, dict) or not all(isinstance(player, str) for player in models.values()):
         raise SettingsError(f'{path}: [models] must hold NAME = "PLAYER"')
@@ -109,10 +109,12 @@ def _token(given: argparse.Namespace) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"--token-file {given.token_file}: {error}") from error
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise SettingsError(f"a token must be {_SHORTEST_TOKEN} printable ASCII characters at least")
+        raise SettingsError(f"a token must have at least {_SHORTEST_TOKEN} printable ASCII characters")
     if token is None and not _LOOPBACK.fullmatch(given.address):
         where = given.address
-        raise SettingsError(f"--address {where} can be reached by others: give --token-file FILE, or set AZPY_TOKEN")
+        raise SettingsError(
+            f"--address {where} can be reached from other machines: give --token-file FILE, or set AZPY_TOKEN"
+        )
     return token
 
 

@@ -62,11 +62,13 @@ def _await(place: str, patience: float, told: list[int]) -> None:
     """Waits until the folder is there: az-train makes it. It returns at once when the user ends the worker."""
     if os.path.lexists(place):
         return
-    _say(f"{place} is not there yet; az-train --workers folder:{place} makes it")
+    _say(f"{place} does not exist yet; az-train --workers folder:{place} creates it")
     until = time.monotonic() + patience
     while not os.path.lexists(place) and not told:
         if time.monotonic() > until:
-            raise RunError(f"{place} is not there after {patience:g} seconds: give the folder of az-train's --workers")
+            raise RunError(
+                f"{place} does not exist after {patience:g} seconds: give the folder that az-train --workers names"
+            )
         time.sleep(0.2)
 
 

@@ -138,7 +138,7 @@ class CheckedEvaluator(ABC):
         if is_array and observations.shape[1:] == self.obs_shape and observations.dtype == np.float32:
             return
         kind = type(observations).__name__
-        came = f"{observations.dtype} {list(observations.shape)}" if is_array else f"{kind}, which is no numpy array"
+        came = f"{observations.dtype} {list(observations.shape)}" if is_array else f"{kind}, not a numpy array"
         shape = ", ".join(map(str, self.obs_shape))
         raise ModelError(f"{self.name} takes observations float32 [B, {shape}], got {came}")
 
@@ -171,7 +171,7 @@ class CheckedEvaluator(ABC):
                 f"{list(values.shape)}, expected {[_WARM_UP_ROWS, self.num_actions]} and {list(expected)}"
             )
         if not (np.isfinite(logits).all() and np.isfinite(values).all()):
-            raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
+            raise ModelError(f"{self.name} returns NaN or infinity for the start position")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.device!r}, network_id={self.network_id:#018x})"

@@ -61,10 +61,10 @@ def open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
         except Exception as error:  # onnxruntime's exceptions share no base
             if "External data path" in str(error):
                 raise ModelError(
-                    f"{name} keeps its weights in another file, expected one file: torch.onnx.export(..., "
+                    f"{name} keeps its weights in a separate file, expected one file: torch.onnx.export(..., "
                     "external_data=False) writes one"
                 ) from error
-            raise ModelError(f"{name} is no usable ONNX model: {first_line(error)}") from error
+            raise ModelError(f"{name} is not a usable ONNX model: {first_line(error)}") from error
 
 
 def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
@@ -155,7 +155,7 @@ def _register(ort: Any, device: Device) -> None:
 def nodes_by_provider(session: Any) -> dict[str, list[str]]:
     """Operators that each provider was given."""
     if not hasattr(session, "get_provider_graph_assignment_info"):
-        raise DeviceError("this ONNX Runtime does not say which node runs where: install a newer one")
+        raise DeviceError("this ONNX Runtime does not report where its nodes run: install a newer version")
     nodes: dict[str, list[str]] = {}
     for part in session.get_provider_graph_assignment_info():
         nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())

@@ -54,13 +54,17 @@ class Examiner:
             if found != expected:
                 raise RefusedError(f"game {record.game_id} is of {name} {found!r}, expected {expected!r}")
         if record.imported:
-            raise RefusedError(f"game {record.game_id} is said to be imported: a worker plays its games itself")
+            raise RefusedError(
+                f"game {record.game_id} is marked as imported, but workers only send games that they played"
+            )
         if foreign := set(record.networks.tolist()) - self._networks:
-            raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
+            raise RefusedError(
+                f"game {record.game_id} was played by network {foreign.pop():#018x}, which this run does not use"
+            )
         # A free run has games of several scores to beat. The rules know their range.
         given, several = record.score_to_beat, self._settings.ranked_reward and not self._settings.deterministic
         if given is None if several else given != self._score_to_beat:
-            raise RefusedError(f"game {record.game_id} is to beat the score {given}, which no game is")
+            raise RefusedError(f"game {record.game_id} has the score to beat {given}, which this run never gave")
         try:
             self._rules.add(record)
         except ValueError as error:

@@ -273,9 +273,9 @@ class Head(Fleet):
             return
         lineup, slots = facts["lineup"], facts["slots"]
         if type(lineup) is not int or not 1 <= lineup <= self._number:
-            raise RefusedError(f"it says that it plays lineup {lineup!r:.40}, the newest is {self._number}")
+            raise RefusedError(f"it reports lineup {lineup!r:.40}, but the newest is {self._number}")
         if type(slots) is not int or not 1 <= slots <= _MOST_SLOTS:
-            raise RefusedError(f"it says that it plays {slots!r:.40} games at once")
+            raise RefusedError(f"it reports {slots!r:.40} games at once")
         worker.slots = slots
         worker.stats = _totals(facts["stats"], worker.stats)
         worker.pipelines = _totals(facts["pipelines"], worker.pipelines)
@@ -310,14 +310,14 @@ class Head(Fleet):
         """
         facts = message.facts
         if facts["run"] != self._run:
-            raise RefusedError("it plays another run")
+            raise RefusedError("it plays a different run")
         if self._settings.deterministic:
             if facts["plays"] != self._plays:
                 return 0  # all games of a lineup before are done: these are copies
             if facts["row_exact"] is not True:
-                raise RefusedError("its network's answer to a position depends on what else is in its batch")
+                raise RefusedError("its network's output for a position depends on the rest of the batch")
             if facts["answers"] != self._answers:
-                raise RefusedError("its network gives other bits than the network here")
+                raise RefusedError("its network computes different results from the network here")
         records = self._examiner.games_in(message.body) if message.body else []
         name = "an earlier worker" if worker is None else worker.name
         for record in records:
@@ -364,7 +364,7 @@ class Head(Fleet):
         said = one_line(worker.error or why or how)
         self._deaths.append(worker.weight)
         if sum(self._deaths) >= _MOST_DEATHS:
-            raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
+            raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one reported: {said}")
         self.notices.append(f"{worker.name}{worker.where} ended: {said}; its games are open again")
 
     # What a user sees
@@ -401,7 +401,7 @@ class Head(Fleet):
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:
     """The totals that a worker says. Totals never fall."""
     if not isinstance(given, dict) or len(given.keys() | before.keys()) > _MOST_TOTALS:
-        raise RefusedError("its totals are no table of numbers")
+        raise RefusedError("its totals are not a table of numbers")
     for value in given.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= _MOST_TOTAL):
             raise RefusedError(f"one of its totals is {str(value)[:80]}")

@@ -133,7 +133,7 @@ class IdTable:
         if first is not None:
             if first != digest and self._deterministic:
                 raise RunError(
-                    f"game {game} came twice with different bytes, the second time from {worker}: this is no "
+                    f"game {game} came twice with different bytes, the second time from {worker}: the run is not "
                     "deterministic run; the game that is stored was kept"
                 )
             return False

@@ -132,7 +132,7 @@ class Worker:
 
     def _admit(self, message: Mapping[str, Any], _: bytes) -> None:
         if self._self_play is None:
-            raise RuntimeError("there is no lineup yet")
+            raise RuntimeError("no lineup has arrived yet")
         for first, count in message["ids"]:
             self._self_play.admit(first, count)
             self._in_hand += count
@@ -179,7 +179,7 @@ def open_lineup(settings: Settings, start: _core.State, sha256: str | None, prec
     if sha256 is None:
         return _core.UniformEvaluator()
     if hashlib.sha256(model).hexdigest() != sha256:
-        raise RunError("a model came damaged")
+        raise RunError("a model arrived damaged")
     options: dict[str, Any] = {"game": start, "precision": precision, "batch": settings.device_batch}
     if is_own(settings.network):  # its function is the head's: a worker runs code of the game alone
         return OnnxEvaluator(model, settings.all_devices[0], **options)

@@ -51,7 +51,7 @@ def _load(game: str) -> "_Rules":
     pyspiel = _pyspiel()
     name, bracket, parameters = (part.strip() for part in game.partition("("))
     if name not in (known := pyspiel.registered_names()):
-        raise SettingsError(f"OpenSpiel has no game {name!r}{did_you_mean(name, known)}")
+        raise SettingsError(f"OpenSpiel does not have the game {name!r}{did_you_mean(name, known)}")
     try:
         source = pyspiel.load_game(name + bracket + parameters)
     except Exception as error:  # whatever C++ throws is about the name

@@ -160,7 +160,7 @@ def _traced(network: Any) -> bytes:
     model = onnx.load_from_string(file.getvalue())
     if _has_a_fixed_batch(model):
         raise ModelError(
-            "the network answers two rows whatever it is given: torch traced its forward, in which len(x) and int(...) "
+            "the network answers two rows for any batch: torch traced its forward, in which len(x) and int(...) "
             "are constants; write x.shape[0], or flatten(1)"
         )
     model.ir_version = _IR_VERSION
@@ -298,7 +298,7 @@ class _Graph:
                 x = self.add("Reshape", x, self.add("Constant", value_ints=[-1, module.area, module.planes]))
                 self._arrays[f"{name}.cells"] = np.array(module.cells, np.int64)
                 return self.add("Flatten", self.add("Gather", x, f"{name}.cells", axis=1))
-        raise ModelError(f"{name} is a {type(module).__name__}, which has no ONNX form here")
+        raise ModelError(f"{name} is a {type(module).__name__}, which azpy cannot write as ONNX")
 
 
 def check_parity(

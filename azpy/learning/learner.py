@@ -337,7 +337,7 @@ class Learner:
         parts = {name: array for name, array in optimizer.items() if name.startswith("network.")}
         load_arrays(self.network, {name.removeprefix("network."): array for name, array in parts.items()})
         if "steps" not in optimizer:
-            raise ModelError("the saved optimizer is of another network")
+            raise ModelError("the saved optimizer belongs to a different network")
         self.steps = int(optimizer["steps"])
         self._optimizer.state.clear()
         for full, array in optimizer.items():
@@ -406,7 +406,7 @@ def _freeze(network: nn.Module, patterns: str | None) -> None:
     for pattern in filter(None, map(str.strip, (patterns or "").split(","))):
         fitting = [name for name in names if fnmatchcase(name, pattern)]
         if not fitting:
-            raise SettingsError(f"freeze {pattern!r} fits no parameter: there are {', '.join(names)}")
+            raise SettingsError(f"freeze {pattern!r} matches no parameter; the network has {', '.join(names)}")
         for name in fitting:
             network.get_parameter(name).requires_grad_(False)
     if not any(parameter.requires_grad for parameter in network.parameters()):
@@ -436,7 +436,7 @@ def device_of(device: str, precision: str) -> tuple[torch.device, str]:
         raise SettingsError(f"the precision of training must be fp32, bf16 or auto, got {precision!r}")
     if precision == "bf16" and not has_bf16:
         unit = "CPU" if chosen.type == "cpu" else "GPU"
-        raise DeviceError(f"this {unit} has no instructions for bf16: train with fp32, or auto")
+        raise DeviceError(f"this {unit} does not support bf16: train with fp32 or auto")
     return chosen, precision
 
 

@@ -188,7 +188,7 @@ class Network(nn.Module):
         self.spec, self.three_classes, self.num_values = spec, match[5] is not None, num_values
         if self.three_classes and num_values > 1:
             raise SettingsError(
-                f"network {spec!r}: win, draw and loss are of two players with a zero sum, and this game has "
+                f"network {spec!r}: win, draw and loss are for zero-sum games of two players, and this game has "
                 f"{num_values} players: leave out +wdl"
             )
         self.value_smoothing = 0.0  # of the targets that it learned from
@@ -212,7 +212,7 @@ class Network(nn.Module):
         self.policy: nn.Module
         if self.is_convolutional:
             if pools and depth < 2:
-                raise SettingsError(f"network {spec!r} has no second block that could pool: give two blocks at least")
+                raise SettingsError(f"network {spec!r} needs at least two blocks to use +pool")
             # The order of making fixes a seed's initial weights.
             blocks = [Residual(width, pooled=pools and block % 3 == 1) for block in range(depth)]
             self.trunk = nn.Sequential(_conv(planes + self.own_planes, width, 3), nn.ReLU(), *blocks)
@@ -232,7 +232,7 @@ class Network(nn.Module):
         else:
             if pools:
                 raise SettingsError(
-                    f"network {spec!r} has no board to pool, as the game has flat features: leave out +pool"
+                    f"network {spec!r} cannot pool, because the game's features are flat: leave out +pool"
                 )
             value, features = [], planes
             self.trunk = nn.Sequential(nn.Flatten())
@@ -272,7 +272,7 @@ class Network(nn.Module):
             )
         if len(self.policy_planes or ()) != self.num_actions or len({*places}) != len(places) or min(places) < 0:
             raise SettingsError(
-                f"policy_planes must give each of the {self.num_actions} actions a place of its own from 0, or None, "
+                f"policy_planes must give each of the {self.num_actions} actions its own place (from 0), or None, "
                 f"got {list(self.policy_planes or ())}"
             )
         factors = torch.ones(planes + _OWN_PLANES, height, columns)
@@ -332,7 +332,7 @@ def torch_device(text: str) -> torch.device:
     if match is None:
         raise SettingsError(f"device must be cpu, cuda, cuda:N or mps, got {text!r}")
     if text == "mps" and not torch.backends.mps.is_available():
-        raise DeviceError("torch finds no GPU of Apple's (mps) here")
+        raise DeviceError("torch finds no Apple GPU (mps) on this machine")
     if text in ("cpu", "mps"):
         return torch.device(text)
     if torch.version.cuda is None:
@@ -341,7 +341,7 @@ def torch_device(text: str) -> torch.device:
         raise DeviceError("torch finds no GPU: check the driver with nvidia-smi")
     index = int(match[1] or 0)
     if index >= torch.cuda.device_count():
-        raise DeviceError(f"there is no GPU {index}: torch counts {torch.cuda.device_count()}, from 0")
+        raise DeviceError(f"GPU {index} does not exist: torch finds {torch.cuda.device_count()}, numbered from 0")
     return torch.device("cuda", index)
 
 
@@ -378,13 +378,13 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     """
     cannot = f"a network of {new.spec} cannot begin as one of {old.spec}"
     if old.three_classes != new.three_classes:
-        raise ModelError(f"{cannot}: only one has three classes (+wdl)")
+        raise ModelError(f"{cannot}: only one of them has a win/draw/loss value (+wdl)")
     if old.has_any_size != new.has_any_size:
-        raise ModelError(f"{cannot}: only one has heads for any board size (+conv)")
+        raise ModelError(f"{cannot}: only one of them has heads for any board size (+conv)")
     before, after, weights = old.state_dict(), new.state_dict(), dict[str, Tensor]()
     shapes = [(known.shape, after[name].shape) for name, known in before.items() if name in after]
     if before.keys() - after.keys() or any(was > now for pair in shapes for was, now in zip(*pair, strict=True)):
-        raise ModelError(f"{cannot}: it has fewer blocks or channels, or does not pool")
+        raise ModelError(f"{cannot}: the new network has fewer blocks or channels, or lacks +pool")
     for name, fresh in after.items():
         weights[name] = fresh.clone()
         if name not in before:
@@ -416,7 +416,7 @@ def spec_of(arrays: Mapping[str, NDArray[Any]], num_values: int = 1) -> str:
         return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}{size}{classes}"
     if layers:
         return f"{len(layers)}x{len(layers[0])}{classes}"
-    raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
+    raise ModelError(f"these weights do not belong to a network of azpy; found {', '.join(list(arrays)[:5]) or 'none'}")
 
 
 def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
@@ -446,7 +446,7 @@ def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict
             wrong.append(f"{name} is {got}, expected {expected}")
     if wrong:
         more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
-        raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
+        raise ModelError(f"the weights do not fit this network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
     return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
 

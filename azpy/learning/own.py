@@ -146,11 +146,11 @@ def optimizer_of(
     if missing or len(held) > len(parameters):
         what = f"lacks {', '.join(missing[:_MOST_NAMED])}" if missing else "has parameters of something else"
         raise SettingsError(
-            f"optimizer {spec!r} {what}, expected the {len(parameters)} parameters that it is given (--freeze leaves "
+            f"optimizer {spec!r} {what}, expected the {len(parameters)} parameters passed to it (--freeze leaves "
             "some untrained)"
         )
     if not all("lr" in group for group in made.param_groups):
-        raise SettingsError(f"optimizer {spec!r} has a group without 'lr', which the run's schedule multiplies")
+        raise SettingsError(f"optimizer {spec!r} has a group without 'lr', which the learning-rate schedule needs")
     return made
 
 
@@ -272,7 +272,7 @@ def weights_of_onnx(model: Any) -> dict[str, NDArray[Any]]:
     for weight in model.graph.initializer:
         if onnx.external_data_helper.uses_external_data(weight):
             raise ModelError(
-                f"the model keeps {weight.name} in another file, expected one file: torch.onnx.export(..., "
+                f"the model keeps {weight.name} in a separate file, expected one file: torch.onnx.export(..., "
                 "external_data=False) writes one"
             )
         array = onnx.numpy_helper.to_array(weight)

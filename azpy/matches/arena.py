@@ -122,8 +122,8 @@ def refuse_programs(start: _core.State) -> None:
     """Raises a `SettingsError` if other programs cannot play this game."""
     if not start.zero_sum:
         raise SettingsError(
-            f"other programs play games of two players with a zero sum, and {start.game} has {players_of(start)}: "
-            "the protocols gtp, uci and ugi can say no other result than a win, a draw or a loss"
+            f"other programs can only play zero-sum games of two players, and {start.game} has {players_of(start)}: "
+            "gtp, uci and ugi only have wins, draws and losses"
         )
 
 
@@ -265,7 +265,7 @@ def _actions(answers: Any, states: Sequence[_core.State], name: str) -> list[int
             raise SettingsError(f"{wanted}, got {action!r:.80}, which is not a whole number") from None
     for action, state in zip(actions, states, strict=True):
         if action not in (legal := state.legal_actions()):
-            raise SettingsError(f"{wanted}, got {action!r:.80} where the legal ones are {legal!r:.200}")
+            raise SettingsError(f"{wanted}, got {action!r:.80} where the legal actions are {legal!r:.200}")
     return actions
 
 

@@ -150,7 +150,7 @@ def alone(run: Path) -> Iterator[None]:
             # ladder.json itself is replaced, and the run folder belongs to az-train.
             descriptor = lock_folder(run / "checkpoints")
         except BlockingIOError:
-            raise RunError(f"another az-match --calibrate measures {run}: wait until it ends") from None
+            raise RunError(f"another az-match --calibrate is measuring {run}: wait until it ends") from None
     try:
         yield
     finally:
@@ -240,14 +240,16 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
     """
     try:
         if not isinstance(facts := json.loads(storage.read_regular(path)), dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         steps = [Step(**step) for step in facts.pop("steps", [])]
         if not (steps and isinstance(facts.get("network"), str) and type(facts.get("iteration")) is int):
             raise ValueError("it needs steps, a network and an iteration")
         if wrong := next(filter(None, map(_wrong_in, steps)), ""):
             raise ValueError(wrong)
         if (counts := [step.simulations for step in steps]) != sorted(counts):
-            raise ValueError(f"its steps have {counts!r:.80} simulations, expected no fewer than in the step before")
+            raise ValueError(
+                f"its steps have {counts!r:.80} simulations, expected each to have at least as many as the one before"
+            )
     except FileNotFoundError:
         return {}, []
     except OSError as error:

@@ -112,7 +112,7 @@ class Book:
         elif self.plies:
             self.plies //= 2
         else:
-            raise SettingsError("the game is over before it begins: there is nothing to play a match of")
+            raise SettingsError("the game is over at its start, so no match can be played")
 
     def _one(self) -> Opening:
         rng = np.random.default_rng(mix(self._seed, 0, self._drawn))
@@ -164,7 +164,7 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
             break
     if bad:
         more = f"; and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
-        raise SettingsError(f"{path}: {'; '.join(bad[:_MOST_NAMED])}{more}: put that right, or take it out")
+        raise SettingsError(f"{path}: {'; '.join(bad[:_MOST_NAMED])}{more}: correct it, or remove it")
     if not len(book):
         raise SettingsError(f"{path} holds no opening")
     return book
@@ -178,7 +178,7 @@ def _written(path: Path, start: _core.State, suffix: str) -> Iterator[tuple[int,
             for game in _core.GameReader(start, text):
                 yield game.line, game
         except ValueError as error:
-            raise SettingsError(f"{path}: {error}; put that right, or take it out") from error
+            raise SettingsError(f"{path}: {error}; correct it, or remove it") from error
         return
     for number, line in enumerate(text.split("\n"), start=1):
         if (words := line.strip()) and not words.startswith("#"):
@@ -230,5 +230,5 @@ def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: i
 
 def _text_of(path: Path) -> str:
     if "\0" in (text := decoded(packed.read_packed(path, _MOST_BYTES))):
-        raise SettingsError(f"{path} is no text: unpack it")
+        raise SettingsError(f"{path} is not a text file: unpack it first")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -78,7 +78,7 @@ def load_program(
     talk = _SESSIONS[spec.protocol]
     try:
         if talk.games and start.name not in talk.games:
-            raise SettingsError(f"this protocol is for {' and '.join(talk.games)}, and the game is {start.game}")
+            raise SettingsError(f"this protocol plays {' and '.join(talk.games)}, not {start.game}")
         if talk.takes_nodes and spec.nodes is None and spec.movetime is None:
             spec = replace(spec, nodes=nodes)
         player = ProgramPlayer(_arguments(spec), lambda program: talk(program, spec, start), transcripts)
@@ -96,7 +96,7 @@ def _arguments(spec: ProgramSpec) -> list[str]:
     if not words:
         raise SettingsError(f"expected a program after {spec.protocol}:, got none")
     if shutil.which(words[0]) is None:
-        raise SettingsError(f"there is no program {words[0]!r} here or on the PATH")
+        raise SettingsError(f"program {words[0]!r} not found in this folder or on the PATH")
     return words
 
 
@@ -119,18 +119,20 @@ class _Gtp(ProgramProtocol):
     def refuse(cls, spec: ProgramSpec) -> None:
         named = [*(spec.options or {}), *(["nodes"] if spec.nodes is not None else [])]
         if named:
-            raise SettingsError(f"GTP has no option {named[0]}: give it among the program's own arguments")
+            raise SettingsError(
+                f"GTP does not have options such as {named[0]}: put it among the program's own arguments"
+            )
         if spec.movetime is not None and spec.movetime != int(spec.movetime):
-            raise SettingsError(f"movetime must be whole seconds for GTP, got {spec.movetime:g}")
+            raise SettingsError(f"GTP needs movetime in whole seconds, got {spec.movetime:g}")
 
     async def open(self) -> None:
         self._commands = set((await self._ask("list_commands", self.spec.start_timeout)).split())
         self.about = f"{await self._ask('name')} {await self._ask('version')}"
         if self.spec.movetime is not None and "time_settings" not in self._commands:
-            raise Misbehaved("has no command time_settings: leave movetime out")
+            raise Misbehaved("does not support time_settings: leave movetime out")
         if self._is_othello:
             if "set_game" not in self._commands:
-                raise Misbehaved("has no command set_game, so it plays Go only")
+                raise Misbehaved("does not support set_game, so it plays only Go")
             await self._ask("set_game Othello")
 
     async def begin(self, start: State | None = None) -> None:
@@ -239,7 +241,7 @@ def _option(name: str, value: str, options: Mapping[str, str]) -> str:
     """The name as the program writes it, after a check of the value: programs ignore wrong values in silence."""
     known = {one.lower(): one for one in options}
     if name.lower() not in known:
-        raise Misbehaved(f"has no option {name!r}{did_you_mean(name, options)}")
+        raise Misbehaved(f"does not have the option {name!r}{did_you_mean(name, options)}")
     name = known[name.lower()]
     row = options[name].split()
     kind = row[1] if len(row) > 1 else ""
@@ -257,7 +259,7 @@ def _option(name: str, value: str, options: Mapping[str, str]) -> str:
         words = [word.strip() for word in options[name].split(" var ")[1:]]
         expected = "" if value in words else f"one of {', '.join(words)}"
     if expected:
-        raise Misbehaved(f"has an option {name!r}, which must be {expected}, got {value!r}")
+        raise Misbehaved(f"needs {expected} for its option {name!r}, got {value!r}")
     return name
 
 

@@ -52,7 +52,7 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
         MissingPackageError: onnxruntime is not installed.
     """
     if record.imported:
-        raise RunError(f"game {record.game_id} was imported: it has no searches of this run to repeat")
+        raise RunError(f"game {record.game_id} was imported, so it has no searches to repeat")
     flags, networks = record.flags.tolist(), record.networks.tolist()
     asked = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
     network = networks[asked[0]] if asked else 0
@@ -60,7 +60,7 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
     plies = exchanged[0] if exchanged else len(record)
     if exchanged and plies == asked[0]:
         raise ModelError(
-            f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
+            f"game {record.game_id} cannot be repeated: the network changed during its first search, at ply {plies}"
         )
     evaluator, name = _find_model(run, network) if model is None else _open_given(run, network, model)
     if not getattr(evaluator, "row_exact", True):  # as on a GPU
@@ -104,7 +104,7 @@ def _find_model(run: StoredRun, network: int) -> tuple[Any, str]:
         why_not = f" (the untrained network cannot be tried: {error})"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
-        f"the model that played the game, network {network:#018x}, is gone: {run.path} has "
+        f"the model that played the game, network {network:#018x}, no longer exists: {run.path} has "
         f"{f'checkpoints {remain}' if remain else 'no checkpoints'}{why_not}; give its file with --model if you have it"
     )
 

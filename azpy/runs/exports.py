@@ -172,7 +172,7 @@ def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: st
 
 def _written(start: State, iteration: int, record: GameRecord, event: str, told: Told) -> str:
     if (notation := notation_of(start.game)) is None:  # az-export looks before
-        raise RunError(f"games of {start.game} have no notation that other programs read")
+        raise RunError(f"{start.game} does not have a game notation that other programs read")
     players = {seat: _network_name(record, player) for player, seat in enumerate(notation.players)}
     end = end_of(record)
     tags = tags_of(notation, event, f"{iteration}.{record.game_id}", record.outcome, end)

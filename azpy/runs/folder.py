@@ -109,7 +109,7 @@ class RunFolder:
             if there := self.checkpoints():
                 refuse_exported(self._checkpoints / f"{there[-1]:06d}")
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
-            raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
+            raise RunError(f"{self.path} is not a run folder: it has other files and no config.toml")
         else:  # first: a folder with other files and no config.toml is refused as no run folder
             _clear_temporary_files(self.path)
             self.write_settings()
@@ -367,7 +367,7 @@ def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed:
     """Refuses changes of fixed settings."""
     refused = {name: changed[name] for name in fixed if name in changed}
     if missing := [name for name, (old, _) in refused.items() if old is None and name in _ALWAYS_SAID]:
-        raise _damaged(config, f"it does not say {missing[0]}")
+        raise _damaged(config, f"{missing[0]} is missing")
     if refused:
-        parts = [f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()]
+        parts = [f"{name} {old!r}, now {new!r} ({fixed[name]})" for name, (old, new) in refused.items()]
         raise RunError(f"{config.parent} holds a run with {' and '.join(parts)}: choose another folder")

@@ -97,7 +97,7 @@ def write_journal(path: Path, records: Sequence[GameRecord]) -> int:
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
     """Reads all whole frames of a journal, and changes nothing.
 
-    A kill or a power cut can tear the last frame: its bytes end too early, or file systems leave zeros in place of
+    A kill or a power cut can tear the last frame: its bytes end too early, or file systems leave zeros instead of
     whole blocks of it, or behind it. Any other bad frame is damage, a last frame with a flipped bit too.
 
     Returns:
@@ -109,7 +109,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
 
     def damage(offset: int, why: str) -> RunError:
         return RunError(
-            f"{path} is damaged at byte {offset}: {why}; put a good copy in its place, or delete it to go on "
+            f"{path} is damaged at byte {offset}: {why}; restore a good copy, or delete it to go on "
             "without the games of the iteration in play"
         )
 
@@ -125,7 +125,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
             if _lost_block(data, offset, begin) and not _frame_after(data, begin):
                 break
             zeros = not any(data[offset:begin])
-            raise damage(offset, f"{'zeros in place of' if zeros else 'a wrong checksum of'} a game's length")
+            raise damage(offset, f"{'zeros instead of' if zeros else 'a wrong checksum of'} a game's length")
         if end > len(data):
             break
         payload = data[begin:end]
@@ -254,7 +254,7 @@ class SealedGames:
         with self._opened(iteration) as arrays:
             records = _records_of(arrays)
             if [record.game_id for record in records] != _ids_in(arrays):
-                raise ValueError("its arrays disagree")
+                raise ValueError("its arrays have different lengths")
         return records
 
     @contextmanager
@@ -289,7 +289,7 @@ def sealed_in(path: Path, most: int) -> list[tuple[GameRecord, dict[str, Any]]]:
         if "payload" not in arrays.files or "offsets" not in arrays.files:
             rows = "observations" in arrays.files
             holds = "rows for training, as az-export --npz writes," if rows else "arrays"
-            raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
+            raise RunError(f"{path} holds {holds} and no sealed games: give a file from a run's games folder")
         records = _records_of(arrays)
         return list(zip(records, _tags_in(arrays, len(records)), strict=True))
 
@@ -308,7 +308,7 @@ def _records_of(arrays: Any) -> list[GameRecord]:
         raise ValueError(f"the checksum of {member} does not hold")
     payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
     if offsets != sorted(offsets) or (offsets[0], offsets[-1]) != (0, len(payload)):
-        raise ValueError("its arrays disagree")
+        raise ValueError("its arrays have different lengths")
     return [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
 
 
@@ -331,7 +331,7 @@ def _reading(path: Path, to_do: str = ": delete it to go on without its games") 
             plain = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             if any(member.compress_type not in plain for member in arrays.zip.infolist()):
                 problem = "is damaged, or packed by a method whose size cannot be bounded"
-                raise RunError(f"{path} {problem}: put a copy packed by deflate in its place")
+                raise RunError(f"{path} {problem}: replace it with a copy packed by deflate")
             yield arrays
     except RunError:
         raise

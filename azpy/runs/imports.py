@@ -129,8 +129,8 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
     if not imported.records:
         reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
         raise RunError(
-            f"no game of {imported.files} files can be learned from: {'; '.join(reasons) or 'there is none'}; "
-            "give other files, or other filters (--supervised-min-...)"
+            f"none of the games in {imported.files} files can be used: {'; '.join(reasons) or 'there is none'}; "
+            "give other files or filters (--supervised-min-...)"
         )
     return imported
 
@@ -162,7 +162,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
                 found = [path]
         if not found:
             raise RunError(
-                f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .zst): give a folder with games, or the "
+                f"{path} holds no .pgn, .sgf or .npz file, packed (.gz, .zst) or not: give a folder with games, or the "
                 "files"
             )
         yield from found
@@ -194,7 +194,7 @@ def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterato
         return
     text = decoded(data)
     if "\0" in text:
-        yield f"{name} is no text, expected {notation}", "unreadable"
+        yield f"{name} is not text; expected {notation}", "unreadable"
         return
     count = 0
     for game in _core.GameReader(start, text):

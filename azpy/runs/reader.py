@@ -72,7 +72,7 @@ class StoredRun:
         self.path = Path(path)
         config = self.path / "config.toml"
         if not config.is_file():
-            raise RunError(f"{self.path} is no run folder: it has no config.toml")
+            raise RunError(f"{self.path} is not a run folder: it has no config.toml")
         try:
             given, run_id = read_run_config(config)
         except SettingsError as error:
@@ -207,7 +207,7 @@ def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:
         SettingsError: `game` does not name the Python class of the run.
     """
     if not path.is_dir():
-        raise ModelError(f"{path} is no run folder or checkpoint folder, such as runs/connect_four")
+        raise ModelError(f"{path} is not a run folder or a checkpoint folder, such as runs/connect_four")
     folder = checkpoint_at(path)
     run = StoredRun(folder.resolve().parent.parent)
     start = game  # nobody else may have named the class
@@ -308,7 +308,7 @@ def check_rules(start: State, records: Iterable[GameRecord]) -> None:
         try:
             buffer.add(record)
         except ValueError as error:
-            raise RunError(f"game {record.game_id} does not fit the rules: {error}") from error
+            raise RunError(f"game {record.game_id} breaks the rules: {error}") from error
 
 
 def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:
@@ -329,14 +329,14 @@ def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:
         except (ValueError, RecursionError) as error:
             why = error
         if why:
-            raise RunError(f"{path} is damaged in line {number}: {why}; put that line right, or delete it")
+            raise RunError(f"{path} is damaged in line {number}: {why}; correct that line, or delete it")
     return rows, bool(torn)
 
 
 def _wrong_in(row: Any) -> str:
     """Why a row of metrics.jsonl cannot be used; empty if it can."""
     if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
-        return "it is no row with a kind"
+        return "it is not an object with a kind"
     if not isinstance(row.get("iteration"), int):
         return "it has no iteration"
     for kind, name in (("match", "opponent"), ("worker", "worker")):

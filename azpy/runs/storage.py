@@ -132,7 +132,7 @@ def write_atomically(path: Path, data: bytes) -> None:
     """Replaces `path` by `data`: afterwards it is either all new or all old."""
     temporary = path.with_name(TEMPORARY + path.name)
     if is_folder(temporary):
-        raise RunError(f"{temporary} is a folder, and its name is needed to write {path.name}: move it away")
+        raise RunError(f"{temporary} is a folder with a name that azpy needs to write {path.name}: move it away")
     with disk_errors(path), replacing(path):
         write_synced(temporary, data)
 

@@ -33,7 +33,7 @@ class Gomocup(Protocol):
         if len(models) > 1:
             raise SettingsError(f"--model: gomocup cannot ask for another player than {self._model}")
         if re.search(rf"\bk=(?!{_ROW}\b)", self._player.start.game):
-            raise SettingsError(f"gomocup is for five in a row, and {self._model} plays {self._player.start.game}")
+            raise SettingsError(f"gomocup is for five in a row, but {self._model} plays {self._player.start.game}")
         self._size = self._player.start.obs_shape[1]
         self._played: list[int] = []
         self._limits: dict[str, int] = {}
@@ -117,7 +117,9 @@ class Gomocup(Protocol):
 
     def _open(self, _: str) -> str:
         if self._played:
-            raise RequestError(f"BEGIN needs an empty board, and it has {len(self._played)} stones: RESTART it")
+            raise RequestError(
+                f"BEGIN needs an empty board, and the board has {len(self._played)} stones: send RESTART"
+            )
         return self._move([])
 
     def _take_back(self, text: str) -> str:

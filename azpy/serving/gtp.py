@@ -204,7 +204,7 @@ class Gtp(Protocol):
         if name not in self._models:
             raise RequestError(f"model: expected {', '.join(self._models)}")
         if not self._board.fits(self._models[name].start):
-            raise RequestError(f"model: {name} plays {self._models[name].start.game}, and not the present game")
+            raise RequestError(f"model: {name} plays {self._models[name].start.game}, not the current game")
         if name != self._model:
             self._close()
             self._model = name
@@ -343,7 +343,7 @@ class Gtp(Protocol):
         state, names = self._board.line.state, words[1].upper().split(",")
         known = {self._board.vertex(state, action).upper() for action in range(state.num_actions)}
         if wrong := [name for name in names if name not in known]:
-            raise RequestError(f"syntax error: {wrong[0][:20]} is no vertex of this board")
+            raise RequestError(f"syntax error: {wrong[0][:20]} is not a vertex of this board")
         if not re.fullmatch("[0-9]{1,6}", words[2]):
             raise RequestError(f"syntax error: expected a number of moves, got {words[2][:20]}")
         if int(words[2]) > 1:

@@ -298,7 +298,7 @@ class _Go(Board):
     def _set_handicap(self, words: list[str]) -> str:
         cells = {self._first.action_name(cell): cell for cell in range(self.size**2)}
         if wrong := [word for word in words if word.upper() not in cells]:
-            raise RequestError(f"bad vertex list: {wrong[0]} is no vertex of this board")
+            raise RequestError(f"bad vertex list: {wrong[0]} is not a vertex of this board")
         points = [cells[word.upper()] for word in words]
         if not 2 <= len(set(points)) == len(points) < self.size**2:
             raise RequestError("bad vertex list: expected two stones at least, none twice, and an empty point")
@@ -354,7 +354,7 @@ class _Go(Board):
             return text
         path = Path(words[0])
         if path.exists() and not path.is_file():
-            raise RequestError(f"cannot save file: {path} is no file")
+            raise RequestError(f"cannot save file: {path} is not a file")
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -383,7 +383,7 @@ def _stones(words: Sequence[str], most: int) -> int:
 def _read(path: Path) -> str:
     """The text of a file. A device or a pipe, whose end may never come, is refused; so is a file without a size."""
     if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_FILE:
-        raise RequestError(f"{path} is no file of at most {_LONGEST_FILE >> 20} MiB")
+        raise RequestError(f"{path} is not a file of at most {_LONGEST_FILE >> 20} MiB")
     with path.open("rb") as file:
         return decoded(file.read(size))
 

@@ -189,7 +189,7 @@ def open_player(
         raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
     spec = parse_player(text)
     if device.kind != "cpu" and all(each.model is None for each in (spec, *map(parse_player, others))):
-        warn_once(f"--device {device} has no effect: {text} has no network")
+        warn_once(f"--device {device} has no effect: {text} does not use a network")
     specs = [spec] if game is not None or spec.run is not None else [spec, *map(parse_player, others)]
     run = next((each.run for each in specs if each.run is not None), None)
     settings = None if run is None else StoredRun(run).settings

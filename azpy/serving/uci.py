@@ -143,7 +143,7 @@ class Uci(Protocol):
         given, text = " ".join(words[1:at]), " ".join(words[at + 1 :])
         name = next((name for name in self._options if name.lower() == given.lower()), None)
         if name is None:
-            raise ValueError(f"there is no option {given!r}")
+            raise ValueError(f"unknown option {given!r}")
         try:
             value = self._options[name].read(text)
         except ValueError as error:
@@ -221,7 +221,7 @@ class Uci(Protocol):
             ValueError: that position was refused.
         """
         if self._refused is not None:
-            raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
+            raise ValueError(f"no position is set, because the last one was refused: {self._refused}")
         return self._follow(self._line.start, self._line.played)
 
     def _query(self, words: list[str]) -> None:

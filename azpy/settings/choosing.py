@@ -91,11 +91,11 @@ def _settings_so_far(folder: Path) -> dict[str, Any]:
     """The settings of the run in the folder; empty if there is none."""
     config = folder / "config.toml"
     if config.exists() and not config.is_file():
-        raise RunError(f"{config} is not a regular file: put a good copy in its place")
+        raise RunError(f"{config} is not a regular file: restore a good copy")
     try:
         return read_config(config) if config.exists() else {}
     except SettingsError as error:
-        raise RunError(f"{error}; put that right, or a good copy of the file in its place") from error
+        raise RunError(f"{error}; correct it, or restore a good copy of the file") from error
 
 
 def listed(settings: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ def warn_of_idle(
         (_SUPERVISED, not supervised, "it goes with --supervised"),
         (("window_min",), now.window_min > now.window_max, f"window_max is {now.window_max}"),
         (("match_games",), now.match_every >= (now.iterations or NO_MATCHES), "no match is played before the last"),
-        (("final_match_games",), endless, "a run without an end has no last match"),
+        (("final_match_games",), endless, "a run without --minutes or --iterations never reaches its last match"),
         (("fast_simulations",), now.full_search_share == 1, "all searches are full: give full_search_share below 1"),
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),
         (("temperature_plies",), now.temperature == now.temperature_final, "temperature_final is the same"),

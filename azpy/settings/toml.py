@@ -69,7 +69,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise SettingsError(f"{path} is no TOML file: {error}") from error
+        raise SettingsError(f"{path} is not valid TOML: {error}") from error
 
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)

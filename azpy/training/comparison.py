@@ -152,7 +152,7 @@ def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> 
 def _refuse_own(names: Iterable[str]) -> None:
     for name in names:
         if name in OWN_SETTINGS:
-            raise SettingsError(f"{name} is given for the whole comparison, not as one of its settings")
+            raise SettingsError(f"{name} applies to the whole comparison and cannot be one of its settings")
 
 
 def _check_same(folder: Path, settings: Settings) -> None:

@@ -54,7 +54,7 @@ class Window:
             self.buffer.extend(games)
         except ValueError as error:
             raise RunError(
-                f"a stored game does not fit the rules any more ({error}): choose another folder with --out"
+                f"a stored game breaks the rules as they are now ({error}): choose another folder with --out"
             ) from error
 
     def refill(
@@ -205,7 +205,7 @@ def load_newest(folder: RunFolder, learner: Learner) -> Checkpoint | None:
     if not learner.is_finite():
         before = " to go on from the one before" * (len(checkpoints) > 1)
         raise RunError(
-            f"the network of {checkpoint.path}, or its answers on {learner.device}, are not finite: choose another "
+            f"the weights of {checkpoint.path}, or its outputs on {learner.device}, are not finite: choose another "
             f"--training-device; if that does not help, delete the checkpoint{before}"
         )
     return checkpoint

@@ -130,7 +130,7 @@ class Generations:
         found = drift(exact, evaluators[0], *positions)
         ready.checks.update(_figures("int8", found))
         if found.too_far:
-            return ready._replace(refused=f"the int8 model is too far from it: {found.too_far}")
+            return ready._replace(refused=f"the int8 model differs too much from it: {found.too_far}")
         if self._settings.precision == "auto" and self._faster is None:  # later networks have the same size
             times = times_as_fast(exact, evaluators[0], positions[0][: self._batch])
             ready.checks["int8_times_as_fast"] = times
@@ -158,7 +158,7 @@ class Generations:
                 checks |= _figures(precision, found)
                 if not found.too_far:
                     return Ready(evaluators, checks, precision)
-                refused = f"{precision} is too far from it: {found.too_far}"
+                refused = f"{precision} differs too much from it: {found.too_far}"
             except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
                 refused = f"{precision} is not possible for this network: {error}"
         evaluators = chosen or self._open(self.model, self._devices)

@@ -58,7 +58,7 @@ class Lessons:
             records, share = self._imported.records, settings.supervised_held_out
             if not learned_from(records, share):
                 raise RunError(
-                    f"all {len(records)} imported games are held out: give more files, or less than {share:g} as "
+                    f"all {len(records)} imported games are held out: give more files, or a number below {share:g} as "
                     "--supervised-held-out"
                 )
 
@@ -88,7 +88,7 @@ class Lessons:
         if changed and 0 in sealed:
             old, new = folder.changed[changed[0]]
             raise RunError(
-                f"{folder.path} holds a run with {changed[0]} {old!r}, asked for {new!r} (games are imported and "
+                f"{folder.path} holds a run with {changed[0]} {old!r}, now {new!r} (games are imported and "
                 "learned from once, before self-play): choose another folder"
             )
         if self._files:

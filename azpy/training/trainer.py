@@ -275,5 +275,5 @@ def _begin_with(learner: Learner, path: Path) -> str:
     except ModelError as error:
         raise SettingsError(f"{given}: {error}") from error
     if not learner.is_finite():
-        raise SettingsError(f"{given}: its network is not finite, give an earlier checkpoint")
+        raise SettingsError(f"{given}: its weights are not finite: give an earlier checkpoint")
     return f"{path}, {said}"

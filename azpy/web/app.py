@@ -187,7 +187,7 @@ class Site:
 
     async def _games(self, request: Request) -> Response:
         if self._run is None:
-            return self.refused(404, "query", "this server has no run to show games of")
+            return self.refused(404, "query", "this server does not serve a run, so it has no games to show")
         number, iteration = request.path_params.get("number"), request.query_params.get("iteration")
         for name, given in (("number of a game", number), ("iteration", iteration)):
             if given is not None and not re.fullmatch("[0-9]{1,19}", given):  # int() takes no 5,000 digits
@@ -408,7 +408,11 @@ def _renews(message: _core.Message) -> bool:
 async def _wrong(request: Request, error: Any) -> Response:
     """The answer to a request for what is not there."""
     path = request.url.path[:100]
-    said = f"{path} takes no {request.method[:20]}" if error.status_code == 405 else f"there is no {path}"
+    said = (
+        f"{path} does not accept {request.method[:20]}"
+        if error.status_code == 405
+        else f"{path} does not exist on this server"
+    )
     return JSONResponse({"error": said}, error.status_code)
 
 

@@ -78,15 +78,17 @@ def check_page(game: str, crate: Path | None = None) -> None:
 
 
 def _refuse(game: str, why: str) -> NoReturn:
-    raise SettingsError(f"--web: {game} cannot be played in the browser alone. {why}. az-play and az-serve play it")
+    raise SettingsError(
+        f"--web: {game} cannot be played in the browser without a server. {why}. az-play and az-serve play it"
+    )
 
 
 def _check_crate(game: str, crate: Path) -> None:
     """Refuses a crate that makes no program for this core's games."""
     if not (crate / "Cargo.toml").is_file():
-        raise SettingsError(f"--crate {crate}: it has no Cargo.toml: give the folder of the crate that has {game}")
+        raise SettingsError(f"--crate {crate}: Cargo.toml not found: give the folder of the crate that has {game}")
     if lacks := program.missing(crate):
-        raise SettingsError(f"--crate compiles {game} to WebAssembly, and cannot. {lacks}")
+        raise SettingsError(f"--crate cannot compile {game} to WebAssembly. {lacks}")
     said = program.described(crate)
     if isinstance(said, str):
         raise SettingsError(f"--crate {crate}: cargo cannot read it: {said}")
@@ -103,7 +105,7 @@ def _check_crate(game: str, crate: Path) -> None:
     core = _core.__name__.rpartition(".")[2]
     if core not in names:
         raise SettingsError(
-            f"--crate {crate}: it makes {' and '.join(names) or 'no library'}, and {game} is a game of {core}: give "
+            f"--crate {crate}: it builds {' and '.join(names) or 'no library'}, but {game} belongs to {core}: give "
             "the folder of that crate"
         )
 

@@ -62,14 +62,14 @@ def missing(crate: Path) -> str:
     rustc = environment.get("RUSTC", "rustc")
     for tool in (cargo, rustc):
         if shutil.which(tool) is None:
-            return f"{tool} is not there: install Rust (https://rustup.rs), then run `rustup target add {TARGET}`"
+            return f"{tool} is not installed: install Rust (https://rustup.rs), then run `rustup target add {TARGET}`"
     if builds_std:
         return ""
     asked = [rustc, "--print", "target-libdir", "--target", TARGET]  # there: the crate may name a toolchain
     said = subprocess.run(asked, cwd=crate, env=environment, capture_output=True, text=True, check=False)
     if said.returncode == 0 and Path(said.stdout.strip()).is_dir():
         return ""
-    return f"Rust has no standard library for it here: run `rustup target add {TARGET}`"
+    return f"Rust's standard library for WebAssembly is not installed: run `rustup target add {TARGET}`"
 
 
 def described(crate: Path, *options: str) -> dict[str, Any] | str:

@@ -176,7 +176,7 @@ def test_an_int8_model_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
     events = train(tmp_path, iterations=2)
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
-    assert all("fp32 plays, as the int8 model is too far from it: policies differ" in text for text in advice)
+    assert all("fp32 plays, as the int8 model differs too much from it: policies differ" in text for text in advice)
     run = StoredRun(tmp_path)
     assert not list(tmp_path.glob("checkpoints/*/model.int8.onnx"))
     first = read_checkpoint(tmp_path / "checkpoints/000001").onnx
@@ -363,7 +363,7 @@ def test_an_int8_model_that_is_too_far_is_not_exported(
 ) -> None:
     monkeypatch.setattr(parity.Drift, "LEAST_AGREEMENT", 1.1)
     assert export([str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")]) == 2
-    assert "is too far from it: best actions agree in" in capsys.readouterr().err
+    assert "differs too much from it: best actions agree in" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -69,7 +69,7 @@ def test_answers_with_the_model_s_own_arithmetic(tmp_path: Path) -> None:
         (np.zeros((2, 3, 3), np.float32), "float32 [2, 3, 3]"),
         (np.zeros((4, 2, 3, 3)), "float64 [4, 2, 3, 3]"),
         (np.zeros((4, 2, 3, 3), np.uint8), "uint8 [4, 2, 3, 3]"),
-        (np.zeros((4, 2, 3, 3)).tolist(), "list, which is no numpy array"),
+        (np.zeros((4, 2, 3, 3)).tolist(), "list, not a numpy array"),
     ],
 )
 def test_observations_of_another_form_are_refused(observations: Any, got: str) -> None:

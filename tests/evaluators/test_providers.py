@@ -109,7 +109,7 @@ def test_where_each_node_runs_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_broken_model_is_not_blamed_on_the_device() -> None:
     for device in ("cuda", "tensorrt", "auto"):
-        with pytest.raises(ModelError, match=r"^model is no usable ONNX model: "):
+        with pytest.raises(ModelError, match=r"^model is not a usable ONNX model: "):
             OnnxEvaluator(b"broken", device)
 
 

@@ -218,7 +218,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
 
 def test_a_worker_whose_network_answers_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
-    with pytest.raises(RunError, match="the last one: its network gives other bits than the network here"):
+    with pytest.raises(RunError, match="the last one: its network computes different results from the network here"):
         train(tmp_path, workers=1)
 
 

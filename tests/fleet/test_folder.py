@@ -251,7 +251,7 @@ def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Pa
     at.send([])
     assert at.head.table.num_open == 0
     assert at.sent(damage(with_checksum(pack(at.facts, frame(*games))))) == []
-    assert "a message of it is damaged: its checksum is wrong" in at.head.notices[0]
+    assert "one of its messages is damaged: its checksum is wrong" in at.head.notices[0]
     assert at.head.table.num_open == 10
     assert "is damaged" in at.told()[-1]["error"]
     assert at.sent(with_checksum(pack(at.facts, frame(*games)))) == []  # nothing more of it counts

@@ -109,7 +109,7 @@ def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch:
         while not at.head.notices:
             at.take()
         workers.join()
-    assert workers.said == ["az-train refused this worker: it plays another run"]
+    assert workers.said == ["az-train refused this worker: it plays a different run"]
     at.head.close()
 
 
@@ -203,7 +203,7 @@ def test_a_worker_waits_for_the_folder(
     monkeypatch.setattr("azpy.cli.worker.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     assert az_worker([str(place), "--patience", "10", "--pipelines", "auto"]) == (0 if comes else 2)
     said = capsys.readouterr()
-    assert said.out.startswith(f"{place} is not there yet; az-train --workers folder:{place} makes it\n")
+    assert said.out.startswith(f"{place} does not exist yet; az-train --workers folder:{place} creates it\n")
     assert ("ends: " in said.out) == comes == (now[0] < 6)
     assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
 

@@ -267,8 +267,8 @@ BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
         *(({"slots": slots}, "it says that it plays") for slots in (0, -1, 2**40, True, "8", None)),
         *(({"stats": stats}, "totals") for stats in BAD_TOTALS),
         ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
-        ({"run": "other"}, "it plays another run"),
-        ({"row_exact": False}, "its network's answer to a position depends on what else is in its batch"),
+        ({"run": "other"}, "it plays a different run"),
+        ({"row_exact": False}, "its network's output for a position depends on the rest of the batch"),
         ({"answers": "other"}, "its network gives other bits"),
         ({"said": "games", "plays": 1, "lineup": None}, "it says that it plays lineup"),
     ],
@@ -438,7 +438,7 @@ def test_messages_come_whole_in_pieces_of_any_size() -> None:
         assert [message for piece in pieces for message in unpacker.feed(piece)] == sent
     for wrong, text in (
         (pack({}, bytes(4097)), "a message of 2 and 4097 bytes, expected 4194304 and 4096 at most"),
-        (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "it is no JSON object"),
+        (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "it is not a JSON object"),
         (b"\x02\x00\x00\x00\x00\x00\x00\x00{]", "Expecting property name"),
         (struct.pack("<II", 10**5, 0) + b"[" * 10**5, "nested too deeply"),
     ):

@@ -51,13 +51,16 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("heap_game.py:Heap", "expected the name of a module, not its file: give heap_game:Heap"),
         ("./heap_game:Heap", "not its file: give heap_game:Heap"),
         ("../games/heap_game.py:Heap", "not its file: in the folder ../games, give heap_game:Heap"),
-        ("collections:OrderedDict", "is no azpy.Game: OrderedDict is a class, expected a class that derives from azpy"),
+        (
+            "collections:OrderedDict",
+            "is not an azpy.Game: OrderedDict is a class, expected a class that derives from azpy",
+        ),
         (
             "heap_game:Heap(heap=5)",
             "made without parameters: give heap_game:Heap, or in Python azpy.State(Heap(heap=5))",
         ),
-        ("heap_game:make", "is no azpy.Game: make is a function, expected a class that derives from azpy.Game"),
-        ("heap_game:Quacks", "is no azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
+        ("heap_game:make", "is not an azpy.Game: make is a function, expected a class that derives from azpy.Game"),
+        ("heap_game:Quacks", "is not an azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
         ("azpy:Game", "cannot be made: TypeError: Can't instantiate abstract class Game"),
     ],
 )
@@ -76,7 +79,7 @@ def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
     made = azpy.make_game(heap)
     assert isinstance(made.game_object, azpy.Game)
     assert made.turn == 0
-    with pytest.raises(SettingsError, match="takes no parameters beside its name, got heap"):
+    with pytest.raises(SettingsError, match="takes no parameters, got heap"):
         azpy.make_game(heap, heap=3)
     with pytest.raises(ValueError, match="derives from azpy"):
         azpy.make_game("heap_game:Quacks")

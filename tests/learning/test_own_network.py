@@ -167,7 +167,7 @@ def test_what_torch_cannot_write_leaves_no_graph_and_no_folder(
             "'own_parts:unwritable': torch cannot write this network as ONNX: .*rot90",
         ),
         ({"network": "own_parts:untrainable"}, "'own_parts:untrainable' cannot take a training step: RuntimeError: el"),
-        ({"network": "own_parts:unloadable"}, "'own_parts:unloadable': model is no usable ONNX model"),
+        ({"network": "own_parts:unloadable"}, "'own_parts:unloadable': model is not a usable ONNX model"),
         (
             {"optimizer": "own_parts:closing"},
             r"'own_parts:closing' cannot take a training step: TypeError: LBFGS\.step",

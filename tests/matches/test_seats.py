@@ -269,7 +269,7 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
             ["--round-robin", "mcts?solver=true"],
             "player 'mcts?solver=true': solver and lookahead are for games of",
         ),
-        (THREE, ["--round-robin", "ugi:true"], "other programs play games of two players with a zero sum, and "),
+        (THREE, ["--round-robin", "ugi:true"], "other programs can only play zero-sum games of two players, and "),
         ("many_players:Together", ["--round-robin", "ugi:true"], "has 2 players without a zero sum: the protocols"),
     ],
 )

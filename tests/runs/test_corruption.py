@@ -194,7 +194,7 @@ def test_rows_of_metrics_that_cannot_be_used_are_refused(tmp_path: Path) -> None
     assert len(read_metrics(path)[0]) == len(USUAL)
     for line, said in rows_to_refuse():
         path.write_bytes(usual + line + b"\n")
-        advice = f"damaged in line {len(USUAL) + 1}: {said}.*; put that line right, or delete it"
+        advice = f"damaged in line {len(USUAL) + 1}: {said}.*; correct that line, or delete it"
         with pytest.raises(RunError, match=advice):
             read_metrics(path)
 

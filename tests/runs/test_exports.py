@@ -381,7 +381,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--sgf", "d", "--jsonl", "d/all.jsonl"], "--sgf is for games of go; these are of tic_tac_toe"),
         (["run", "--pgn", "x.pgn"], "--pgn is for games of chess; these are of tic_tac_toe"),
         *(
-            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each a file of its own")
+            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each its own file")
             for one, two, other in (
                 ("--npz", "--pgn", "x"),
                 ("--onnx", "--onnx-int8", "sub/../x"),

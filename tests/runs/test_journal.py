@@ -83,7 +83,7 @@ def test_zeros_before_other_games_are_damage(tmp_path: Path) -> None:
     data = journal.read_bytes()
     zeroed = data[:second] + bytes(12) + data[second + 12 :]
     journal.write_bytes(zeroed)
-    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros in place of a game's length"):
+    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros instead of a game's length"):
         folder(tmp_path)
     assert journal.read_bytes() == zeroed
 

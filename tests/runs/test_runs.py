@@ -181,7 +181,7 @@ def test_sealed_games_of_another_iteration_or_run_are_refused(other: dict[str, A
     text = (
         rf"000002\.npz holds the games of {whose} of the run with {found}, run_id \w+, expected those of iteration 2 "
     )
-    text += rf"of the run with {wanted}, run_id \w+: put the right file back, or delete it to go on without its games"
+    text += rf"of the run with {wanted}, run_id \w+: restore the right file, or delete it to go on without its games"
     with RunFolder(tmp_path / "run", SETTINGS) as run:
         assert len(run.sealed.read(1)) == 3
         for read in (run.sealed.read, run.sealed.ids):

@@ -243,7 +243,7 @@ def test_training_goes_on_from_collected_games_and_not_back(tmp_path: Path) -> N
     [
         (["tic_tac_toe", "--model", "model.onnx"], "--model goes with --collect-only"),
         (["tic_tac_toe", "--collect-only", "--model", "none.onnx"], "none.onnx cannot be read"),
-        (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx: model is no usable ONNX model"),
+        (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx: model is not a usable ONNX model"),
         (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx: model does not fit the game"),
         (["tic_tac_toe", "--out="], "--out is empty: give a folder, or leave it out for runs/GAME"),
         (["chequers", "--collect-only"], 'unknown game "chequers"'),

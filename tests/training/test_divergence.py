@@ -109,7 +109,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_begins_with_no_network_that_is_not_finite(three: Path, tmp_path: Path) -> None:
     path = shutil.copytree(three, tmp_path / "run")
     spoil(path, 3, "trunk")
-    with pytest.raises(SettingsError, match=f"--init {path}: its network is not finite, give an earlier checkpoint"):
+    with pytest.raises(SettingsError, match=f"--init {path}: its weights are not finite: give an earlier checkpoint"):
         train(tmp_path / "other", init=str(path))
 
 

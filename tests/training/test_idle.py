@@ -33,7 +33,12 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         ({"window_min": 99, "window_max": 9}, "window_min 99", "window_max is 9", {"window_max": 100}),
         ({"match_games": 8, "iterations": 3, "match_every": 3}, "match_games 8", "before the last", {"match_every": 2}),
         ({"match_games": 8, "minutes": 3, "match_every": 1_000_000}, "match_games 8", "before", {"match_every": 999}),
-        ({"final_match_games": 8}, "final_match_games 8", "a run without an end has no last match", {"minutes": 1}),
+        (
+            {"final_match_games": 8},
+            "final_match_games 8",
+            "a run without --minutes or --iterations never reaches its last match",
+            {"minutes": 1},
+        ),
         ({"fast_simulations": 5}, "fast_simulations 5", "all searches are full", {"full_search_share": 0.5}),
         ({"temperature": 2.0, "temperature_plies": 0}, "temperature 2.0", "temperature_p", {"temperature_plies": 3}),
         ({"temperature_plies": 3, "temperature_final": 1.0}, "temperature_plies 3", "", {"temperature_final": 0.1}),

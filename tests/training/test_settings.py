@@ -141,7 +141,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
         ({"workers": 2, "device": "tensorrt"}, "workers play on the CPU or on CUDA"),
         ({"device": "azpy"}, "device azpy plays runs that are trained, and trains none"),
         ({"deterministic": True, "total_evaluations": 9}, "depend on the cache: give iterations"),
-        ({"deterministic": True, "device": "cuda"}, "deterministic runs play on the CPU, got device 'cuda'"),
+        ({"deterministic": True, "device": "cuda"}, "a deterministic run plays on the CPU, got device 'cuda'"),
         ({"deterministic": True, "training_precision": "bf16"}, "deterministic runs train in fp32"),
         ({"precision": "int8", "device": "cuda"}, "precision int8 is for the CPU, got device 'cuda'"),
         ({"early_stop": True, "solver": True}, "early_stop does not go with solver: leave one"),
@@ -226,8 +226,8 @@ def test_the_name_of_a_file_may_hold_any_bytes() -> None:
         ("[learning]\nlearning_rate = 0.1", "learning: no such setting; did you mean"),
         ("c_puct = -1", "c_puct must be at least 0, got -1"),
         ('slots = "auto"', "slots must be a whole number, got 'auto'"),
-        ("c_puct", "is no TOML file: "),
-        ("c_puct = " + 20_000 * "[", "is no TOML file: "),
+        ("c_puct", "is not valid TOML: "),
+        ("c_puct = " + 20_000 * "[", "is not valid TOML: "),
     ],
 )
 def test_a_file_that_cannot_be_meant_is_refused(text: str, error: str, tmp_path: Path, one_line: Any) -> None:

@@ -284,7 +284,7 @@ def test_an_imported_game_has_no_searches_to_repeat(
 ) -> None:
     run = StoredRun(tmp_path / "run")
     for _, record in run.games([0]):  # moves of SGF, and a sealed game with the searches of another run
-        said = f"game {record.game_id} was imported: it has no searches of this run to repeat"
+        said = f"game {record.game_id} was imported, so it has no searches to repeat"
         assert said in one_line(replay.main, [str(run.path), str(record.game_id), "--check"], "az-replay: ")
         assert replay.main([str(run.path), str(record.game_id)]) == 0
     own = next(run.games([1]))[1].game_id

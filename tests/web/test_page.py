@@ -198,7 +198,7 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
     (crate / "cargo.says").unlink()
     refused("cargo cannot read it: ")
     (crate / "rustc.says").write_text(f"{crate}/nothing\n")
-    refused("Rust has no standard library for it here: run `rustup target add wasm32-unknown-unknown`")
+    refused("Rust's standard library for WebAssembly is not installed: run `rustup target add wasm32-unknown-unknown`")
     (crate / "cargo").unlink()
     refused("cargo is not there: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`")
     (crate / "Cargo.toml").unlink()

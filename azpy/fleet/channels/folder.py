@@ -163,7 +163,7 @@ class Folder(Backend):
     def look(self, seconds: float) -> list[FolderLine]:
         """See `Backend`. Trouble with the folder may pass."""
         if self._taken_over:
-            raise RunError(f"another az-train has taken over {self._path}: give each run a folder of its own")
+            raise RunError(f"another az-train has taken over {self._path}: give each run its own folder")
         if (wait := self._looked + _WAIT - self.clock()) > 0:
             if not seconds:
                 return []
@@ -239,7 +239,7 @@ class Folder(Backend):
             facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
         except (FileNotFoundError, PermissionError, ValueError) as error:
             self._let_go(name)
-            raise ValueError(f"a message of it is damaged: {error}") from error
+            raise ValueError(f"one of its messages is damaged: {error}") from error
         except OSError as error:  # it may pass
             self._note_trouble(error)
             return None

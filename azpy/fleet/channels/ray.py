@@ -392,6 +392,6 @@ def _refuse_nobody(address: str, where: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
     except ValueError:
-        raise RunError(f"{where}: expected HOST:PORT, or auto for the cluster of this machine") from None
+        raise RunError(f"{where}: expected HOST:PORT, or auto for this machine's cluster") from None
     except OSError as error:
-        raise RunError(f"{where}: nobody answers there ({error}); start it with `ray start --head`") from error
+        raise RunError(f"{where}: nothing answers there ({error}); start Ray with `ray start --head`") from error

@@ -335,7 +335,7 @@ mod tests {
                     return Err(Unfit::AfterEnd(format!("ply {ply} is late")));
                 }
                 if said == 0 {
-                    return Err(Unfit::Action(format!("ply {ply} is none")));
+                    return Err(Unfit::Action(format!("ply {ply} is missing")));
                 }
                 *state += said;
                 Ok((said, *state))
@@ -387,14 +387,14 @@ mod tests {
     fn a_variation_is_left_out_from_its_wrong_move_on() {
         let (played, left_out) = play(&[(0, 1), (0, 5), (2, 0), (3, 7), (1, 2)]).unwrap();
         assert_eq!(played, [(0, 1), (1, 3), (0, 5)]);
-        assert_eq!(left_out, ["ply 2 is none"]);
-        assert_eq!(play(&[(0, 1), (1, 0)]), Err(Unfit::Action("ply 2 is none".into()).into()));
+        assert_eq!(left_out, ["ply 2 is missing"]);
+        assert_eq!(play(&[(0, 1), (1, 0)]), Err(Unfit::Action("ply 2 is missing".into()).into()));
         let (played, left_out) = play(&[(0, 100), (1, 2), (2, 3), (0, 4)]).unwrap();
         assert_eq!((played, left_out), (vec![(0, 100), (0, 4)], vec!["ply 2 is late".to_owned()]));
         let wrong: Vec<_> = [(0, 1)].into_iter().chain((0..101).map(|_| (0, 0))).collect();
         assert!(play(&wrong[..101]).is_ok());
         let error = play(&wrong).unwrap_err().to_string();
-        assert_eq!(error, "more than 100 variations cannot be played; the first: ply 1 is none");
+        assert_eq!(error, "more than 100 variations cannot be played; the first: ply 1 is missing");
     }
 
     #[test]

@@ -293,6 +293,6 @@ fn taken<V: GameVisitor, P: Payoff>(spec: &str, given: Vec<(String, String)>) ->
     let (spec, Start(start)) = make::<V>(spec, given)?;
     match start.any().downcast::<AnyGame<P>>() {
         Ok(start) => Ok(start.named(&spec)),
-        Err(_) => Err(invalid!("{spec} pays in another way than the game here")),
+        Err(_) => Err(invalid!("{spec} has other payoffs than this game")),
     }
 }

@@ -498,7 +498,7 @@ impl<P: Payoff> ChineseCheckers<P> {
     fn read_hop(&mut self, cell: usize, cells: &str) -> Result<(), Error> {
         let (taken, name) = (self.taken(), cell_name(cell));
         if !self.pieces[self.mover().index()].has(cell) {
-            return Err(invalid!("{} is to move and has no piece on {name}", mark(self.mover())));
+            return Err(invalid!("{} is to move but does not have a piece on {name}", mark(self.mover())));
         }
         self.visited = Cells::NONE.with(cell);
         for word in cells.split(',') {

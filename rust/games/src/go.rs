@@ -213,7 +213,7 @@ impl<const WORDS: usize> Go<WORDS> {
             stones.for_each(|cell| dead = dead.or(start.chains.is_dead(cell).then_some(cell)));
         }
         if let Some(cell) = dead {
-            return Err(invalid!("the stone on {} has no liberty", self.cell_name(cell)));
+            return Err(invalid!("the stone on {} does not have a liberty", self.cell_name(cell)));
         }
         (start.recent[0], start.mover) = (board, mover);
         if board.stones != Board::EMPTY.stones || mover == Player::One {

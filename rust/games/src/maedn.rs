@@ -208,7 +208,7 @@ impl<P: Payoff> Maedn<P> {
         for (seat, key) in KEYS[..SEATS].iter().enumerate() {
             let Some(fields) = words.get(key) else { continue };
             if seat >= self.num_players() {
-                return Err(invalid!("{key} is none of {} players", self.players));
+                return Err(invalid!("{key} is not one of the {} players", self.players));
             }
             for word in fields.split(',') {
                 let field = read_field(word)?;

@@ -399,7 +399,7 @@ impl Notation for PegSolitaire {
             let state = Self { pegs, ..*self };
             let is_start = state.pegs() as usize + 1 == layout.holes.len();
             if !is_start && !state.jumps().any(|(_, jump)| pegs & jump.to != 0 && pegs & jump.pegs == 0) {
-                return Err(invalid!("no jump ends in such a board, and it is no start: {}", shown(text)));
+                return Err(invalid!("no game reaches this board, and it is not a start: {}", shown(text)));
             }
             Ok(state)
         })

@@ -117,7 +117,7 @@ impl SearchResult {
         }
         if let Seen::Passing { .. } = &self.seen {
             return Err(PyValueError::new_err(
-                "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree they are \
+                "this result has no standard_errors: pass standard_errors=True to search, because the tree they are \
                  read from goes on",
             ));
         }

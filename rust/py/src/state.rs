@@ -421,7 +421,9 @@ impl State {
     fn to_text(&self) -> PyResult<String> {
         self.inner.to_text().ok_or_else(|| {
             let name = self.name();
-            PyValueError::new_err(format!("{name} has no notation of positions; keep the actions that lead here"))
+            PyValueError::new_err(format!(
+                "{name} does not have a notation for positions: keep the actions that lead here"
+            ))
         })
     }
 
@@ -432,7 +434,9 @@ impl State {
     ///     'rnbqkbnr/pp1ppppp/8/2p5/4P3/8/PPPP1PPP/RNBQKBNR w KQkq c6 0 2'
     fn fen(&self) -> PyResult<String> {
         let fen = self.inner.fen();
-        fen.ok_or_else(|| PyValueError::new_err(format!("{} has no FEN: only chess has one; see to_text", self.name())))
+        fen.ok_or_else(|| {
+            PyValueError::new_err(format!("{} does not have a FEN, only chess does: see to_text", self.name()))
+        })
     }
 
     /// A copy of the position as a start, without the plies that led to it. In chess nothing was repeated, the clocks

@@ -141,7 +141,7 @@ pub fn write<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) 
     let start = start_of(&katago::translated(fields, &player.start, limits)?, player)?;
     let format = format_of(start.game()).ok_or_else(|| {
         let game = start.game();
-        Error::field("write", format_args!("there is no notation of whole games of {game}, but of chess and go"))
+        Error::field("write", format_args!("{game} does not have a notation for whole games; chess and go have one"))
     })?;
     let (nodes, notes) = nodes(fields, limits)?;
     let text = start.write_variations(&nodes, &tags(fields, format)?, &notes, bounds(limits)).map_err(Error::game)?;

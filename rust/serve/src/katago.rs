@@ -215,7 +215,7 @@ fn chosen(value: &Value, list: &str, index: usize, ignored: &mut Vec<String>) ->
     if let Some(depth) = fields.get("untilDepth")
         && whole(depth, &format!("{path}.untilDepth"), 1, i64::MAX)? > 1
     {
-        ignored.push(format!("{list}.untilDepth: azpy restricts the first move alone, as with 1"));
+        ignored.push(format!("{list}.untilDepth: azpy only restricts the first move, as untilDepth 1 does"));
     }
     let side = player(fields.get("player").unwrap_or(&Value::Null), &format!("{path}.player"))?;
     let path = format!("{path}.moves");
@@ -228,9 +228,9 @@ fn say_ignored<P: Position>(fields: &Object, settings: &Map<String, Value>, star
     // What is switched off changes nothing in KataGo either.
     let is_on = |value: &Value| *value != Value::Bool(false) && value.as_f64() != Some(0.0);
     for (name, why) in [
-        ("includeOwnership", "azpy's networks tell no ownership"),
-        ("includeMovesOwnership", "azpy's networks tell no ownership"),
-        ("includePVVisits", "azpy does not tell the visits of later moves"),
+        ("includeOwnership", "azpy's networks do not predict ownership"),
+        ("includeMovesOwnership", "azpy's networks do not predict ownership"),
+        ("includePVVisits", "azpy does not report the visits of later moves"),
     ] {
         said.extend(fields.get(name).filter(|value| is_on(value)).map(|_| format!("{name}: {why}")));
     }
@@ -239,10 +239,10 @@ fn say_ignored<P: Position>(fields: &Object, settings: &Map<String, Value>, star
     }
     if fields.get("position").is_some() {
         let named = BOARD.iter().filter(|&&name| name != "initialPlayer" && fields.get(name).is_some());
-        said.extend(named.map(|name| format!("{name}: the position says it: it changes nothing")));
+        said.extend(named.map(|name| format!("{name}: ignored, because the position sets it")));
     }
     if fields.get("seconds").is_some() && settings.contains_key("maxTime") {
-        said.push("overrideSettings.maxTime: seconds counts in its place".to_owned());
+        said.push("overrideSettings.maxTime: ignored, because seconds is given".to_owned());
     }
     let unknown = settings.iter().filter(|(name, value)| !SETTINGS.contains(&name.as_str()) && is_on(value));
     said.extend(unknown.map(|(name, _)| format!("overrideSettings.{}: azpy does not have this setting", cut(name))));

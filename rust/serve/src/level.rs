@@ -33,7 +33,7 @@ pub(crate) fn level_of(fields: &Object, levels: &[Level]) -> Result<Option<usize
         return Err(Error::field("level", format_args!("expected one of {}", known.join(", "))));
     };
     match ["simulations", "maxVisits"].into_iter().find(|name| fields.get(name).is_some()) {
-        Some(name) => Err(Error::field("level", format_args!("it has its number of simulations, so leave out {name}"))),
+        Some(name) => Err(Error::field("level", format_args!("a level sets the simulations: leave out {name}"))),
         None => Ok(Some(level)),
     }
 }

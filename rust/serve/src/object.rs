@@ -116,7 +116,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> String {
         return TWICE.to_owned();
     }
     if said.contains("hex escape") {
-        return "half a surrogate pair is no character".to_owned();
+        return "half a surrogate pair is not a character".to_owned();
     }
     // The column counts bytes, from 1 on.
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
@@ -132,7 +132,7 @@ fn unreadable(text: &str, error: &serde_json::Error) -> String {
     for word in ["-Infinity", "Infinity", "NaN"] {
         let begins = if word.starts_with('-') { at.saturating_sub(1) } else { at };
         if line.as_bytes()[begins..].starts_with(word.as_bytes()) {
-            return format!("{word} is no number of JSON");
+            return format!("{word} is not valid JSON");
         }
     }
     format!("expected one JSON object a line: {said}")

@@ -97,7 +97,7 @@ impl Run {
             Error::file(&config, format_args!("cannot be read ({error}): give a run, or a folder of --card"))
         })?;
         let settings = toml::from_str(&String::from_utf8_lossy(&settings))
-            .map_err(|error| Error::file(&config, format_args!("is no TOML: {}", error.message())))?;
+            .map_err(|error| Error::file(&config, format_args!("is not valid TOML: {}", error.message())))?;
         let newest = newest(files.names("checkpoints"))
             .ok_or_else(|| Error::file(folder, "has no checkpoint yet: az-train saves one after each iteration"))?;
         let checkpoint = format!("checkpoints/{newest}");
@@ -140,7 +140,8 @@ impl Run {
 
     fn text(&self, name: &str) -> Result<&str, Error> {
         let text = self.settings.get(name).and_then(Value::as_str);
-        let missing = || Error::file(format!("{}/config.toml", self.folder), format_args!("has no text as its {name}"));
+        let missing =
+            || Error::file(format!("{}/config.toml", self.folder), format_args!("does not have a text as its {name}"));
         text.ok_or_else(missing)
     }
 
@@ -234,7 +235,7 @@ impl Page {
     /// # Errors
     /// If the file does not say it.
     pub fn game(&self) -> Result<&str, Error> {
-        self.about["game"].as_str().ok_or_else(|| unreadable("about has no text as its game"))
+        self.about["game"].as_str().ok_or_else(|| unreadable("about.game is not a text"))
     }
 
     /// The player of games that begin at `start`, and its network, if there is one. `weights` are its file.

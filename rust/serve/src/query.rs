@@ -149,7 +149,7 @@ impl<P: Position> Query<P> {
         let length = fields.optional("analysisPVLen", |value, name| whole(value, name, 1, 1000))?;
         let game = fields.optional("game", text)?;
         let unknown = fields.fields().keys().filter(|name| !KNOWN.split(' ').any(|known| known == *name));
-        let unknown = unknown.map(|name| format!("{}: no field of a query: it changes nothing", cut(name)));
+        let unknown = unknown.map(|name| format!("{}: unknown field, ignored", cut(name)));
         Ok(Self {
             id,
             simulations,

@@ -367,7 +367,7 @@ fn named<G>(players: &[Arc<Player<G>>], fields: &Object) -> Result<(usize, Arc<P
         Some(name) => players.iter().position(|player| player.name == name).ok_or_else(|| {
             let known: Vec<&str> = players.iter().map(|player| &*player.name).collect();
             let name = quoted(&cut(name), LONGEST_NAME);
-            Error::field("model", format_args!("there is no {name}, but {}", known.join(", ")))
+            Error::field("model", format_args!("unknown model {name}; available models: {}", known.join(", ")))
         })?,
     };
     Ok((number, players[number].clone()))

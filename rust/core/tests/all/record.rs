@@ -185,8 +185,8 @@ fn what_no_game_can_have_is_refused() {
         (targets(&[0.5, 0.5, f32::INFINITY, f32::NEG_INFINITY]), not_whole),
         (targets(&[0.0; 4]), not_whole),
         (GameRecord { visits: vec![0, 0, 2, 2], ..game() }, "the policy target of ply 0 must be shares"),
-        (GameRecord { root_values: vec![0.5, f32::NAN], ..game() }, "ply 1 has a value or prior that no search gives"),
-        (GameRecord { root_values: vec![0.5, 2.0], ..game() }, "ply 1 has a value or prior that no search gives"),
+        (GameRecord { root_values: vec![0.5, f32::NAN], ..game() }, "ply 1 has a value or prior out of range"),
+        (GameRecord { root_values: vec![0.5, 2.0], ..game() }, "ply 1 has a value or prior out of range"),
         (lost, "its outcome is said to be -1, the rules say 1"),
         (GameRecord { resigned: false, ..resigned() }, "stops before the end"),
         (GameRecord { resigned: true, ..game() }, "but it ended"),
@@ -242,7 +242,7 @@ fn bytes_that_no_record_has_are_refused() {
     let said = refused(&changed(imported().to_bytes(), FLAGS, 16, 0));
     assert!(said.contains("ply flags 0x10, which a game of self-play does not have"), "{said}");
     let said = refused(&stored(8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS));
-    assert_eq!(said, "a game of a run whose simulations grew, which this version of azpy does not read");
+    assert_eq!(said, "a game of a run with growing simulations, which this version of azpy does not read");
     for players in [0, 3, 7] {
         let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 1, 2, players));
         assert!(said.contains("do not fit together"), "{players}: {said}");

@@ -305,7 +305,7 @@ fn read_castling(builder: &mut BoardBuilder, word: &str, chess960: bool) -> Resu
                 }
             }
         };
-        let rook = rook.ok_or_else(|| nonsense(&format!("there is no rook for {letter}")))?;
+        let rook = rook.ok_or_else(|| nonsense(&format!("the board has no rook for {letter}")))?;
         if !chess960 && (king != File::E || !matches!(rook, File::A | File::H)) {
             return Err(nonsense(
                 "king and rooks are not where a standard game begins; make the game with chess960=518",

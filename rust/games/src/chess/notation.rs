@@ -122,7 +122,7 @@ impl Notation for Chess {
             return Ok(None);
         }
         if game.result.is_none() && rest.is_empty() {
-            let why = "the last game has no result (1-0, 0-1, 1/2-1/2 or *) behind its moves: the text was cut";
+            let why = "the last game lacks a result (1-0, 0-1, 1/2-1/2 or *) after its moves: the text was cut";
             return Ok(Some((WrittenGame::unreadable(why.to_owned()), rest)));
         }
         let begins_here = self.check_start(&game, &Board::default());
@@ -337,7 +337,9 @@ impl Chess {
                 }
                 Err(Unfit::Start(format!("the tag FEN has more than a position: {}", shown(rest))))
             }
-            None if needs_start => Err(Unfit::Start("a game of Chess960 without its start, FEN".to_owned())),
+            None if needs_start => {
+                Err(Unfit::Start("a Chess960 game without its start position: add the tag FEN".to_owned()))
+            }
             None => Ok(None),
         }
     }
@@ -348,7 +350,7 @@ impl Chess {
         if start == self.board {
             return Ok(());
         }
-        Err(Unfit::Start(format!("the game begins at {}, and not here, at {}", fen_of(&start), self.fen())))
+        Err(Unfit::Start(format!("the game starts at {}, not at this position, {}", fen_of(&start), self.fen())))
     }
 
     /// Where a game begins: at the position before its moves, at its own, or here.

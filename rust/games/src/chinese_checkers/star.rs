@@ -67,7 +67,9 @@ pub(super) fn cell_name(cell: usize) -> String {
 }
 
 pub(super) fn read_cell(word: &str) -> Result<usize, Error> {
-    (0..CELLS).find(|&cell| cell_name(cell) == word).ok_or_else(|| invalid!("{} is no cell of the star", shown(word)))
+    (0..CELLS)
+        .find(|&cell| cell_name(cell) == word)
+        .ok_or_else(|| invalid!("{} is not a cell of the star", shown(word)))
 }
 
 /// Pixels between two cells of a row, and between two rows.

@@ -82,7 +82,7 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     let winner_moves = "x has all checkers off, so that the other player is to move, got x";
     assert_eq!(refused("x=off:15 o=1:15 turn=x"), winner_moves);
     for late in ["turn=o roll=opening", "turn=x roll=opening plies=2"] {
-        assert_eq!(with(late), "roll=opening is for the start of a game alone, where x is to move");
+        assert_eq!(with(late), "roll=opening is only for the start of a game, where x is to move");
     }
     assert!(refused("x=1:15 o=1:15 turn=x roll=opening").starts_with("roll=opening is for the start"));
     assert_eq!(with("turn=x roll=7-1"), "roll must be dice from 1 to 6 with - between, got \"7-1\"");

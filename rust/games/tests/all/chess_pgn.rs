@@ -137,7 +137,7 @@ fn text_that_is_no_game_is_refused_with_the_place() {
         ("e9", "action 1 is \"e9\""),
         ("f3 e5 g4 Qh4# a3", "action 5 is \"a3\", but the game is over before it"),
         ("1. e4 {never closed", "a comment that begins with { has no end"),
-        ("1. e4 (1. d4", "a variation that begins with ( has no end"),
+        ("1. e4 (1. d4", "a variation that starts with ( lacks its closing )"),
         ("1. e4 ) e5", "a ) without its ("),
         ("1. e4 } e5", "'}' where a move was expected"),
         ("1. e4 1-0 e5", "\"e5\" after the result"),
@@ -249,14 +249,14 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     for (text, why) in [
         ("1. e4 e5\n2. Ke3", "line 2: action 3 is \"Ke3\", which is not among the legal ones"),
         ("1. e4 e5\n2. Nf3 {never closed", "line 2: a comment that begins with { has no end"),
-        ("1. e4\n(1. d4\n(1. c4)\n", "line 2: a variation that begins with ( has no end"),
+        ("1. e4\n(1. d4\n(1. c4)\n", "line 2: a variation that starts with ( lacks its closing )"),
         ("1. e4\n(\n(1. d4))", "line 3: a variation that begins with ( stands for no move"),
         ("(1. e4)", "line 1: a variation that begins with ( stands for no move"),
         ("1. e4\n)", "line 2: a ) without its ("),
         ("1. e4 1-0\n\n[Event \"?\"]\n1. d4", "line 1: more than one game"),
         ("[Event \"?\"]\n[Event]\n1. e4", "line 2: a tag is [Name \"value\"]"),
         ("[Variant \"Atomic\"]\n1. e4", "the variant is \"Atomic\""),
-        ("[Variant \"Chess960\"]\n1. e4", "a game of Chess960 without its start, FEN"),
+        ("[Variant \"Chess960\"]\n1. e4", "a Chess960 game without its start position: add the tag FEN"),
         ("[FEN \"nonsense\"]\n1. e4", "a FEN has 6 words"),
     ] {
         let error = read(text).err().unwrap_or_else(|| panic!("{text} was accepted"));

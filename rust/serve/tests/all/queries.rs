@@ -53,13 +53,13 @@ fn a_text_that_is_no_object_is_refused_with_the_reason() {
         ("[]", "expected one JSON object a line"),
         (r#"{"a":1,"a":2}"#, "a key comes twice"),
         (r#"{"b":[{"a":1,"a":2}]}"#, "a key comes twice"),
-        (r#"{"a":NaN}"#, "NaN is no number of JSON"),
-        (r#"{"a":-Infinity}"#, "-Infinity is no number of JSON"),
+        (r#"{"a":NaN}"#, "NaN is not valid JSON"),
+        (r#"{"a":-Infinity}"#, "-Infinity is not valid JSON"),
         (r#"{"a":1e400}"#, "1e400 is too large a number"),
         (&format!(r#"{{"a":[1,{digits}]}}"#), &format!("{} is too large a number", &digits[..40])),
-        (r#"{"a":"\ud800"}"#, "half a surrogate pair is no character"),
-        (r#"{"a":"\ud800\u0041"}"#, "half a surrogate pair is no character"),
-        (r#"{"a":"\udc00"}"#, "half a surrogate pair is no character"),
+        (r#"{"a":"\ud800"}"#, "half a surrogate pair is not a character"),
+        (r#"{"a":"\ud800\u0041"}"#, "half a surrogate pair is not a character"),
+        (r#"{"a":"\udc00"}"#, "half a surrogate pair is not a character"),
         (&r#"{"a":"#.repeat(40), "more than 32 lists and objects in each other"),
         (&"[".repeat(1_000_000), "more than 32 lists and objects in each other"),
     ] {
@@ -255,7 +255,7 @@ fn katagos_object_says_the_board_and_who_begins() {
     assert_eq!(found.positions[0].1.state.game(), "go(size=7,komi=6.5,superko=1)");
     assert_eq!(found.simulations, Some(9));
     let said = [
-        "new: no field of a query: it changes nothing",
+        "new: unknown field, ignored",
         "rules: azpy plays ko POSITIONAL, scoring AREA, tax NONE, whiteHandicapBonus 0, suicide false, hasButton false, \
          friendlyPassOk false: other rules are not played",
     ];

@@ -73,10 +73,12 @@ impl GameRecord {
         let seed = reader.u64()?;
         let flags = reader.u8()?;
         if flags & SIMULATIONS != 0 {
-            return Err(unreadable("a game of a run whose simulations grew, which this version of azpy does not read"));
+            return Err(unreadable(
+                "a game of a run with growing simulations, which this version of azpy does not read",
+            ));
         }
         if flags & !GAME_FLAGS != 0 {
-            return Err(unreadable(format!("a game record with flags {flags:#04x}, which no game has")));
+            return Err(unreadable(format!("a game record with unknown flags {flags:#04x}")));
         }
         let (num_players, width) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
         reader.u32()?; // the ply of a resignation: it is known from the flags and the number of plies

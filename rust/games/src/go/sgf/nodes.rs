@@ -83,7 +83,7 @@ pub(in crate::go) fn is_sgf(text: &str) -> bool {
 pub(super) fn one_game(text: &str, read: Read) -> Result<Vec<Node>, Wrong> {
     let (nodes, rest) = first_game(text, read).map_err(|(wrong, _)| wrong)?;
     if nodes.is_empty() {
-        return Err(wrong(0, invalid!("the text has no game: a game begins with (;")));
+        return Err(wrong(0, invalid!("the text does not hold a game: expected it to start with (;")));
     }
     match next_game(rest, 0, false) {
         Some(at) => Err(wrong(text.len() - rest.len() + at, invalid!("the text has a second game; give one"))),
@@ -163,7 +163,7 @@ fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, Broken> {
                 *at = next;
                 continue;
             }
-            _ => return Err(invalid!("{} is no SGF: expected ( ; ) or a property", shown(&text[*at..])).into()),
+            _ => return Err(invalid!("{} is not valid SGF: expected ( ; ) or a property", shown(&text[*at..])).into()),
         }
         *at += 1;
     }
@@ -187,7 +187,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
     let name_end = end(at, u8::is_ascii_alphabetic);
     let name = property_name(&text[at..name_end]);
     if name.len() > 30 {
-        return Err(invalid!("{} is no property's name", shown(&name)).into());
+        return Err(invalid!("{} is not a property name", shown(&name)).into());
     }
     let mut values = Vec::new();
     at = end(name_end, u8::is_ascii_whitespace);
@@ -197,7 +197,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
         let length = loop {
             match rest.next() {
                 None => {
-                    let error = invalid!("a value of {name} has no ]: {}", shown(&text[at..]));
+                    let error = invalid!("a value of {name} lacks its closing ]: {}", shown(&text[at..]));
                     return Err(Broken { error, is_cut: true });
                 }
                 Some((length, ']')) => break length,
@@ -212,7 +212,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
         at = end(at + 1 + length + 1, u8::is_ascii_whitespace);
     }
     if values.is_empty() {
-        return Err(invalid!("property {name} has no value: {}", shown(&text[name_end..])).into());
+        return Err(invalid!("property {name} lacks a value: {}", shown(&text[name_end..])).into());
     }
     Ok((Property { at: begin, name, values }, at))
 }

@@ -65,7 +65,7 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     )?;
     for name in tags.iter().map(|(name, _)| name).chain(notes.iter().flat_map(Notes::keys)) {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
-            return Err(invalid!("{} is no property to choose", shown(name)));
+            return Err(invalid!("{} is not a property that can be set", shown(name)));
         }
     }
     let mut text = String::new();
