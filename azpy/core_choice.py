@@ -57,7 +57,7 @@ def _choose() -> None:
         text = f"the core {names[0]} was built with azpy {version}, and this is azpy {own.__version__}: build it again"
         if asked is not None:
             raise ImportError(text)
-        warnings.warn(f"{text}. Its games are not there until then", RuntimeWarning, stacklevel=1)
+        warnings.warn(f"{text}. Its games are missing until then", RuntimeWarning, stacklevel=1)
         return
     sys.modules["azpy._core"] = core
     vars(sys.modules["azpy"])["_core"] = core

@@ -188,7 +188,7 @@ class OnnxEvaluator(CheckedEvaluator):
         if abs(float(priors.sum()) - 1) > _PRIORS_ERROR:
             raise ModelError(
                 f"{self.name}: {self.signature.policy} of the start position sum to {priors.sum():g}, expected "
-                "probabilities that sum to 1: an output with logits must be called logits"
+                "probabilities that sum to 1: name the output 'logits' if it holds logits"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -39,10 +39,10 @@ class Examiner:
         try:
             pieces = unframe(frame)
             if (longest := max(map(len, pieces), default=0)) > MOST_BYTES:
-                raise ValueError(f"one has {longest} bytes, expected {MOST_BYTES} at most")
+                raise ValueError(f"a game has {longest} bytes, expected at most {MOST_BYTES}")
             return list(map(GameRecord.from_bytes, pieces))
         except ValueError as error:
-            raise RefusedError(f"games cannot be read: {error}") from error
+            raise RefusedError(f"its games cannot be read: {error}") from error
 
     def look_at(self, record: GameRecord) -> None:
         """Examines a game that is new.
@@ -52,7 +52,7 @@ class Examiner:
         """
         for name, found, expected in (("game", record.game, self._game), ("seed", record.seed, self._settings.seed)):
             if found != expected:
-                raise RefusedError(f"game {record.game_id} is of {name} {found!r}, expected {expected!r}")
+                raise RefusedError(f"game {record.game_id} has {name} {found!r}, expected {expected!r}")
         if record.imported:
             raise RefusedError(
                 f"game {record.game_id} is marked as imported, but workers only send games that they played"

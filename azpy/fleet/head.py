@@ -164,7 +164,7 @@ class Head(Fleet):
                 if now - worker.since > ANSWER_SECONDS:
                     self._end(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
             elif self.table.held(worker.name) and now - worker.since > lease:
-                self._end(worker, f"it finished no game in {lease:.0f} seconds")
+                self._end(worker, f"it did not finish a game in {lease:.0f} seconds")
 
     def pause(self) -> None:
         """See `Fleet`."""
@@ -275,7 +275,7 @@ class Head(Fleet):
         if type(lineup) is not int or not 1 <= lineup <= self._number:
             raise RefusedError(f"it reports lineup {lineup!r:.40}, but the newest is {self._number}")
         if type(slots) is not int or not 1 <= slots <= _MOST_SLOTS:
-            raise RefusedError(f"it reports {slots!r:.40} games at once")
+            raise RefusedError(f"it reports {slots!r:.40} games at once, expected 1 to {_MOST_SLOTS}")
         worker.slots = slots
         worker.stats = _totals(facts["stats"], worker.stats)
         worker.pipelines = _totals(facts["pipelines"], worker.pipelines)
@@ -404,5 +404,5 @@ def _totals(given: Any, before: Counter[str]) -> Counter[str]:
         raise RefusedError("its totals are not a table of numbers")
     for value in given.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= _MOST_TOTAL):
-            raise RefusedError(f"one of its totals is {str(value)[:80]}")
+            raise RefusedError(f"one of its totals is {str(value)[:80]}, expected a number from 0 to {_MOST_TOTAL:g}")
     return before | Counter[str](given)

@@ -133,8 +133,8 @@ class IdTable:
         if first is not None:
             if first != digest and self._deterministic:
                 raise RunError(
-                    f"game {game} came twice with different bytes, the second time from {worker}: the run is not "
-                    "deterministic run; the game that is stored was kept"
+                    f"game {game} came twice with different bytes, the second time from {worker}, so the run is not "
+                    "deterministic; the stored game was kept"
                 )
             return False
         if (leases := self._leases.pop(game, None)) is not None:  # others who have it still play it

@@ -97,7 +97,7 @@ def unpack(data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
     unpacker = Unpacker(most)
     messages = list(unpacker.feed(data))
     if len(messages) != 1 or unpacker._buffer:
-        raise ValueError(f"{len(messages)} messages and a rest of one, expected one message")
+        raise ValueError(f"expected one whole message, got {len(messages)} and a part of one")
     return messages[0]
 
 

@@ -102,7 +102,9 @@ class Worker:
 
     def _begin(self, message: Mapping[str, Any], _: bytes) -> None:
         if message["version"] != _core.__version__:
-            raise RunError(f"az-train is of azpy {message['version']}, this worker of {_core.__version__}")
+            raise RunError(
+                f"az-train runs azpy {message['version']}, this worker {_core.__version__}: install the same version"
+            )
         settings = Settings(**message["settings"])
         self._facts["run"] = digest_of_run(settings)
         self._settings = self._mine(settings)
@@ -193,8 +195,8 @@ def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameReco
         length = len(game.to_bytes())
         if length > MOST_BYTES:
             raise RunError(
-                f"game {game.game_id} has {length:,} bytes, expected {MOST_BYTES:,} at most: no worker can send it; "
-                "play such games with --workers 0"
+                f"game {game.game_id} has {length:,} bytes, expected {MOST_BYTES:,} at most: workers cannot "
+                "send it, so use --workers 0"
             )
         if part and size + length > MOST_OF_A_PART:
             yield part

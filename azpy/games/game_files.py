@@ -81,7 +81,7 @@ def _read_json(rules: State, text: str) -> ReadGame:
         raise ValueError(f"this JSON is not a saved game: {expected}") from None
     game = record.get("game", rules.game)
     if game != rules.game:
-        raise ValueError(f"a game of {game!r:.80}, expected one of {rules.game}")
+        raise ValueError(f"the text is a game of {game!r:.80}, expected {rules.game}")
     position, result = record.get("position"), record.get("result")
     start = rules if position is None else rules.read_variations(str(position)).start
     actions = main_line(start, moves)

@@ -43,7 +43,7 @@ def open_spiel(game: Any) -> State:
     try:
         return State(OpenSpielGame(rules, rules.source.new_initial_state()))
     except Exception as error:  # some games look at their parameters only here
-        raise SettingsError(f"OpenSpiel does not begin the game {rules.name!r}: {one_line(error, 300)}") from error
+        raise SettingsError(f"OpenSpiel cannot start the game {rules.name!r}: {one_line(error, 300)}") from error
 
 
 @functools.cache  # some games print warnings whenever they are loaded
@@ -55,7 +55,7 @@ def _load(game: str) -> "_Rules":
     try:
         source = pyspiel.load_game(name + bracket + parameters)
     except Exception as error:  # whatever C++ throws is about the name
-        raise SettingsError(f"OpenSpiel does not make the game {game!r}: {one_line(error, 300)}") from error
+        raise SettingsError(f"OpenSpiel cannot load the game {game!r}: {one_line(error, 300)}") from error
     return _Rules.of(source)
 
 

@@ -62,7 +62,7 @@ def for_board(model: bytes, game: Any) -> bytes:
     """
     spec = spec_of(weights_of_onnx(onnx.load_from_string(model)))
     if "+conv" not in spec:
-        raise ModelError(f"the network {spec} has one board size: only one with +conv plays on others")
+        raise ModelError(f"the network {spec} fits one board size: train with +conv to play on others")
     return to_onnx(network_of_model(model, game, spec))
 
 
@@ -160,8 +160,8 @@ def _traced(network: Any) -> bytes:
     model = onnx.load_from_string(file.getvalue())
     if _has_a_fixed_batch(model):
         raise ModelError(
-            "the network answers two rows for any batch: torch traced its forward, in which len(x) and int(...) "
-            "are constants; write x.shape[0], or flatten(1)"
+            "the network returns two rows for any batch: torch traced its forward, where len(x) and int(...) "
+            "become constants; write x.shape[0] or flatten(1)"
         )
     model.ir_version = _IR_VERSION
     own = {weight.name: weight.name.removeprefix("network.") for weight in model.graph.initializer}

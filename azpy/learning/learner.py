@@ -114,7 +114,7 @@ class Learner:
             torch.manual_seed(seed)
             network: Any = network_of(game, spec)  # torch's releases type `to` differently
         if value_smoothing and not network.three_classes:
-            raise SettingsError("value_smoothing needs a value of three classes, such as --network 5x64+wdl")
+            raise SettingsError("value_smoothing needs a win/draw/loss value, such as --network 5x64+wdl")
         network.value_smoothing = value_smoothing
         self._shape: tuple[int, ...] = tuple(game.obs_shape)
         self.network: nn.Module = network.to(self.device, memory_format=memory_format(network))
@@ -337,7 +337,7 @@ class Learner:
         parts = {name: array for name, array in optimizer.items() if name.startswith("network.")}
         load_arrays(self.network, {name.removeprefix("network."): array for name, array in parts.items()})
         if "steps" not in optimizer:
-            raise ModelError("the saved optimizer belongs to a different network")
+            raise ModelError("the saved optimizer does not fit this network")
         self.steps = int(optimizer["steps"])
         self._optimizer.state.clear()
         for full, array in optimizer.items():

@@ -180,7 +180,7 @@ class Network(nn.Module):
         if match is None or int(match[2]) == 0:
             raise SettingsError(
                 f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, or 5x64+pool+conv+wdl with any of "
-                "+pool, +conv and +wdl behind it in this order"
+                "+pool, +conv and +wdl after it in this order"
             )
         depth, width, pools, self.has_any_size = int(match[1]), int(match[2]), bool(match[3]), bool(match[4])
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
@@ -188,7 +188,7 @@ class Network(nn.Module):
         self.spec, self.three_classes, self.num_values = spec, match[5] is not None, num_values
         if self.three_classes and num_values > 1:
             raise SettingsError(
-                f"network {spec!r}: win, draw and loss are for zero-sum games of two players, and this game has "
+                f"network {spec!r}: win, draw and loss are for zero-sum games of two players, but this game has "
                 f"{num_values} players: leave out +wdl"
             )
         self.value_smoothing = 0.0  # of the targets that it learned from
@@ -267,8 +267,8 @@ class Network(nn.Module):
         places = [place for place in self.policy_planes or () if place is not None]
         if area == 1 or not places:
             raise SettingsError(
-                f"network {self.spec!r} needs a board and actions on its cells, and this game does not say which "
-                "action is on which cell (policy_planes, action_cells): leave out +conv"
+                f"network {self.spec!r} needs a board and actions on its cells, but this game does not define "
+                "policy_planes and action_cells: leave out +conv"
             )
         if len(self.policy_planes or ()) != self.num_actions or len({*places}) != len(places) or min(places) < 0:
             raise SettingsError(
@@ -376,7 +376,7 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     Raises:
         ModelError: `new` has fewer blocks or channels, or another kind of value.
     """
-    cannot = f"a network of {new.spec} cannot begin as one of {old.spec}"
+    cannot = f"a network {new.spec} cannot start from the weights of a network {old.spec}"
     if old.three_classes != new.three_classes:
         raise ModelError(f"{cannot}: only one of them has a win/draw/loss value (+wdl)")
     if old.has_any_size != new.has_any_size:

@@ -92,7 +92,7 @@ def checked(given: Any, game: Any) -> nn.Module:
     module.num_values = width
     module.three_classes = width == 1 and found[1].ndim == 2 and found[1].shape[1] == 3
     if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
-        raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
+        raise ModelError(f"{name} has heads ({', '.join(found[2])}) but no method loss(name, output, batch): add one")
     return module
 
 
@@ -144,7 +144,7 @@ def optimizer_of(
     held = {id(parameter) for group in made.param_groups for parameter in group["params"]}
     missing = [name for name, parameter in parameters if id(parameter) not in held]
     if missing or len(held) > len(parameters):
-        what = f"lacks {', '.join(missing[:_MOST_NAMED])}" if missing else "has parameters of something else"
+        what = f"lacks {', '.join(missing[:_MOST_NAMED])}" if missing else "has parameters that are not the network's"
         raise SettingsError(
             f"optimizer {spec!r} {what}, expected the {len(parameters)} parameters passed to it (--freeze leaves "
             "some untrained)"

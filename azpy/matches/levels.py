@@ -243,7 +243,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
             raise ValueError("it is not an object")
         steps = [Step(**step) for step in facts.pop("steps", [])]
         if not (steps and isinstance(facts.get("network"), str) and type(facts.get("iteration")) is int):
-            raise ValueError("it needs steps, a network and an iteration")
+            raise ValueError("steps, network or iteration is missing or invalid")
         if wrong := next(filter(None, map(_wrong_in, steps)), ""):
             raise ValueError(wrong)
         if (counts := [step.simulations for step in steps]) != sorted(counts):
@@ -255,7 +255,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
     except OSError as error:
         raise storage.refused(path, error) from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        hint = f"delete it, and az-match --calibrate {path.parent} measures it anew"
+        hint = f"delete it and run az-match --calibrate {path.parent} again"
         raise RunError(f"{path} is damaged: {error}; {hint}") from error
     return facts, steps
 

@@ -152,7 +152,9 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
     notation, suffix = _core.notation_of(start.game), packed.suffix_of(path.name)
     form = "pgn" if suffix == ".epd" else suffix[1:]
     if form in NAMES and (notation is None or notation.name != form):
-        raise SettingsError(f"{path} holds no openings of {start.game}: give lines of play in a file of another name")
+        raise SettingsError(
+            f"{path} holds no openings of {start.game}: put lines of play into a file with another ending"
+        )
     for number, (line, written) in enumerate(_written(path, start, suffix)):
         try:
             opening = _opening(*_read(start, written, suffix, plies), plies, mix(seed, 0, number))
@@ -208,7 +210,7 @@ def _main_line(start: _core.State, game: _core.WrittenGame, plies: int | None) -
     if game.unfit in ("action", "after end") and plies is not None and len(game.before) >= plies:
         return start, game.before
     if game.unfit != "start":
-        raise ValueError(game.why or f"the game is unfit: {game.unfit}")
+        raise ValueError(game.why or f"the game cannot be used: {game.unfit}")
     read = start.read_variations(game.text)  # a position that is set up
     return read.start, main_line(read.start, [(before, name) for before, name, _ in read.moves])
 

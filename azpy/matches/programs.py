@@ -95,7 +95,7 @@ class Program:
         try:
             line = await asyncio.wait_for(self._output.readline(), max(0.0, self._deadline - time.monotonic()))
         except TimeoutError:
-            raise Misbehaved(f"gives no answer to {shown(self._asked)} in {self._seconds:g} s") from None
+            raise Misbehaved(f"does not answer {shown(self._asked)} in {self._seconds:g} s") from None
         except ValueError:
             raise Misbehaved(f"writes a line of more than {_LONGEST_LINE} bytes") from None
         if not line:
@@ -141,8 +141,8 @@ class Program:
         how = "closes its output" if code is None else f"ends with exit status {code}"
         if code is not None and code < 0:
             how = f"ends by signal {-code}"
-        said = f", its last words {shown(self._complaint)}" if self._complaint else ""
-        return f"{how} in place of an answer to {shown(self._asked)}{said}"
+        said = f"; its last line on stderr: {shown(self._complaint)}" if self._complaint else ""
+        return f"{how} instead of answering {shown(self._asked)}{said}"
 
     def _note(self, mark: str, text: str) -> None:
         self._transcript.append((time.monotonic() - self._began, mark, text[:_KEPT_CHARACTERS]))

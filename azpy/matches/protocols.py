@@ -307,7 +307,7 @@ class _Ugi(_Interface):
         # It answers in this order, or not at all.
         for line in await self._until("isready", "readyok", self.spec.timeout):
             if line.startswith("response ") and (theirs := line.removeprefix("response ").strip()) != ours:
-                return f"says {shown(theirs)} of a game that is {ours}"
+                return f"reports {shown(theirs)}, but the result by the rules is {ours}"
         return None
 
 

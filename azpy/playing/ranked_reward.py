@@ -35,7 +35,7 @@ class RankedReward:
     def __init__(self, settings: Settings, start: State) -> None:
         if settings.ranked_reward and start.num_players != 1:
             raise SettingsError(
-                f"ranked_reward {settings.ranked_reward:g} is for games of one player, and {start.game} has "
+                f"ranked_reward {settings.ranked_reward:g} is for games of one player, but {start.game} has "
                 f"{players_of(start)}: leave it out, or give 0"
             )
         self._settings, self._start = settings, start

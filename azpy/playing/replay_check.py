@@ -115,7 +115,7 @@ def _open_given(run: StoredRun, network: int, model: str | os.PathLike[str]) -> 
     if found := _opened(run, data, network):
         return found[0], os.fspath(model)
     found_id = network_id(data)
-    raise ModelError(f"{os.fspath(model)} is network {found_id:#018x}, the game was played by {network:#018x}")
+    raise ModelError(f"{os.fspath(model)} is network {found_id:#018x}, but the game was played by {network:#018x}")
 
 
 def _opened(run: StoredRun, model: bytes, network: int) -> tuple[CheckedEvaluator, str] | None:

@@ -153,7 +153,7 @@ class RunFolder:
         try:
             return read_journal(self._in_play)[0] if self._in_play.exists() else []
         except (RunError, OSError) as error:
-            self.notices.append(f"games in play begin anew, as {self._in_play} cannot be read: {error}")
+            self.notices.append(f"games in play start again, because {self._in_play} cannot be read: {error}")
             return []
 
     def keep_in_play(self, records: Sequence[GameRecord]) -> None:
@@ -304,7 +304,7 @@ class RunFolder:
             differs = self._settings.get("deterministic") and name not in SAME_GAMES_SETTINGS
             self.notices.append(
                 f"{name} was {old}, is now {new} from iteration {iteration + 1} on"
-                + (": no run with one value throughout gives the same games" if differs else "")
+                + (": its games cannot be reproduced with a single value" if differs else "")
             )
 
     def is_repeatable(self) -> bool:
@@ -331,7 +331,7 @@ def _clear_temporary_files(*folders: Path) -> None:
             except OSError as error:
                 raise RunError(
                     f"{entry} is left over from a process that ended, and cannot be deleted "
-                    f"({error.strerror or error}): delete it, and start again"
+                    f"({error.strerror or error}): delete it and start again"
                 ) from error
 
 
@@ -350,7 +350,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _damaged(config: Path, why: object) -> RunError:
-    return RunError(f"{config} is damaged: {why}; put that right, or a good copy in its place")
+    return RunError(f"{config} is damaged: {why}; correct it, or restore a good copy")
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:

@@ -132,7 +132,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
         if zlib.crc32(payload) != payload_crc:
             if _lost_block(data, offset, end) and not any(data[end:]):
                 break
-            raise damage(offset, "a game's checksum does not hold")
+            raise damage(offset, "a game has a wrong checksum")
         try:
             records += map(GameRecord.from_bytes, _split(payload))
         except (ValueError, struct.error) as error:
@@ -161,11 +161,11 @@ def unframe(data: bytes) -> list[bytes]:
     """
     payload = data[_FRAME.size :]
     if data[: _FRAME.size] != _head(payload):
-        raise ValueError(f"a frame of {len(data)} bytes whose length or checksum does not hold")
+        raise ValueError(f"a frame of {len(data)} bytes has a wrong length or checksum")
     try:
         return list(_split(payload))
     except struct.error as error:
-        raise ValueError(f"a frame of {len(data)} bytes that ends too early: {error}") from error
+        raise ValueError(f"a frame of {len(data)} bytes is cut short: {error}") from error
 
 
 def _split(payload: bytes) -> Iterator[bytes]:
@@ -270,7 +270,7 @@ class SealedGames:
             if any(label[name] != expected[name] for name in both):
                 found, wanted = (_in_words({name: facts[name] for name in both}) for facts in (label, expected))
                 raise RunError(
-                    f"{path} holds the games of {found}, expected those of {wanted}: put the right file back, or "
+                    f"{path} holds the games of {found}, expected those of {wanted}: restore the right file, or "
                     "delete it to go on without its games"
                 )
             yield arrays
@@ -305,7 +305,7 @@ def _tags_in(arrays: Any, games: int) -> list[dict[str, Any]]:
 
 def _records_of(arrays: Any) -> list[GameRecord]:
     if (member := arrays.zip.testzip()) is not None:
-        raise ValueError(f"the checksum of {member} does not hold")
+        raise ValueError(f"{member} has a wrong checksum")
     payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
     if offsets != sorted(offsets) or (offsets[0], offsets[-1]) != (0, len(payload)):
         raise ValueError("its arrays have different lengths")

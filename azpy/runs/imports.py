@@ -129,7 +129,7 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
     if not imported.records:
         reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
         raise RunError(
-            f"none of the games in {imported.files} files can be used: {'; '.join(reasons) or 'there is none'}; "
+            f"none of the games in {imported.files} files can be used: {'; '.join(reasons) or 'they hold no game'}; "
             "give other files or filters (--supervised-min-...)"
         )
     return imported

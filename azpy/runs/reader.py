@@ -47,7 +47,7 @@ def boxed(path: str | os.PathLike[str]) -> Path:
         return Path(path)
     own = Path("runs") / path
     if own.exists():
-        problem = f"{path} is the player that azpy brings along; the run of yours is {own}"
+        problem = f"{path} is a player that comes with azpy; your run is {own}"
         warnings.warn(problem, SettingsWarning, stacklevel=3)
     return BOX / path
 
@@ -338,17 +338,17 @@ def _wrong_in(row: Any) -> str:
     if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
         return "it is not an object with a kind"
     if not isinstance(row.get("iteration"), int):
-        return "it has no iteration"
+        return "iteration is missing"
     for kind, name in (("match", "opponent"), ("worker", "worker")):
         if row["kind"] == kind and not isinstance(row.get(name), str):
-            return f"it has no {name}"
+            return f"{name} is missing"
     others = [name for name in row if name == "evaluations" or (row["kind"] in _PLOTTED and name not in _TEXTS)]
     for name in (*_FIGURES.get(row["kind"], ()), *others):
         value = row.get(name)
         if not isinstance(value, int | float) or not abs(value) <= _MOST:
             return f"{name} is {value!r:.80}"
     if row["kind"] == "settings" and not isinstance(row.get("changed"), dict):
-        return "it does not say what changed"
+        return "the changes are missing"
     files = row.get("files", [])
     if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         return f"files is {files!r:.80}"

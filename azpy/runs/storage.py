@@ -45,11 +45,11 @@ def refused(path: Path, error: OSError) -> RunError:
     file, named = (str(name).replace(TEMPORARY, "") for name in (path, error.filename or path))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(
-            f"no space left on the device of {file}: what was saved before is intact; free some and run again"
+            f"no space left on the device of {file}: everything saved so far is intact; free some space and run again"
         )
     text = f"{named} cannot be used: {error.strerror or error}"
     if error.errno in FAILED_DEVICE:
-        text += "; the disk or its network failed: put that right, and run again"
+        text += "; the disk or its network failed: repair it and run again"
     return RunError(text)
 
 

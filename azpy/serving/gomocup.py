@@ -159,7 +159,7 @@ class Gomocup(Protocol):
         self._check_rule()
         if self._state(played).is_terminal:
             self._played = played
-            raise RequestError("the game is over: no move is left to find")
+            raise RequestError("the game is over: send RESTART or START")
         seconds = self._seconds()
         simulations = self._player.simulations if seconds is None else None
         answer = self._search(self._player.start, played, simulations=simulations, seconds=seconds).answer()

@@ -29,8 +29,8 @@ _LEAST_REPORT = 0.05  # seconds between reports
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: the value is above it with 97.5 percent
 _ALL: dict[str, Any] = {"lines": None, "standard_errors": True}  # what a report of an analysis needs
 _UNUSED = {  # options of an analysis that do nothing, and why
-    "ownership": "the networks of azpy know no ownership",
-    "pvVisits": "the visits along a line are not told",
+    "ownership": "azpy's networks do not predict ownership",
+    "pvVisits": "azpy does not report the visits along a line",
 }
 _TIME = r"[0-9]{1,10}(\.[0-9]{0,9})?"
 _LIMITS = "the main time, the increment, the most main time and the most time of a move (-1: no limit)"
@@ -347,7 +347,7 @@ class Gtp(Protocol):
         if not re.fullmatch("[0-9]{1,6}", words[2]):
             raise RequestError(f"syntax error: expected a number of moves, got {words[2][:20]}")
         if int(words[2]) > 1:
-            warn_once("allow and avoid count for the first move of an analysis alone, not up to a later move")
+            warn_once("allow and avoid apply only to the first move of an analysis, not to later moves")
         if _color(words) == color:
             found.update(names)
 

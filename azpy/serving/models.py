@@ -157,7 +157,7 @@ def chosen(player: Player, state: _core.State, result: _core.SearchResult, tempe
     seed = secrets.randbits(64) if player.seed is None else player.seed
     action = result._chosen(player.temperature if temperature is None else temperature, seed, state.key())
     if action is None:
-        raise RequestError("the game is over: there is nothing to play")
+        raise RequestError("the game is over, so there is no move to play")
     return action
 
 

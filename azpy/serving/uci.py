@@ -29,7 +29,7 @@ _FLAGS = {"infinite", "ponder"}
 _ENGINE = {"Threads": "threads", "Hash": "total_memory_mb", "NNCacheSize": "cache_positions"}
 # What is read and does nothing, and why.
 _UNUSED = {
-    "UCI_ShowWDL": "a network of azpy gives one value for a position",
+    "UCI_ShowWDL": "azpy's networks give one value for a position",
     "SyzygyPath": "azpy reads no tablebases",
     "VerboseMoveStats": "MultiPV tells about several moves",
     "go depth": "nodes and the clock limit a search",
@@ -293,9 +293,9 @@ class Uci(Protocol):
             found = {move: read_action(state, move) for move in moves}
             actions = [action for action in found.values() if action is not None]
             if not actions:
-                raise ValueError("go searchmoves: expected one legal move at least")
+                raise ValueError("go searchmoves: expected at least one legal move")
             if illegal := ", ".join(repr(move) for move, action in found.items() if action is None):
-                self._talk.say(f"info string go searchmoves: left out what is not legal here: {illegal[:200]}")
+                self._talk.say(f"info string go searchmoves: ignored illegal moves: {illegal[:200]}")
         return self._search(
             self._line.start,
             self._line.played,

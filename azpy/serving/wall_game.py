@@ -151,7 +151,7 @@ class WallGame:
             raise RequestError("botId must be a text")
         name = bot if bot in self._models else next(iter(self._models))
         if bot not in self._models and len(self._models) > 1:
-            raise RequestError(f"no player for botId {bot[:100]}: there are {', '.join(self._models)}")
+            raise RequestError(f"unknown botId {bot[:100]}; available players: {', '.join(self._models)}")
         state, model = state_of(request.get("config")), self._models[name]
         player = model.player
         shape = (player.start.num_actions, player.start.obs_shape)
@@ -301,7 +301,7 @@ def move_text(state: State, actions: Sequence[int]) -> str:
     """
     text = state.format_actions(actions) if actions else NO_ACTION
     if " " in text:
-        raise ValueError(f"expected the actions of one turn, got those of several: {text}")
+        raise ValueError(f"expected the actions of one turn, got several turns: {text}")
     return text
 
 

@@ -38,7 +38,7 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         found = tomllib.loads(plain_text(Path(path).read_bytes()))
     except RecursionError as error:
-        raise ValueError("brackets within brackets, too many") from error
+        raise ValueError("brackets are nested too deeply") from error
     made = _made_with(found)
     number = made.get("format", _FORMAT)
     if not isinstance(number, int) or number > _FORMAT:
@@ -77,7 +77,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     written = given.pop(_MADE_WITH, None) is not None
     for name in [name for name in given if name not in ABOUT and written]:
         del given[name]
-        text = f"{path}: {name} is not a setting of azpy {here}, and is left out{by}"
+        text = f"{path}: {name} is not a setting of azpy {here} and is ignored{by}"
         warnings.warn(text, SettingsWarning, stacklevel=2)
     try:
         settings = {name: checked(name, value) for name, value in given.items()}

@@ -41,8 +41,8 @@ class Collector(Loop):
     ) -> None:
         if settings.precision not in {"fp32", "auto"}:
             raise SettingsError(
-                "precision is for training, which checks each generation in it; a collection plays the model that it "
-                "is given, in fp32 if that is no int8 model (az-export RUN --onnx-int8 FILE makes one)"
+                "precision applies to training, which checks each generation in it; a collection plays the given "
+                "model, in fp32 unless it is an int8 model (az-export RUN --onnx-int8 FILE makes one)"
             )
         budget, start = Budget(settings, opponents=0), start_of(settings)
         self._model = model

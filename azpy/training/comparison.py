@@ -131,7 +131,7 @@ class Comparison:
         try:
             rows = json.loads(storage.read_regular(self._results))
             if not (isinstance(rows, list) and all(isinstance(row, dict) and row.keys() >= _SHOWN for row in rows)):
-                raise ValueError("expected a list of rows with the figures of matches")
+                raise ValueError("expected a list of rows with match results")
         except FileNotFoundError:
             return []
         except (OSError, ValueError, RecursionError) as error:

@@ -162,7 +162,7 @@ def fit(
             yield step
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():
-        raise diverged(loop, step, "the network's numbers are not finite", after=True)
+        raise diverged(loop, step, "the network's weights are not finite", after=True)
 
 
 class DivergedError(RunError):

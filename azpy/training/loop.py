@@ -26,8 +26,8 @@ from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
 
 EVENT_SECONDS = 0.2  # how often a long stage reports
-NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
-CANNOT_BE_DETERMINISTIC = f"the run cannot be deterministic: {NOT_ROW_EXACT}; leave out --deterministic"
+NOT_ROW_EXACT = "the model's output for a position depends on the rest of its batch"
+CANNOT_BE_DETERMINISTIC = f"the run cannot be deterministic, because {NOT_ROW_EXACT}: leave out --deterministic"
 _NEW = WorkerState("", False, 0, None, 0.0, 0, Counter())
 
 

@@ -80,8 +80,8 @@ class Lessons:
             if self._files and began != self._files:
                 how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
                 raise RunError(
-                    f"{folder.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
-                    "another folder with --out"
+                    f"{folder.path} holds a run that began {how}: give the same value, leave it out to go on, or "
+                    "choose another folder with --out"
                 )
             self._files = began
         changed = [name for name in folder.changed if name.startswith("supervised_")]

@@ -209,8 +209,8 @@ class Trainer(Loop):
         window.add(games)
         if not window.buffer.num_positions:
             raise RunError(
-                f"there is nothing to learn from, no game has a searched position (games: {len(games)}): fewer opening "
-                "plies, longer games or more full searches, in another folder with --out; az-check-game checks a game "
+                f"none of the {len(games)} games has a searched position to learn from: give fewer opening plies, "
+                "longer games or more full searches, and another folder with --out; az-check-game tests a game "
                 "of your own"
             )
         due = steps_of(settings, window)
@@ -219,10 +219,10 @@ class Trainer(Loop):
         fewer = window.buffer.num_positions < settings.batch_size
         if fewer and not self._said_few and (not due or iteration == settings.iterations):
             self._said_few = True
-            none = "" if due else ", and this iteration takes no steps"
+            none = "" if due else ", so this iteration takes no steps"
             yield Noticed(
-                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions there "
-                f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
+                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions in "
+                f"the window: batches repeat them{none};  a smaller --batch-size or more --games-per-iteration helps"
             )
         options = {"imported": self._lessons.are_there}
         for step in fit(self, self._learner, window.buffer, iteration, due, **options) if due else ():
@@ -257,7 +257,9 @@ class Trainer(Loop):
         for what, there in (("games", sealed), ("metrics", done)):
             missing = [str(i) for i in range(1, self.iteration + 1) if i not in there]
             if missing:
-                folder.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
+                folder.notices.append(
+                    f"going on without the {what} of iteration {', '.join(missing)}, which does not exist"
+                )
 
 
 def _begin_with(learner: Learner, path: Path) -> str:

@@ -49,8 +49,10 @@ _SIZES, _THREADS = 11, 2  # sizes of messages, up to 1 MiB, and threads for the 
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
 _MOST_LISTED = 200  # games of an iteration
 _FAILED = "the server failed; its log says why"
-_ENDS = "the server is stopping, and takes no more queries"
-_UNREAD = "answers were not read fast enough, so the others were dropped: read faster, or ask for fewer turns at once"
+_ENDS = "the server is stopping and takes no more queries"
+_UNREAD = (
+    "the client read answers too slowly, so the server dropped the rest: read faster, or ask for fewer turns at once"
+)
 _LATER = {"retry-after": "1"}
 _LOG = logging.getLogger("azpy.web")
 
@@ -138,7 +140,7 @@ class Site:
             return
         address, most = (scope.get("client") or ("",))[0], self.bounds.posts
         if self._posts[address] >= most:
-            said = f"{most} requests of this address are open"
+            said = f"{most} requests from this address are open, the most allowed: wait for an answer"
             await self.refused(429, "address", said, connection="close")(scope, receive, send)  # its body is not read
             return
         self._posts[address] += 1
@@ -213,7 +215,7 @@ class Site:
         token = found[0].get("token")
         session = self._guard.session(token) if isinstance(token, str) else None
         if session is None:
-            return self.refused(401, "token", "this is not the token")
+            return self.refused(401, "token", "the token is wrong")
         answer = JSONResponse({"success": True})
         _keep_session(answer, session, secure=request.url.scheme == "https")
         return answer
@@ -236,7 +238,7 @@ class Site:
                     if len(data) > most:
                         return self.refused(413, "size", f"expected at most {most} bytes", connection="close")
         except TimeoutError:
-            said = f"the body did not come in {self.bounds.body_seconds:g} s"
+            said = f"the body did not arrive within {self.bounds.body_seconds:g} s"
             return self.refused(408, "slow", said, connection="close")
         except ClientDisconnect:
             return Response(status_code=400)  # for nobody
@@ -265,7 +267,7 @@ class Site:
         first = await anext(answers, None)
         several = isinstance(turns, list) and len(turns) > 1
         if first is None:  # no turn to analyze, or the client has left
-            return self.refused(400, "query", "this query asks for nothing")
+            return self.refused(400, "query", "analyzeTurns is empty: name at least one turn")
         # A turn that cannot be searched is one line of several.
         fails = first.status != 200 and not (several and first.search is not None)
         if fails or not (several or is_long is not None):
@@ -351,7 +353,7 @@ class Site:
                 async with asyncio.timeout(self.bounds.idle_seconds):
                     message = await socket.receive()
             except TimeoutError:
-                await socket.close(1001, f"no message for {self.bounds.idle_seconds:g} s")
+                await socket.close(1001, f"no message arrived for {self.bounds.idle_seconds:g} s")
                 return
             if message["type"] == "websocket.disconnect":
                 return

@@ -96,7 +96,7 @@ class Guard:
         answer = self._app
         if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(scope):
             self._counted()
-            said = {"error": "a token is needed: Authorization: Bearer TOKEN"}
+            said = {"error": "this server needs a token: send Authorization: Bearer TOKEN"}
             answer = JSONResponse(said, 401, {"www-authenticate": "Bearer"})
         await answer(scope, receive, send)
 
@@ -120,10 +120,10 @@ class Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:
-            return "this server does not answer to the name in Host: start it with --host NAME"
+            return "this server does not accept the name in Host: start it with --host NAME"
         asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD"}
         if asks and not (_own_origins(host) | self._origins).issuperset(headers.getlist("origin")):
-            return "pages of this Origin may not ask: start the server with --origin ORIGIN"
+            return "this server does not accept pages from this Origin: start it with --origin ORIGIN"
         return None
 
     def _is_known(self, scope: Scope) -> bool:

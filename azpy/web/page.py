@@ -67,10 +67,11 @@ def check_page(game: str, crate: Path | None = None) -> None:
             )
     elif is_python_class(game):
         _refuse(
-            game, "it is written in Python, and the page has none: docs/start/own_game.md says how to write it in Rust"
+            game,
+            "it is written in Python, which a page cannot run: docs/start/own_game.md shows how to write it in Rust",
         )
     elif name_of(game) not in _core.list_games():
-        _refuse(game, f"the page's program has these games: {', '.join(_core.BUILT_IN)}")
+        _refuse(game, f"a page without a server plays these games: {', '.join(_core.BUILT_IN)}")
     elif crate is None:
         raise SettingsError(f"--web: {game} is a game of your own: give --crate PATH, the folder of its crate")
     else:

@@ -122,7 +122,7 @@ def compiled(crate: Path, *options: str) -> bytes | str:
     command += ["--message-format", "json-render-diagnostics"]
     done = subprocess.run(command, cwd=crate, env=environment, stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
-        return "cargo says why above"
+        return "see the output of cargo above"
     messages = map(json.loads, done.stdout.splitlines())
     built = [name for message in messages for name in message.get("filenames", []) if name.endswith(".wasm")]
     return Path(built[-1]).read_bytes()

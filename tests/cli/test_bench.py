@@ -93,7 +93,7 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
         (
             ["selfplay", "--score-to-beat", "0.5"],
-            "score_to_beat is for games of one player, and",
+            "score_to_beat is for games of one player, but",
         ),
         (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
         ([], "missing: WHAT, any of search, games"),

@@ -182,7 +182,7 @@ def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPat
     [
         (["--terminal", "--port", "9"], "--port has no effect in the terminal"),
         (["--no-browser", "--side", "second"], "--side has no effect on the board"),
-        (["--terminal", "--device", "azpy"], "--device azpy has no effect: uniform:2 has no network"),
+        (["--terminal", "--device", "azpy"], "--device azpy has no effect: uniform:2 does not use a network"),
     ],
 )
 def test_a_flag_without_effect_is_warned_of(flags: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -320,9 +320,9 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     SealedGames(sealed.parent, {}).write(1, records)
     game = str(records[lost].game_id)
     assert main([str(run), game]) == 0
-    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out
+    assert "outcome is marked as -1, but by the rules it is 1" in capsys.readouterr().out
     assert main([str(run), game, "--check"]) == 2
-    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().err
+    assert "outcome is marked as -1, but by the rules it is 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
         (["run", "3-1"], "expected the number of a game, or a range such as 20-29, got '3-1'"),
         (["run", "990-999999999999999999"], "run has no game 990: it has "),
         (["run", "0", "--model", "x"], "--model goes with --check"),
-        (["broken", "0"], "broken/config.toml is no TOML file"),
+        (["broken", "0"], "broken/config.toml is not valid TOML"),
         (["cut", "0"], "games/000001.npz is damaged"),
     ],
 )

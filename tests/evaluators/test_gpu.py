@@ -67,7 +67,7 @@ def test_it_says_where_it_runs(cuda: OnnxEvaluator) -> None:
     assert cuda.description == "CUDA, GPU 0, fp32, batches of 8, 32, 128, 256, 512 rows"
     auto = OnnxEvaluator(MODEL, "auto")
     assert "rows/s of this network, the CPU" in auto.notes[0]
-    with pytest.raises(DeviceError, match="there is no GPU 99"):
+    with pytest.raises(DeviceError, match="GPU 99 does not exist"):
         OnnxEvaluator(MODEL, "cuda:99")
 
 

@@ -188,7 +188,7 @@ def test_what_azpy_s_own_code_cannot_compute_is_refused_by_name(tmp_path: Path, 
     module = Network.of(azpy.make_game("connect_four"), "1x8")
     with RunFolder(tmp_path / "own", {"game": "connect_four", "network": "my_nets:make"}) as folder:
         folder.save_checkpoint(1, model=to_arrays(module), optimizer={}, state={}, onnx=b"")
-    with pytest.raises(ModelError, match="my_nets:make is a torch module of one's own"):
+    with pytest.raises(ModelError, match="my_nets:make is a torch module"):
         NetEvaluator(tmp_path / "own")
     with pytest.raises(ModelError, match="is no run folder or checkpoint folder"):
         NetEvaluator(tmp_path / "nowhere")

@@ -251,7 +251,7 @@ def test_a_stranger_s_model_reads_no_other_file(place: str, tmp_path: Path, monk
         for entry in tensor.external_data:
             if entry.key == "location":
                 entry.value = place.replace("/absolute", str(tmp_path / "weights"))
-    with pytest.raises(ModelError, match="keeps its weights in another file"):
+    with pytest.raises(ModelError, match="keeps its weights in a separate file"):
         OnnxEvaluator(model.SerializeToString(), game=Shape())
 
 

@@ -126,7 +126,7 @@ def test_what_passed_elsewhere_is_checked_where_it_goes_on(tmp_path: Path, monke
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", -1.0)
     started = next(event for event in train(tmp_path) if isinstance(event, Started))
     assert "(fp16 once it passes its check)" in started.evaluator
-    assert any("fp32 plays, as fp16 is too far from it" in notice for notice in started.notices)
+    assert any("fp32 plays, as fp16 differs too much from it" in notice for notice in started.notices)
     assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)}
 
 

@@ -206,7 +206,7 @@ class Driver:
 def test_the_driver_is_asked_for_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda name: Driver(0, 2))
     assert providers.driver_problem(1) is None
-    assert providers.driver_problem(2) == "there is no GPU 2: the driver counts 2, from 0"
+    assert providers.driver_problem(2) == "GPU 2 does not exist: the driver reports 2, numbered from 0"
     monkeypatch.setattr("ctypes.CDLL", lambda name: Driver(100, 0))
     assert providers.driver_problem() == "the NVIDIA driver finds no GPU (CUDA error 100)"
 

@@ -238,7 +238,7 @@ def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pyte
         with pytest.raises(SettingsError, match="device must be cpu, cuda, cuda:N or mps"):
             TorchEvaluator(network(), device)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(DeviceError, match="torch finds no GPU of Apple's"):
+    with pytest.raises(DeviceError, match="torch finds no Apple GPU"):
         TorchEvaluator(network(), "mps")
     monkeypatch.setattr(torch.version, "cuda", None)
     with pytest.raises(DeviceError, match="this torch is built for the CPU"):
@@ -249,7 +249,7 @@ def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pyte
         TorchEvaluator(network(), "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(DeviceError, match="there is no GPU 1: torch counts 1, from 0"):
+    with pytest.raises(DeviceError, match="GPU 1 does not exist: torch finds 1, numbered from 0"):
         TorchEvaluator(network(), "cuda:1")
 
 

@@ -195,9 +195,12 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for code, text in (
-        ("import sys; sys.exit(3)", "the last one: exit code 3"),
-        ("import os; os.kill(os.getpid(), 9)", "the last one: killed by SIGKILL"),
-        ("import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()", "the last one: a message of 875770417"),
+        ("import sys; sys.exit(3)", "the last one reported: exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "the last one reported: killed by SIGKILL"),
+        (
+            "import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()",
+            "the last one reported: a message of 875770417",
+        ),
     ):
         monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", code))
         with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):
@@ -212,13 +215,18 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
     )
     monkeypatch.syspath_prepend(tmp_path)
     chosen = settings(game="breaks:Breaks", workers=1)
-    with pytest.raises(RunError, match=r"the last one: .*on purpose"), Collector(chosen, tmp_path / "run") as collector:
+    with (
+        pytest.raises(RunError, match=r"the last one reported: .*on purpose"),
+        Collector(chosen, tmp_path / "run") as collector,
+    ):
         list(collector.run())
 
 
 def test_a_worker_whose_network_answers_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
-    with pytest.raises(RunError, match="the last one: its network computes different results from the network here"):
+    with pytest.raises(
+        RunError, match="the last one reported: its network computes different results from the network here"
+    ):
         train(tmp_path, workers=1)
 
 

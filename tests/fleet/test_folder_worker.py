@@ -94,7 +94,7 @@ def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path
         line = at.head.members[0]
         assert isinstance(line, folder.FolderLine)
         line._sent += 5 * slept  # messages that it has not read are gone
-        at.head._end(at.head.members[0], "it finished no game in 60 seconds")
+        at.head._end(at.head.members[0], "it did not finish a game in 60 seconds")
         while not any(worker.games and worker.name == "worker 2" for worker in at.head.workers):
             at.take()
         at.head.close()
@@ -205,7 +205,7 @@ def test_a_worker_waits_for_the_folder(
     said = capsys.readouterr()
     assert said.out.startswith(f"{place} does not exist yet; az-train --workers folder:{place} creates it\n")
     assert ("ends: " in said.out) == comes == (now[0] < 6)
-    assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
+    assert ("does not exist after 10 seconds: give the folder that az-train --workers names" in said.err) != comes
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])

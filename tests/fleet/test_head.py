@@ -62,7 +62,7 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
         record = next(play)
     examiner = Examiner(settings(deterministic=False), start)
     examiner.play(Lineup([azpy.UniformEvaluator()]))
-    with pytest.raises(RefusedError, match=f"names the network {model.network_id:#018x}, which does not play"):
+    with pytest.raises(RefusedError, match=f"was played by network {model.network_id:#018x}, which this run"):
         examiner.look_at(record)
     examiner.play(Lineup([model], b""))
     examiner.look_at(record)
@@ -74,7 +74,7 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
     for ply in range(len(record)):  # one ply alone is of another network
         named = [bytes([known[0] ^ 1]) + known[1:] if at == ply else known for at in range(len(record))]
         data = before + b"".join(one + piece for one, piece in zip(named, pieces, strict=True))
-        with pytest.raises(RefusedError, match=f"names the network {model.network_id ^ 1:#018x}, which does not play"):
+        with pytest.raises(RefusedError, match=f"was played by network {model.network_id ^ 1:#018x}, which this run"):
             examiner.look_at(azpy.GameRecord.from_bytes(data))
     changed = bytearray(record.to_bytes())
     place = changed.index(record.actions[1].tobytes() + record.players[1].tobytes())
@@ -84,7 +84,7 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
     exact = Examiner(settings(), start)
     exact.play(Lineup([model], b""))
     exact.play(Lineup([azpy.UniformEvaluator()]))
-    with pytest.raises(RefusedError, match="which does not play"):
+    with pytest.raises(RefusedError, match="which this run does not use"):
         exact.look_at(record)  # of a deterministic run's iteration before
 
 
@@ -260,17 +260,14 @@ BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
 @pytest.mark.parametrize(
     ("facts", "text"),
     [
-        *(
-            ({"lineup": lineup}, "it says that it plays lineup")
-            for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")
-        ),
-        *(({"slots": slots}, "it says that it plays") for slots in (0, -1, 2**40, True, "8", None)),
+        *(({"lineup": lineup}, "it reports lineup") for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")),
+        *(({"slots": slots}, "games at once") for slots in (0, -1, 2**40, True, "8", None)),
         *(({"stats": stats}, "totals") for stats in BAD_TOTALS),
         ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
         ({"run": "other"}, "it plays a different run"),
         ({"row_exact": False}, "its network's output for a position depends on the rest of the batch"),
         ({"answers": "other"}, "its network gives other bits"),
-        ({"said": "games", "plays": 1, "lineup": None}, "it says that it plays lineup"),
+        ({"said": "games", "plays": 1, "lineup": None}, "it reports lineup"),
     ],
 )
 def test_a_worker_that_says_what_none_can_say_is_ended(facts: dict[str, Any], text: str) -> None:
@@ -382,7 +379,7 @@ def test_a_worker_that_finishes_nothing_loses_its_games() -> None:
     assert alone.head.notices == []
     alone.passes(lease + 1)
     assert alone.head.notices == [
-        f"worker 1 ended: it finished no game in {lease:.0f} seconds; its games are open again"
+        f"worker 1 ended: it did not finish a game in {lease:.0f} seconds; its games are open again"
     ]
 
 

@@ -155,7 +155,9 @@ def test_all_actors_that_die_at_once_count_as_one_death(
             fleet.take(1)
             now[0] += 3.0  # it looks at the nodes again
 
-    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: its process"):
+    with pytest.raises(
+        RunError, match=f"^{deaths} workers ended and no game was finished; the last one reported: its process"
+    ):
         play()
     assert sum(" ended: its process died" in text for text in fleet.notices) == deaths - 1
     assert str(Path(azpy.__file__).parents[1]) in ray.paths
@@ -343,7 +345,7 @@ def test_a_cluster_lets_in_only_who_has_its_token(cluster: Any, starts: Starts, 
     for changes in ({"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):
         end = starts.run(*arguments, before=with_environment(**changes))
         assert end.code == 2
-        assert "the cluster lets in only who has its token: set RAY_AUTH_MODE=token" in end.errors.splitlines()[-1]
+        assert "the cluster needs its token: set RAY_AUTH_MODE=token" in end.errors.splitlines()[-1]
     token.write_text(os.environ["RAY_AUTH_TOKEN"])
     end = starts.run(*arguments, before=with_environment(RAY_AUTH_TOKEN="", RAY_AUTH_TOKEN_PATH=str(token)))
     assert "done: " in end.output, end

@@ -130,12 +130,12 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
         ("goofspiel", "has players who act at the same time; azpy plays"),
         ("kuhn_poker", "OpenSpiel itself has algorithms for such games: CFR, information-set MCTS"),
         ("pig(players=7)", "has 7 players; azpy plays games of one to 6 players"),
-        ("go(board_size=1000)", "OpenSpiel does not begin the game "),
-        ("nfg_game", "OpenSpiel does not make the game 'nfg_game': "),
-        ("quoridr", "OpenSpiel has no game 'quoridr'; did you mean quoridor?"),
-        ("quoridor(board=5)", "OpenSpiel does not make the game 'quoridor(board=5)': "),
-        ("quoridor(board_size=5", "OpenSpiel does not make the game 'quoridor(board_size=5': "),
-        ("", "OpenSpiel has no game ''"),
+        ("go(board_size=1000)", "OpenSpiel cannot start the game "),
+        ("nfg_game", "OpenSpiel cannot load the game 'nfg_game': "),
+        ("quoridr", "OpenSpiel does not have the game 'quoridr'; did you mean quoridor?"),
+        ("quoridor(board=5)", "OpenSpiel cannot load the game 'quoridor(board=5)': "),
+        ("quoridor(board_size=5", "OpenSpiel cannot load the game 'quoridor(board_size=5': "),
+        ("", "OpenSpiel does not have the game ''"),
     ],
 )
 def test_what_azpy_cannot_play_is_refused_with_every_reason(name: str, reasons: str) -> None:

@@ -238,7 +238,7 @@ def test_an_optimizer_s_state_that_lacks_a_part_is_refused() -> None:
     mine = learner()
     optimizer = mine.optimizer_arrays()
     del optimizer["steps"]
-    with pytest.raises(ModelError, match="of another network"):
+    with pytest.raises(ModelError, match="optimizer does not fit this network"):
         mine.load(mine.model_arrays(), optimizer)
 
 
@@ -341,7 +341,8 @@ def test_frozen_weights_stay_and_the_others_learn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("freeze", "text"), [("body.*", "fits no parameter: there are trunk.0.0.weight"), ("*", "leaves nothing to train")]
+    ("freeze", "text"),
+    [("body.*", "matches no parameter; the network has trunk.0.0.weight"), ("*", "leaves nothing to train")],
 )
 def test_a_freeze_that_makes_no_sense_is_refused(freeze: str, text: str) -> None:
     with pytest.raises(SettingsError, match=text):

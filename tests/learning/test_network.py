@@ -198,9 +198,9 @@ def test_nan_is_the_largest_difference() -> None:
 
 def test_weights_of_another_network_are_refused() -> None:
     network = Network((2, 3, 3), 9, "1x16")
-    with pytest.raises(ModelError, match="of another network"):
+    with pytest.raises(ModelError, match="do not fit this network"):
         load_arrays(Network((2, 3, 3), 9, "1x32"), to_arrays(network))
-    with pytest.raises(ModelError, match="of another network"):
+    with pytest.raises(ModelError, match="do not fit this network"):
         load_arrays(Network((2, 3, 3), 9, "2x16"), to_arrays(network))
 
 

@@ -83,7 +83,7 @@ def test_tracing_an_own_network_gives_no_warnings(recwarn: pytest.WarningsRecord
         ),
         ({"optimizer": "own_parts:of_another"}, "'own_parts:of_another' lacks trunk.0.0.weight, .*the 26 parameters"),
         ({"optimizer": "own_parts:of_some"}, r"'own_parts:of_some' lacks value\.5\.weight, value\.5\.bias, expected"),
-        ({"optimizer": "own_parts:of_more"}, "'own_parts:of_more' has parameters of something else, expected"),
+        ({"optimizer": "own_parts:of_more"}, "'own_parts:of_more' has parameters that are not the network's, expected"),
         ({"optimizer": "own_parts:without_rate"}, "'own_parts:without_rate' has a group without 'lr'"),
     ],
 )

@@ -98,7 +98,7 @@ def test_openings_of_a_short_game_are_shorter(plies: int) -> None:
 
 
 def test_a_game_that_is_over_before_it_begins_has_no_match() -> None:
-    with pytest.raises(SettingsError, match="over before it begins"):
+    with pytest.raises(SettingsError, match="over at its start"):
         whole_match(azpy.State(Countdown(0)), RandomPlayer(), RandomPlayer(), games=2)
 
 
@@ -181,8 +181,8 @@ class Own:
         (lambda first: np.array([1, 1]) > 0, "got True, which"),
         (lambda first: np.array(3), r"got array\(3\)"),
         (lambda first: b"34", "got b'34'"),
-        (lambda first: [first[0], -1], r"got -1 where the legal ones are \["),
-        (lambda first: np.array([4000, first[1]]), r"got 4000 where the legal ones are \["),
+        (lambda first: [first[0], -1], r"got -1 where the legal actions are \["),
+        (lambda first: np.array([4000, first[1]]), r"got 4000 where the legal actions are \["),
         (lambda first: [None, 1], "got None, which"),
     ],
 )

@@ -63,9 +63,7 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs/go").mkdir(parents=True)
     for opened in (parse_player, azpy.load_run):
-        with pytest.warns(
-            SettingsWarning, match="go is the player that azpy brings along; the run of yours is runs/go"
-        ):
+        with pytest.warns(SettingsWarning, match="go is a player that comes with azpy; your run is runs/go"):
             opened("go")
 
 

@@ -193,12 +193,12 @@ def test_two_comparisons_in_a_folder_do_not_overlap(training: FakeTraining, one_
     ("arguments", "text"),
     [
         (["passes=1", "passes=1"], "A and B are the same settings"),
-        (["passes=1", "pases=2"], "settings 'pases=2': pases: no such setting; did you mean passes?"),
+        (["passes=1", "pases=2"], "settings 'pases=2': pases: unknown setting; did you mean passes?"),
         (["passes=1", "passes=0"], "settings 'passes=0': passes must be more than 0, got 0"),
-        (["passes=1", "seed=2"], "seed is given for the whole comparison"),
+        (["passes=1", "seed=2"], "seed applies to the whole comparison"),
         (["", "passes=1", "--seeds", "0"], "seeds must be at least 1, got 0"),
         (["", "passes=1", "--games", "3"], "games must be an even number, got 3"),
-        (["", "passes=1", "--common", "minutes=1"], "minutes is given for the whole comparison"),
+        (["", "passes=1", "--common", "minutes=1"], "minutes applies to the whole comparison"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(
@@ -214,7 +214,7 @@ def test_a_name_of_many_settings_fits_a_folder(tmp_path: Path) -> None:
     assert len(set(names)) == 2
     assert max(map(len, names)) < 200
     assert comparison.folder({}, 3).name == "preset-seed3"
-    with pytest.raises(SettingsError, match="game is given"):
+    with pytest.raises(SettingsError, match="game applies"):
         comparison.settings({"game": "hex"}, 0)
 
 

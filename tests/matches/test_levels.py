@@ -226,8 +226,8 @@ def test_a_player_s_level_is_a_word_in_its_query(run: Path) -> None:
     ("player", "said"),
     [
         ("uniform?level=easy", "level: expected beginner, novice, "),
-        ("uniform?level=novice&simulations=9", "give level or simulations"),
-        ("uniform?level=novice&temperature=1", "give level or temperature"),
+        ("uniform?level=novice&simulations=9", "level and simulations exclude each other"),
+        ("uniform?level=novice&temperature=1", "level and temperature exclude each other"),
     ],
 )
 def test_wrong_levels_are_refused(player: str, said: str, one_line: Callable[..., str]) -> None:
@@ -349,7 +349,7 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
 def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[..., str]) -> None:
     """Each wrote the games that it knew, and the others' were lost."""
     with alone(run):
-        one_line(main, ["--calibrate", f"{run}@4"], f"az-match: another az-match --calibrate measures {run}: wait")
+        one_line(main, ["--calibrate", f"{run}@4"], f"az-match: another az-match --calibrate is measuring {run}: wait")
     assert measured(run, "--games", "10")[0] == 0
 
 

@@ -158,7 +158,7 @@ def test_fewer_plies_of_each_line_and_equal_openings_once() -> None:
     ("name", "text", "game", "problem"),
     [
         ("b.txt", "b2\n\nb2 z9\nb2 b2\n", GAME, r'b.txt: line 3: action 2 is "z9".*; line 4: action 2 is "b2"'),
-        ("b.txt", "x\n" * 5, GAME, r"line 1: .*; line 2: .*; line 3: .*; and 2 more: put that right"),
+        ("b.txt", "x\n" * 5, GAME, r"line 1: .*; line 2: .*; line 3: .*; and 2 more: correct it"),
         ("b.txt", "a3 b2 b3 a2 c3\n", GAME, "line 1: the game is over at the end of this opening"),
         ("b.txt", "\n# nothing\n", GAME, "b.txt holds no opening"),
         ("b.epd", "e2e4\n", CHESS, "line 1: expected a position in EPD or FEN, got 'e2e4'"),
@@ -169,7 +169,7 @@ def test_fewer_plies_of_each_line_and_equal_openings_once() -> None:
         ("b.sgf", "(;SZ[5];B[cc]", GO, "b.sgf: .*line 1"),
         ("b.pgn", PGN.replace("Nf3", "Nf4"), CHESS, 'line 1: action 3 is "Nf4"'),
         ("b.pgn", PGN.replace("O-O (", "Qd8 ("), CHESS, 'line 5: .*"Qd8"'),
-        ("b.txt", "b2\0", GAME, "b.txt is no text: unpack it"),
+        ("b.txt", "b2\0", GAME, "b.txt is not a text file: unpack it"),
     ],
 )
 def test_bad_lines_are_named_by_their_numbers(name: str, text: str, game: str, problem: str) -> None:

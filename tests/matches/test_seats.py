@@ -262,7 +262,7 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
     [
         (THREE, ["--games", "4"], "games must be a multiple of 3, got 4: each opening is played from each seat"),
         (ALONE, ["--games", "0"], "--games must be at least 1, got 0"),
-        (THREE, ["--elo0", "0", "--elo1", "9"], "--elo0 and --elo1 test pairs of games of two players, and "),
+        (THREE, ["--elo0", "0", "--elo1", "9"], "--elo0 and --elo1 test pairs of games between two players, and "),
         (ALONE, ["--elo0", "0", "--elo1", "9"], "has 1 player: leave them out"),
         (
             THREE,
@@ -270,7 +270,7 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
             "player 'mcts?solver=true': solver and lookahead are for games of",
         ),
         (THREE, ["--round-robin", "ugi:true"], "other programs can only play zero-sum games of two players, and "),
-        ("many_players:Together", ["--round-robin", "ugi:true"], "has 2 players without a zero sum: the protocols"),
+        ("many_players:Together", ["--round-robin", "ugi:true"], "has 2 players without a zero sum: gtp"),
     ],
 )
 def test_what_needs_two_players_is_refused_by_name(

@@ -148,7 +148,7 @@ def test_the_game_of_another_s_code_is_typed(tmp_path: Path, monkeypatch: pytest
         (["--card", "run/mine"], "--card takes a folder outside of the run"),
         (["--card", "."], ". exists: give a new folder"),
         (["--card", "two\nlines"], "--card takes a folder whose name can be printed"),
-        (["--card", "run/config.toml"], "--card run/config.toml is among the own files of run"),
+        (["--card", "run/config.toml"], "--card run/config.toml belongs to the run run"),
         (["--card", "xo", "--license", "All rights: none"], "--license takes a name such as apache-2.0 or cc-by-4.0"),
         (["--npz", "x", "--license", "mit"], "--license goes with --card"),
         (["--card", "xo", "--checkpoint", "3"], "run has no checkpoint 3: it has 1, 2"),

@@ -213,7 +213,7 @@ def test_a_manifest_of_another_form_is_damage(text: str, whole: Path, tmp_path: 
 def test_a_config_without_a_fixed_setting_is_damaged(whole: Path, tmp_path: Path) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
     (path / "config.toml").write_text("")
-    with pytest.raises(RunError, match=r"config\.toml is damaged: it does not say game; put that right"):
+    with pytest.raises(RunError, match=r"config\.toml is damaged: game is missing; correct it"):
         RunFolder(path, SETTINGS, FIXED_SETTINGS)
 
 
@@ -240,7 +240,7 @@ def repair_config(path: Path) -> None:
 ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object], str]] = {
     "config.toml": (
         lambda path: path.write_text(path.read_text().replace("\npasses = ", "\npasses = -")),
-        "config.toml: passes must be more than 0, got -1.0; put that right",
+        "config.toml: passes must be more than 0, got -1.0; correct it",
         repair_config,
         "going on after iteration 3",
     ),
@@ -344,7 +344,7 @@ def test_a_failing_disk_is_one_error_and_costs_nothing(
             assert str(path) in text
             assert ".tmp-" not in text
             assert "damaged" not in text  # nobody should delete a file because the disk failed
-            known = "the disk or its network failed: put that right, and run again", "free some and run again"
+            known = "the disk or its network failed: repair it and run again", "free some and run again"
             assert text.endswith((*known, "another process")), text
         with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:  # the next start lacks nothing
             if use is not spend:

@@ -53,7 +53,7 @@ def test_only_deterministic_runs_fit_on_one_thread(monkeypatch: pytest.MonkeyPat
 def test_each_setting_is_there_once_and_the_clock_is_refused() -> None:
     assert set(FIXED_SETTINGS) | set(SAME_GAMES_SETTINGS) <= set(Settings.__dataclass_fields__)
     assert not set(FIXED_SETTINGS) & set(SAME_GAMES_SETTINGS)
-    with pytest.raises(SettingsError, match="cannot depend on the clock: give iterations, not minutes"):
+    with pytest.raises(SettingsError, match="cannot stop by the clock: give iterations"):
         Settings("tic_tac_toe", deterministic=True, minutes=1.0)
 
 

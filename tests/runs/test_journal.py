@@ -35,7 +35,7 @@ def test_a_frame_is_taken_apart_as_it_was_made_or_refused() -> None:
     assert unframe(whole) == [game.to_bytes() for game in games]
     flipped = (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (0, 4, 8, len(whole) - 1))
     for damaged in (b"", whole[:-1], whole + b"\0", *flipped):
-        with pytest.raises(ValueError, match="bytes whose length or checksum does not hold"):
+        with pytest.raises(ValueError, match="bytes has a wrong length or checksum"):
             unframe(damaged)
 
 

@@ -344,7 +344,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/thesis.txt").write_text("years of work")
-    with pytest.raises(RunError, match="is no run folder"):
+    with pytest.raises(RunError, match="is not a run folder"):
         folder(tmp_path)
     assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["thesis.txt"]
     (tmp_path / "file").write_text("")
@@ -360,7 +360,7 @@ def test_another_run_s_folder_is_refused(tmp_path: Path) -> None:
         run.write_settings()
     assert 'game = "tic_tac_toe"\n' in (tmp_path / "run/config.toml").read_text()
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
-    with pytest.raises(RunError, match=r"network '1x8', asked for '2x8' \(its weights are of that shape\): choose"):
+    with pytest.raises(RunError, match=r"network '1x8', now '2x8' \(its weights are of that shape\): choose"):
         folder(tmp_path, network="2x8")
     for text in ("game = ", "game = " + 20_000 * "["):
         (tmp_path / "run/config.toml").write_text(text)
@@ -391,7 +391,9 @@ def test_a_user_s_folder_with_a_temporary_name_is_kept(tmp_path: Path) -> None:
     mine = tmp_path / f"{storage.TEMPORARY}elo.json"
     mine.mkdir()
     (mine / "thesis.txt").write_text("mine")
-    with pytest.raises(RunError, match=rf"{mine} is a folder, and its name is needed to write elo.json: move it away"):
+    with pytest.raises(
+        RunError, match=rf"{mine} is a folder with a name that azpy needs to write elo.json: move it away"
+    ):
         storage.write_atomically(tmp_path / "elo.json", b"{}")
     assert (mine / "thesis.txt").read_text() == "mine"
     assert not (tmp_path / "elo.json").exists()

@@ -66,7 +66,7 @@ def test_a_model_is_pickled_by_its_path_or_its_bytes(model: Path, monkeypatch: p
     from_bytes = pickle.dumps(OnnxEvaluator(model.read_bytes(), threads=2))
     model.write_bytes(probe_model(START.obs_shape, START.num_actions, layers=1, channels=4, seed=1))
     with pytest.raises(
-        ValueError, match=r"model.onnx has another network by now than the one whose evaluator was pick"
+        ValueError, match=r"model.onnx holds a different network now: it changed after the evaluator was pick"
     ):
         pickle.loads(data)
     model.unlink()

@@ -155,7 +155,7 @@ def test_the_best_score_of_one_player_is_proven() -> None:
     assert result.value == pytest.approx(best)
     assert after(azpy.State(Knapsack()), *result.principal_variation).outcome() == pytest.approx(best)
     for game in (Trio(), Together()):
-        with pytest.raises(ValueError, match=r"this game has [23] players: search without solver and lookahead"):
+        with pytest.raises(ValueError, match=r"this game has [23] players: leave out solver and lookahead"):
             azpy.Search(azpy.UniformEvaluator(), simulations=10, solver=True).run(game)
 
 

@@ -90,7 +90,7 @@ def test_whole_games_are_played_by_the_managers_rules(brain: GomocupTalk) -> Non
             x, y = rng.choice(manager.free())
             manager.put((x, y))
             if manager.is_over():
-                assert brain.ask(f"TURN {x},{y}") == "ERROR the game is over: no move is left to find"
+                assert brain.ask(f"TURN {x},{y}") == "ERROR the game is over: send RESTART or START"
                 assert brain.ask(f"TURN {x},{y}").startswith("ERROR the game is over before the stone at")
             else:
                 manager.put(brain.move(f"TURN {x},{y}"))

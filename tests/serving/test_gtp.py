@@ -101,7 +101,7 @@ def test_a_player_of_another_game_does_not_go_on_with_this_one() -> None:
         assert talk.ask("play b D4") == "="
         for name in others:
             said = talk.ask(f"kata-set-param model {name}")
-            assert re.match(f"[?] model: {name} plays .*, and not the present game", said)
+            assert re.match(f"[?] model: {name} plays .*, not the current game", said)
         assert talk.ask("kata-set-param model second") == "="
         assert talk.ask("final_score") == "= B+41.5", "the game and its komi stay"
 

@@ -159,7 +159,9 @@ def test_a_search_that_the_engine_cancels_is_answered() -> None:
         asker.ask(id="1", simulations=2**32 - 1)
         asker._models["main"].engine.close(cancel=True)
         asker.wait()
-        assert asker.said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
+        assert asker.said == [
+            {"id": "1", "turnNumber": 0, "error": "the search was cancelled, because the engine is closing"}
+        ]
 
 
 def test_a_query_to_a_full_engine_can_be_asked_again() -> None:

@@ -382,7 +382,7 @@ def test_an_error_names_the_field(path: str, value: Any, error: str) -> None:
 
 def test_positions_that_cannot_be_played_are_refused() -> None:
     wall = {"cell": [2, 4], "orientation": "vertical"}
-    with pytest.raises(RequestError, match="initialState: the wall >e3 is there twice"):
+    with pytest.raises(RequestError, match="initialState: the wall >e3 is given twice"):
         state_of(changed(positioned(), "initialState.walls", [wall, wall]))
     shut_in = [{"cell": [0, 0], "orientation": "vertical"}, {"cell": [1, 0], "orientation": "horizontal"}]
     with pytest.raises(RequestError, match="initialState: walls leave red's cat no path"):

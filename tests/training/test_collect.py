@@ -247,7 +247,7 @@ def test_training_goes_on_from_collected_games_and_not_back(tmp_path: Path) -> N
         (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx: model does not fit the game"),
         (["tic_tac_toe", "--out="], "--out is empty: give a folder, or leave it out for runs/GAME"),
         (["chequers", "--collect-only"], 'unknown game "chequers"'),
-        (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+        (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not a run folder"),
     ],
 )
 def test_bad_input_is_one_line_and_makes_nothing(

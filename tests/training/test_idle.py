@@ -82,7 +82,7 @@ def test_commands_and_python_say_it_in_one_line(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"score_to_beat": 0.5}, "score_to_beat is for games of one player, and this game has 2 players"),
+        ({"score_to_beat": 0.5}, "score_to_beat is for games of one player, but this game has 2 players"),
         ({"game": "connect_four_for_three", "solver": True}, "solver and lookahead prove the values of .* 3 players"),
     ],
 )
@@ -99,7 +99,7 @@ def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any],
         (
             60_000,
             2,
-            "are: batches repeat them, and this iteration takes no steps; a smaller --batch-size or more --games",
+            "are: batches repeat them, so this iteration takes no steps; a smaller --batch-size or more --games",
         ),
         (600, 1, "are: batches repeat them; a smaller --batch-size or more --games-per-iteration helps"),
         (64, 1, ""),

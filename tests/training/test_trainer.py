@@ -158,7 +158,7 @@ def test_a_deterministic_iteration_is_its_own_games(tmp_path: Path) -> None:
     ("game", "options", "text"),
     [
         ("tic_tac_toe", {"opening_plies": 10**9}, r"no game has a searched position \(games: 3\)"),
-        ("connect_four(width=3,height=2,k=2)", {}, r"does not fit the rules any more \(.*\): choose another folder"),
+        ("connect_four(width=3,height=2,k=2)", {}, r"breaks the rules as they are now \(.*\): choose another folder"),
     ],
 )
 def test_games_to_learn_nothing_from_end_the_run(game: str, options: Any, text: str, tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_a_class_of_a_module_can_be_trained(tmp_path: Path) -> None:
     for game, why in ((Inside, "defined inside a function"), (3, "expected a game's name or a class")):
         with pytest.raises(SettingsError, match=why):
             azpy.train(cast("Any", game), **short)
-    with pytest.raises(SettingsError, match=r"simulation: no such setting; did you mean simulations\?"):
+    with pytest.raises(SettingsError, match=r"simulation: unknown setting; did you mean simulations\?"):
         azpy.train("tic_tac_toe", simulation=3)
     with pytest.raises(SettingsError, match="network must be"):
         azpy.train("tic_tac_toe", network=3)

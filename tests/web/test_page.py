@@ -133,7 +133,7 @@ def test_a_page_that_cannot_be_written_is_refused_in_a_line(
         archive.extractall(tmp_path)
     run = str(tmp_path / "pool")
     assert "exists: give a new folder" in one_line(az_export, [run, "--web", str(tmp_path)], "az-export: ")
-    assert "is among the own files of" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
+    assert "belongs to the run" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
     monkeypatch.setattr(web_page, "_PROGRAM", "no.wasm.gz")
     said = one_line(az_export, [run, "--web", str(tmp_path / "new")], "az-export: ")
     assert "this installation lacks azpy/web/board/no.wasm.gz" in said
@@ -143,7 +143,7 @@ def test_a_page_that_cannot_be_written_is_refused_in_a_line(
     ("game", "said"),
     [
         ("hexapawn:Hexapawn", "it is written in Python, and the page has none"),
-        ("open_spiel:tic_tac_toe", "the page's program has these games: backgammon, "),
+        ("open_spiel:tic_tac_toe", "a page without a server plays these games: backgammon, "),
     ],
 )
 def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None:
@@ -194,15 +194,17 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
     tell(crate, "1.2.4", "azpy_with_pawns")
     refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
     tell(crate, "1.2.3", "azpy_with_others")
-    refused("it makes azpy_with_others, and pawns is a game of azpy_with_pawns")
+    refused("it builds azpy_with_others, but pawns belongs to azpy_with_pawns")
     (crate / "cargo.says").unlink()
     refused("cargo cannot read it: ")
     (crate / "rustc.says").write_text(f"{crate}/nothing\n")
     refused("Rust's standard library for WebAssembly is not installed: run `rustup target add wasm32-unknown-unknown`")
     (crate / "cargo").unlink()
-    refused("cargo is not there: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`")
+    refused(
+        "cargo is not installed: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`"
+    )
     (crate / "Cargo.toml").unlink()
-    refused("it has no Cargo.toml: give the folder of the crate that has pawns")
+    refused("Cargo.toml not found: give the folder of the crate that has pawns")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")
@@ -228,7 +230,7 @@ def test_the_folders_of_a_machine_stay_out_of_a_program(tmp_path: Path, monkeypa
     monkeypatch.setenv("CARGO_HOME", str(cargo_home))
     monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
     monkeypatch.delenv("RUSTC", raising=False)
-    assert web_program.compiled(own) == "cargo says why above"
+    assert web_program.compiled(own) == "see the output of cargo above"
     remapped = [flag.split("=")[1:] for flag in flags.read_text().split("\x1f") if flag.startswith("--remap")]
     for path, told in [
         (own / "src/lib.rs", "/crate/src/lib.rs"),

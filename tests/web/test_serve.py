@@ -73,7 +73,10 @@ def test_bounds_have_a_refusal_each() -> None:
             lines = first.iter_lines()
             assert next(lines)
             refused = post(address, {"id": "2", "simulations": 2})
-            assert (refused.status_code, refused.json()["error"]) == (429, "1 requests of this address are open")
+            assert (refused.status_code, refused.json()["error"]) == (
+                429,
+                "1 requests from this address are open, the most allowed: wait for an answer",
+            )
             other = post(address, {"id": "2", "simulations": 2}, **{"x-forwarded-for": "10.0.0.9"})
             assert other.status_code == 200  # of another address
         assert_soon(lambda: post(address, {"id": "2", "simulations": 2}).status_code == 200)  # the first one is gone

@@ -149,7 +149,7 @@ def with_checksum(data: bytes) -> bytes:
 def without_checksum(data: bytes) -> bytes:
     """What `with_checksum` was given; a `ValueError` if not all of it is there, or it was changed."""
     if hashlib.blake2b(data[_SEAL:], digest_size=_SEAL).digest() != data[:_SEAL]:
-        raise ValueError("its checksum is wrong")
+        raise ValueError("it has a wrong checksum")
     return data[_SEAL:]
 
 

@@ -163,7 +163,7 @@ class Folder(Backend):
     def look(self, seconds: float) -> list[FolderLine]:
         """See `Backend`. Trouble with the folder may pass."""
         if self._taken_over:
-            raise RunError(f"another az-train has taken over {self._path}: give each run its own folder")
+            raise RunError(f"another az-train uses {self._path} now: give each run its own folder")
         if (wait := self._looked + _WAIT - self.clock()) > 0:
             if not seconds:
                 return []
@@ -207,7 +207,7 @@ class Folder(Backend):
             self._alone = now
         elif now - self._alone > _NOTICE_SECONDS:
             self._alone = now
-            self.notices.append(f"no worker is at {self._path}: start some with az-worker {self._path}")
+            self.notices.append(f"no worker has joined {self._path} yet: start some with az-worker {self._path}")
 
     def _look_at_mail(self) -> None:
         names = self.files.names("from")

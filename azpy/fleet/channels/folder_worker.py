@@ -168,7 +168,7 @@ class _Connection:
                 try:
                     self._fetch()
                 except (OSError, ValueError) as error:  # it may be there whole in a while
-                    if (text := f"what az-train says cannot be read, trying again: {error}") != trouble:
+                    if (text := f"a message of az-train cannot be read, trying again: {error}") != trouble:
                         self._home.say(trouble := text)
                 self.over.wait(_LOOK)
         except Exception as error:

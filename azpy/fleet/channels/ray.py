@@ -53,11 +53,11 @@ _WHY_GONE = {  # a part of Ray's error or of its names -> why an actor gave no a
     "ObjectLostError": "its answer was lost",
 }
 _WHY_NOT = {  # a part of Ray's error or of its names -> why Ray does not begin, and what to do
-    "AuthenticationError": "the cluster lets in only who has its token: set RAY_AUTH_MODE=token, and copy the token to "
+    "AuthenticationError": "the cluster needs its token: set RAY_AUTH_MODE=token, and copy the token to "
     "~/.ray/auth_token or into RAY_AUTH_TOKEN",
     "Could not find any running Ray": "no cluster runs on this machine: start one with `ray start --head`, or give "
     "HOST:PORT",
-    "Found multiple active Ray": "several clusters run on this machine: give HOST:PORT of one",
+    "Found multiple active Ray": "several clusters run on this machine: give the HOST:PORT of one",
 }
 
 
@@ -368,7 +368,7 @@ def _why_not(error: Exception, address: str) -> str:
     said = one_line(error)
     if versions := re.search(r"Ray: (\S+) Python: (\S+) .* Ray: (\S+) Python: (\S+)", said):
         has, here = (f"Ray {versions[at]} and Python {versions[at + 1]}" for at in (1, 3))
-        return f"the cluster has {has}, here are {here}: install the same ones"
+        return f"the cluster has {has}, but this machine has {here}: install the same versions"
     for part, words in _WHY_NOT.items():
         if part in f"{type(error).__name__} {error.__cause__} {said}":
             return words

@@ -85,7 +85,7 @@ pub enum GameFault {
     BadChance(String),
     /// A search that is to prove values, in a game of too many players.
     #[error(
-        "solver and lookahead prove the values of one player, or of two players and zero sum, and this game has {0} \
+        "solver and lookahead work for one player, or for two players with a zero sum, but this game has {0} \
          players: search without solver and lookahead"
     )]
     Unprovable(usize),

@@ -456,7 +456,7 @@ impl<P: Payoff> ChineseCheckers<P> {
             [rows, "turn", turns] => (rows, turns, None),
             [rows, "turn", turns, "hop", cell, "not", cells] => (rows, turns, Some((cell, cells))),
             _ => {
-                let form = "after the rows stands the number of turns, as in \"turn 7\", and in a turn of hops as in \
+                let form = "the number of turns follows the rows, as in \"turn 7\", and in a turn of hops as in \
                             \"turn 7 hop e5 not c5\"";
                 return Err(Error::form(form, shown(&words[1..].join(" "))));
             }
@@ -509,7 +509,7 @@ impl<P: Payoff> ChineseCheckers<P> {
             self.visited.insert(been);
         }
         if self.turns >= self.most_turns || !(0..POINTS).any(|direction| self.can_hop_on(taken, cell, direction)) {
-            return Err(invalid!("the piece on {name} cannot hop on, so that the turn is over"));
+            return Err(invalid!("the piece on {name} cannot hop on, so the turn is over"));
         }
         self.hopper = Some(cell as u8);
         Ok(())

@@ -198,7 +198,7 @@ impl<const WORDS: usize> Go<WORDS> {
         for (own, cells) in cells.into_iter().enumerate() {
             for &cell in cells {
                 if cell >= self.num_cells() {
-                    return Err(invalid!("cell {cell} is not on the board: there are 0 to {}", self.num_cells() - 1));
+                    return Err(invalid!("cell {cell} is not on the board, expected 0 to {}", self.num_cells() - 1));
                 }
                 if board.stones[0].has(cell) || board.stones[1].has(cell) {
                     return Err(invalid!("{} has two stones", self.cell_name(cell)));
@@ -420,13 +420,13 @@ impl<const WORDS: usize> Go<WORDS> {
     /// Why the player to move, whose turn it is, may not put a stone on `cell`; `None` if it may.
     fn objection(&self, cell: usize) -> Option<&'static str> {
         if self.stone(cell).is_some() {
-            return Some("there is a stone already");
+            return Some("the point has a stone already");
         }
         if !self.breathing().has(cell) {
             return Some("the stone would have no liberty");
         }
         if usize::from(self.ko) == cell {
-            return Some("it takes back a ko at once");
+            return Some("it retakes a ko at once");
         }
         let repeats = self.superko && self.taken[self.mover.index()].has(cell) && self.has_been(self.hash_after(cell));
         repeats.then_some("it brings back an earlier board")

@@ -326,7 +326,7 @@ impl<P: Payoff> Game for Maedn<P> {
         debug_assert!(self.turn() != Turn::Terminal);
         self.plies += 1;
         if self.die == 0 {
-            debug_assert!(action < Action::from(SIX), "{action} is no face of the die");
+            debug_assert!(action < Action::from(SIX), "{action} is not a face of the die");
             self.die = action as u8 + 1;
             return;
         }

@@ -178,11 +178,11 @@ pub(crate) fn read_board_of(players: usize, text: &str, width: usize, height: us
             cells.push(stone);
         }
     }
-    let expected = format!("after the board stands who is to move, {}", listed(marks, " or "));
+    let expected = format!("the player to move, {}, follows the board", listed(marks, " or "));
     let Some(word) = words.next() else { return Err(invalid!("{expected}; got nothing")) };
     let mover = word.parse().ok().and_then(owner).ok_or_else(|| Error::form(expected, shown(word)))?;
     match words.next() {
-        Some(more) => Err(Error::form("nothing stands after who is to move", shown(more))),
+        Some(more) => Err(Error::form("the text ends with the player to move", shown(more))),
         None => Ok(Board { cells, mover, players }),
     }
 }
@@ -216,13 +216,13 @@ impl Board {
         }
         let mover = mark(self.mover);
         let expected = match (ahead, self.players) {
-            (0, 2) => "both have as many stones".to_owned(),
-            (0, _) => "all have as many stones".to_owned(),
+            (0, 2) => "both have equally many stones".to_owned(),
+            (0, _) => "all have equally many stones".to_owned(),
             (1, _) => "x has one stone more".to_owned(),
             _ => format!("{} have one stone more", listed(&MARKS[..ahead], " and ")),
         };
         let got: Vec<_> = counts.iter().zip(MARKS).map(|(count, mark)| format!("{count} of {mark}")).collect();
-        Err(Error::form(format!("where {mover} is to move {expected}"), got.join(" and ")))
+        Err(Error::form(format!("with {mover} to move, {expected}"), got.join(" and ")))
     }
 
     /// Refuses what cannot be where a game ends as soon as one has won. `won` is by player; `with_one_stone` says
@@ -243,10 +243,10 @@ impl Board {
         };
         let (name, next) = (mark(winner), Player::ALL[(winner.index() + 1) % self.players]);
         if next != self.mover {
-            return Err(Error::form(format!("{name} has won, so that {} is to move", mark(next)), mark(self.mover)));
+            return Err(Error::form(format!("{name} has won, so {} is to move", mark(next)), mark(self.mover)));
         }
         if !with_one_stone(winner) {
-            return Err(invalid!("{name} has won more than once: no last stone can have done that"));
+            return Err(invalid!("{name} has won more than once, which no single stone can do"));
         }
         Ok(())
     }
@@ -275,7 +275,7 @@ impl<'a> Words<'a> {
             let (key, value) =
                 known.ok_or_else(|| invalid!("{} is not understood: expected {expected}", shown(word)))?;
             if words.get(key).is_some() {
-                return Err(invalid!("{key}= is there twice"));
+                return Err(invalid!("{key}= is given twice"));
             }
             words.words.push((key, value));
         }

@@ -258,7 +258,7 @@ impl Game for PegSolitaire {
 
     fn play(&mut self, action: Action) {
         let jump = self.layout().jumps[action as usize].as_ref();
-        debug_assert!(jump.is_some_and(|jump| jump.is_legal(self.pegs)), "{action} is no jump here");
+        debug_assert!(jump.is_some_and(|jump| jump.is_legal(self.pegs)), "{action} is not a legal jump");
         self.pegs ^= jump.map_or(0, |jump| jump.pegs | jump.to);
     }
 

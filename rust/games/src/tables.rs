@@ -180,7 +180,7 @@ pub(crate) fn read_sides(
         }
         let number = side.on_board() + off;
         if number != CHECKERS {
-            return Err(invalid!("{whose} has {number} checkers, those off included; expected {CHECKERS}"));
+            return Err(invalid!("{whose} has {number} checkers, including those off; expected {CHECKERS}"));
         }
     }
     check_apart(sides, point)?;

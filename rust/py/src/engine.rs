@@ -240,7 +240,10 @@ impl Engine {
         let token = Arc::new(PendingRequest::new(request, responder, signals, all, limit, game));
         if !threads.reserve(self.max_requests) {
             token.refuse();
-            let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
+            let text = format!(
+                "{} requests are already waiting (max_requests): wait for an answer, or raise max_requests",
+                self.max_requests
+            );
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
         }
         let (pending, deadline) = (token.clone(), token.deadline());
@@ -459,7 +462,7 @@ impl Engine {
     fn close(&self, py: Python<'_>, cancel: bool, seconds: Option<f64>) -> PyResult<()> {
         if is_serving() {
             return Err(PyRuntimeError::new_err(
-                "close() inside an engine's own thread (an evaluator, a game or a callback) would wait for itself",
+                "close() cannot be called inside an engine's own thread (an evaluator, a game or a callback): it would wait for itself",
             ));
         }
         let limit = settings::limit(seconds)?;
@@ -590,7 +593,7 @@ fn request_of(state: &AnyState, given: Keywords<'_>) -> PyResult<SearchRequest> 
 /// Seconds between reports.
 fn reports(on_report: Option<&Py<PyAny>>, report_every: Option<f64>) -> PyResult<Option<f64>> {
     if on_report.is_none() && report_every.is_some() {
-        return Err(PyValueError::new_err("report_every needs on_report, which hears the reports"));
+        return Err(PyValueError::new_err("report_every needs on_report, the function that receives the reports"));
     }
     Ok(on_report.map(|_| report_every.unwrap_or(0.1)))
 }

@@ -192,7 +192,7 @@ impl<P: PyPayoff> PyGame<P> {
             // Looked up on the class: nothing of the game runs.
             if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
                 return Err(PyTypeError::new_err(format!(
-                    "{class}.{name} must be a method (def {name}(self...)), no property and no value"
+                    "{class}.{name} must be a method (def {name}(self...)), not a property or a value"
                 )));
             }
         }
@@ -340,8 +340,8 @@ impl<P: PyPayoff> Game for PyGame<P> {
             match self.turn.get_or_init(|| turn) {
                 first if *first == turn => Ok(turn),
                 first => {
-                    let got = format!("{} and then {reply} for one position or its clone", turn_number(*first));
-                    self.wrong("asking", "turn", &got, "one answer however often it is asked")
+                    let got = format!("{} and then {reply} for the same position or its clone", turn_number(*first));
+                    self.wrong("asking", "turn", &got, "the same answer every time")
                 }
             }
         })

@@ -187,7 +187,7 @@ impl PendingRequest {
     /// Tells a session that a request was cancelled; a future knows.
     pub(crate) fn cancelled(&self, py: Python<'_>) {
         if let Responder::Session(_) = &self.responder {
-            self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled: the engine ends")));
+            self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled, because the engine is closing")));
         }
     }
 

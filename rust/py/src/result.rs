@@ -135,8 +135,8 @@ impl SearchResult {
                     return Ok(look(searches.spec(), searches.search(*index)));
                 }
                 Err(PyValueError::new_err(format!(
-                    "{what} reads the search's tree, which has been run, advanced or replaced since this result; \
-                     ask before that, or search the position again"
+                    "{what} reads the search's tree, which has been run, advanced or replaced since this result: \
+                     call it earlier, or search the position again"
                 )))
             }
             Seen::Passing { .. } => Err(PyValueError::new_err(format!(

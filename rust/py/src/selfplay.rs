@@ -136,7 +136,7 @@ impl SelfPlay {
     fn playing(&self) -> PyResult<Option<Arc<Playing>>> {
         if is_evaluating() {
             return Err(PyRuntimeError::new_err(
-                "self-play called from inside an evaluator, which it may be waiting for",
+                "self-play cannot be called from inside an evaluator: it may be waiting for that evaluator",
             ));
         }
         let live = locked(&self.live).clone();
@@ -255,7 +255,7 @@ impl SelfPlay {
     ) -> PyResult<()> {
         let playing = self.open()?;
         if self.endless {
-            return Err(PyValueError::new_err("self-play without end plays every id: admit needs games=0 or more"));
+            return Err(PyValueError::new_err("admit needs games=0 or more: self-play without an end plays every id"));
         }
         let first: u64 = within("first", first, 0, U64)?;
         let n: u64 = within("n", n, 0, U64 - i128::from(first))?;

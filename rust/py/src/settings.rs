@@ -325,7 +325,7 @@ pub(crate) fn simulations_within(
     match given.or(own) {
         Some(simulations) => Ok(simulations),
         None if limit.is_some() && config.gumbel().is_some() => Err(PyValueError::new_err(
-            "sequential halving needs to know how many simulations there will be: give simulations with seconds",
+            "sequential halving needs a number of simulations: give simulations together with seconds",
         )),
         None if limit.is_some() => Ok(u32::MAX),
         None => Ok(SIMULATIONS),

@@ -278,7 +278,9 @@ impl State {
         let players = self.inner.num_players();
         if outcomes.len() != players {
             let got = outcomes.len();
-            return Err(PyValueError::new_err(format!("outcomes has one number a player, {players}, got {got}")));
+            return Err(PyValueError::new_err(format!(
+                "outcomes must have one number for each of {players} players, got {got}"
+            )));
         }
         Ok(result_words(self.inner.side_names(), &outcomes, self.inner.is_zero_sum(), how))
     }
@@ -333,7 +335,9 @@ impl State {
     fn observation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f32>>> {
         let turn = self.ask(|state| state.turn())?;
         if !matches!(turn, Turn::Player(_)) {
-            return Err(PyValueError::new_err(format!("an observation is seen by the player to move; it is {turn}")));
+            return Err(PyValueError::new_err(format!(
+                "an observation is seen by the player to move, but it is {turn}"
+            )));
         }
         let mut array = Array3::zeros(self.inner.obs_shape());
         let row = array.as_slice_mut().expect("a new array is contiguous");
@@ -603,7 +607,7 @@ impl State {
         let shape = self.inner.obs_shape();
         if observation.shape() != shape {
             let got = observation.shape();
-            return Err(PyValueError::new_err(format!("an observation of shape {got:?}, expected {shape:?}")));
+            return Err(PyValueError::new_err(format!("the observation has shape {got:?}, expected {shape:?}")));
         }
         let row: Vec<f32> = observation.as_array().iter().copied().collect();
         let mut array = Array3::zeros(shape);

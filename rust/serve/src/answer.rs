@@ -240,7 +240,7 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
     let (mut men, mut dead) = (None, None);
     if let Some(places) = fields.optional("dead", texts_of)? {
         let over = state.without_dead(&places);
-        let over = over.ok_or_else(|| Error::field("dead", "expected a game of Go that two passes ended"))?;
+        let over = over.ok_or_else(|| Error::field("dead", "expected a game of Go that ended by two passes"))?;
         let there: Vec<String> = state.on_board().into_iter().map(|(place, _)| place).collect();
         let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
         men = Some(touched.filter(|touch| there.contains(&touch.place)).map(area).collect());

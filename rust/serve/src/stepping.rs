@@ -273,7 +273,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Searcher<G> for Stepping<G, E> {
 
     fn cancel(&mut self, token: u64) {
         if let Some(place) = self.open.iter().position(|open| open.request.token == token) {
-            self.fail(place, Error::Search("the search was cancelled, because its client is gone".to_owned()));
+            self.fail(place, Error::Search("the search was cancelled".to_owned()));
         }
     }
 

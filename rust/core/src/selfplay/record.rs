@@ -271,7 +271,10 @@ impl GameRecord {
         let players = start.num_players();
         if (self.num_players, self.outcomes.len()) != (players, G::Payoff::width(players)) {
             let sum = if self.is_zero_sum() { " and zero sum" } else { "" };
-            return Err(wrong(format!("it is a record of {} players{sum}, the game has {players}", self.num_players)));
+            return Err(wrong(format!(
+                "it is a record of {} players{sum}, but the game has {players}",
+                self.num_players
+            )));
         }
         let mut state = start.clone();
         let mut legal = Vec::new();
@@ -353,7 +356,7 @@ impl GameRecord {
             _ => ply.flags == 0,
         };
         if !fits {
-            return refused(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
+            return refused(format!("ply {index} has flags {:#04x}, which contradict each other", ply.flags));
         }
         let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
         let width = self.outcomes.len();

@@ -151,7 +151,7 @@ fn each_broken_rule_is_found_and_named() {
         (
             maps(|symmetry, action| if symmetry == 1 { 0 } else { action }, true),
             &[],
-            "symmetry: symmetry 1 leads two actions to one",
+            "symmetry: symmetry 1 maps two actions to one",
         ),
         (maps(|_, action| action, false), &[], "symmetry: symmetry 1 is there twice"),
         (maps(mirrored, false), &[0], "symmetry: symmetry 1: another observation"),

@@ -167,7 +167,7 @@ fn what_no_game_can_have_is_refused() {
     let of_import = |flags| GameRecord { imported: true, ..flagged(flags) };
     for (record, expected) in [
         (GameRecord { imported: false, ..imported() }, "but the game is not imported"),
-        (GameRecord { outcomes: vec![1.0], ..imported() }, "said to be 1, the rules say -1"),
+        (GameRecord { outcomes: vec![1.0], ..imported() }, "marked as 1, but by the rules it is -1"),
         (GameRecord { capped: true, ..imported() }, "to have ended in self-play"),
         (GameRecord { resigned: true, ..imported() }, "to have ended in self-play"),
         (of_import(PLAYED | SEARCHED), "which do not go together"),
@@ -187,7 +187,7 @@ fn what_no_game_can_have_is_refused() {
         (GameRecord { visits: vec![0, 0, 2, 2], ..game() }, "the policy target of ply 0 must be shares"),
         (GameRecord { root_values: vec![0.5, f32::NAN], ..game() }, "ply 1 has a value or prior out of range"),
         (GameRecord { root_values: vec![0.5, 2.0], ..game() }, "ply 1 has a value or prior out of range"),
-        (lost, "its outcome is said to be -1, the rules say 1"),
+        (lost, "its outcome is marked as -1, but by the rules it is 1"),
         (GameRecord { resigned: false, ..resigned() }, "stops before the end"),
         (GameRecord { resigned: true, ..game() }, "but it ended"),
     ] {
@@ -227,7 +227,7 @@ fn bytes_that_no_record_has_are_refused() {
         let said = refused(&changed(stored(0, NO_PLY, &[]), 0, 7, format));
         assert_eq!(said, format!("a game record of format {format}, expected 7"));
     }
-    assert!(refused(&stored(128, NO_PLY, &[])).contains("flags 0x80, which no game has"));
+    assert!(refused(&stored(128, NO_PLY, &[])).contains("unknown flags 0x80"));
     assert!(refused(&stored(8, NO_PLY, &[])).contains("bytes of plies, expected"));
     assert!(refused(&stored(0, NO_PLY, TARGETS)).contains("bytes of plies, expected"));
     for player in [2, 127, 128, 254] {

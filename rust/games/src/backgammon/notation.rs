@@ -112,7 +112,7 @@ fn read_roll(game: &mut Backgammon, words: &Words<'_>) -> Result<(), Error> {
         return Err(invalid!("roll=opening is only for the start of a game, where x is to move"));
     }
     if game.winner() == Some(game.mover) {
-        let expected = format!("{mover} has all checkers off, so that the other player is to move");
+        let expected = format!("{mover} has all checkers off, so the other player is to move");
         return Err(Error::form(expected, mover));
     }
     let Some(roll) = roll.filter(|_| !game.opening) else {

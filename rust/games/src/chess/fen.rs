@@ -55,10 +55,10 @@ impl Chess {
         let board = builder.build().map_err(|error| refusal(error, words[3]))?;
         // The crate does not count kings among what gives check.
         if get_king_moves(board.king(Color::White)).has(board.king(Color::Black)) {
-            return Err(invalid!("the kings stand side by side; no game leads there"));
+            return Err(invalid!("the kings stand side by side, which no game can reach"));
         }
         if board.checkers().len() > 2 {
-            return Err(invalid!("{} men give check at once; no game leads there", board.checkers().len()));
+            return Err(invalid!("{} men give check at once, which no game can reach", board.checkers().len()));
         }
         let mut game = Self::at(board, rules);
         if game.ply() > usize::from(rules.max_plies) {

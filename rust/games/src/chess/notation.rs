@@ -168,7 +168,7 @@ impl Notation for Chess {
         bounds: Bounds,
     ) -> Result<String, azpy_core::Error> {
         if self.history.plies() > 0 {
-            return Err("a PGN begins at a position without a past: give the moves before it too".into());
+            return Err("a PGN needs the moves that led to this position: give them too".into());
         }
         let mut remarks = notes.iter().map(pgn::remarks).collect::<Result<Vec<_>, _>>()?;
         let before = remarks.first_mut().map(std::mem::take).unwrap_or_default();

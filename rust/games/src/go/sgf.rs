@@ -278,7 +278,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         let rules = &self.root.rules;
         if !is_first {
             let (text, komi) = (shown(&property.values.join(" ")), rules.komi());
-            let why = format!("KM[{text}] is behind the first node, and left out: the komi is {komi}");
+            let why = format!("KM[{text}] is ignored, because it comes after the first node: the komi is {komi}");
             self.late_komi.get_or_insert(Wrong { at: property.at, why });
             return;
         }

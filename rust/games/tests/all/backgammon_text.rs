@@ -75,7 +75,7 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(with("turn=z"), "turn must be x or o, got \"z\"");
     assert_eq!(refused("x=24:16 o=6:15 turn=x"), "x has \"24:16\": expected place:number, as in 24:2, bar:1 or off:3");
     assert_eq!(refused("x=24:15,1:1 o=6:15 turn=x"), "x has more than 15 checkers");
-    assert_eq!(refused("x=25:15 o=6:15 turn=x"), "\"25\" is no place: expected 1 to 24 or bar");
+    assert_eq!(refused("x=25:15 o=6:15 turn=x"), "\"25\" is not a place: expected 1 to 24 or bar");
     assert_eq!(refused("x=24:15 o=1:15 turn=x"), "x's point 24 has checkers of both players");
     assert_eq!(refused("x=off:15 o=off:15 turn=x"), "both players have all checkers off");
     assert_eq!(refused("x=off:15 o=1:15 turn=o roll=3-1"), "roll is \"3-1\", but the game is over");
@@ -91,7 +91,7 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(with("turn=x roll=3-1 left=3-3"), "left must be dice of the roll 3-1, got \"3-3\"");
     assert_eq!(with("turn=x left=3"), "left= needs a roll that is being played");
     assert_eq!(with("turn=x roll=3-1 closed=24"), "closed is \"24\", but no checker has moved: all dice are left");
-    assert_eq!(with("turn=x roll=3-1 left=3 closed=5"), "closed has 5, where x has no checker");
+    assert_eq!(with("turn=x roll=3-1 left=3 closed=5"), "closed has 5, where x does not have a checker");
     assert_eq!(with("turn=x plies=3001"), "plies must be at most 3000 in this game, got 3001");
     assert_eq!(with("turn=x plies=-1"), "plies must be a whole number, got \"-1\"");
     let blocked = "x=bar:1,6:14 o=1:2,2:2,3:2,4:2,5:2,6:2,12:3 turn=x roll=3-1";
@@ -182,7 +182,7 @@ fn ids_that_are_none_are_refused_with_the_reason() {
         let text = format!("-b----E-C---eE---c-e----B-:0:0:1:{double}");
         assert_eq!(
             xgid(&text),
-            format!("the dice of the XGID are {double}, a double that is offered: azpy has no cube")
+            format!("the dice of the XGID are {double}, an offered double, but azpy plays without the cube")
         );
     }
     for dice in ["0", "1", "-1", "x1", ""] {

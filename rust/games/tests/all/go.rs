@@ -358,5 +358,5 @@ fn a_start_has_stones_where_they_were_put() {
     let refused = |cells: [&[usize]; 2]| go(5).with_stones(cells, Player::Zero).unwrap_err().to_string();
     assert_eq!(refused([&[25], &[]]), "cell 25 is not on the board: there are 0 to 24");
     assert_eq!(refused([&[3], &[3]]), "D5 has two stones");
-    assert_eq!(refused([&[0], &[1, 5]]), "the stone on A5 has no liberty");
+    assert_eq!(refused([&[0], &[1, 5]]), "the stone on A5 does not have a liberty");
 }

@@ -104,7 +104,7 @@ fn a_board_of_another_form_is_refused() {
             (".../.../..\u{1b} x", "got '\\u{1b}'"),
             (".../.../...", "after the board stands who is to move, x or o; got nothing"),
             (".../.../... 0", "after the board stands who is to move, x or o, got \"0\""),
-            (".../.../... x x", "nothing stands after who is to move, got \"x\""),
+            (".../.../... x x", "the text ends with the player to move, got \"x\""),
             ("b2 .../.../... x", "action 2 is \".../.../...\", which is not among the legal ones: a3, b3"),
             ("b2 b2", "action 2 is \"b2\", which is not among the legal ones"),
         ],
@@ -115,7 +115,7 @@ fn a_board_of_another_form_is_refused() {
 
 #[test]
 fn numbers_of_stones_that_nobody_can_have_are_refused() {
-    let turns = "where x is to move both have as many stones, got 3 of x and 2 of o";
+    let turns = "where x is to move both have equally many stones, got 3 of x and 2 of o";
     refused(
         &TicTacToe::new(),
         &[
@@ -160,7 +160,7 @@ fn stones_that_float_and_discs_apart_are_refused() {
         ],
     );
     let apart = "x...../....../..ox../..xo../....../...... x";
-    refused(&Othello::new(6).unwrap(), &[(apart, "the disc on a1 does not hang together with the centre")]);
+    refused(&Othello::new(6).unwrap(), &[(apart, "the disc on a1 is not connected to the centre")]);
     // Not around the edge: f3 and a4 are no neighbours.
     let after_f3 = "....../....../..oxxx/..xo../x...../...... o";
     let before_a4 = "....../.....x/..ox../xxxo../....../...... o";
@@ -220,7 +220,7 @@ fn games_of_other_numbers_of_players_refuse_what_no_line_of_play_leads_to() {
             ("..../xoz. x", "row 2 of the board must be made of x, o, y and dots, got 'z'"),
             ("..../xoy. z", "after the board stands who is to move, x, o or y, got \"z\""),
             ("..../xoy. y", "where y is to move x and o have one stone more, got 1 of x and 1 of o and 1 of y"),
-            ("..../xoyx x", "where x is to move all have as many stones, got 2 of x and 1 of o and 1 of y"),
+            ("..../xoyx x", "where x is to move all have equally many stones, got 2 of x and 1 of o and 1 of y"),
             ("yyoo/xxxo y", "x has won, so that o is to move, got y"),
         ],
     );
@@ -248,7 +248,7 @@ fn games_of_other_numbers_of_players_refuse_what_no_line_of_play_leads_to() {
         &[
             ("x/.x", "the board must be .../.../......./......./......./.../... with x where pegs are, got \"x/.x\""),
             ("xxx/xxx/xxxxxxx/xxx.xxx/xxxxxxx/xxx/xxx x", "with x where pegs are"),
-            ("xxx/xxx/xxxxxxx/xxxxxxx/xxxxxxx/xxx/xxx", "no jump ends in such a board, and it is no start"),
+            ("xxx/xxx/xxxxxxx/xxxxxxx/xxxxxxx/xxx/xxx", "no game reaches this board, and it is not a start"),
             (".../.../......./......./......./.../...", "no jump ends in such a board"),
             ("d2d4 d2d4", "action 2 is \"d2d4\", which is not among the legal ones"),
         ],

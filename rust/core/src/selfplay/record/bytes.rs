@@ -138,7 +138,7 @@ struct Reader<'a>(&'a [u8]);
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) =
-            self.0.split_at_checked(count).ok_or_else(|| unreadable("a game record that ends too soon"))?;
+            self.0.split_at_checked(count).ok_or_else(|| unreadable("a game record that is cut short"))?;
         self.0 = rest;
         Ok(taken)
     }

@@ -18,7 +18,7 @@ impl Property {
         match &self.values[..] {
             // Errors repeat it.
             [value] if value.len() > 40 || value.trim().contains(char::is_control) => {
-                Err(invalid!("{} has a value that cannot be meant: {}", self.name, shown(value)))
+                Err(invalid!("{} has an invalid value: {}", self.name, shown(value)))
             }
             [value] => Ok(value.trim()),
             values => Err(invalid!("{} takes one value, got {}", self.name, values.len())),
@@ -86,7 +86,9 @@ pub(super) fn one_game(text: &str, read: Read) -> Result<Vec<Node>, Wrong> {
         return Err(wrong(0, invalid!("the text does not hold a game: expected it to start with (;")));
     }
     match next_game(rest, 0, false) {
-        Some(at) => Err(wrong(text.len() - rest.len() + at, invalid!("the text has a second game; give one"))),
+        Some(at) => {
+            Err(wrong(text.len() - rest.len() + at, invalid!("the text holds more than one game; give one at a time")))
+        }
         None => Ok(nodes),
     }
 }

@@ -49,7 +49,7 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     bounds: Bounds,
 ) -> Result<String, Error> {
     if start.plies > 0 {
-        return Err(invalid!("an SGF begins at a position without a past: give the moves before it too"));
+        return Err(invalid!("an SGF needs the moves that led to this position: give them too"));
     }
     let moves = moves_of(
         start,
