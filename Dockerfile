@@ -1,4 +1,4 @@
-# All commands of azpy in one image: docs/guides/training.md trains with it, docs/guides/serving.md serves.
+# All commands of azpy in one image: docs/guides/cluster.md trains with it, docs/guides/serving.md serves.
 FROM rust:1.89-slim-trixie AS build
 RUN apt-get update && apt-get install -y --no-install-recommends python3-venv
 COPY . /azpy

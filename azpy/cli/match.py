@@ -39,7 +39,7 @@ every game. If a game cannot be saved, the match goes on and saves no more; it s
 
 --round-robin plays each against each, and gives the scores and a rating of each player in Elo with its interval; the
 first player's is 0. If there is only one run folder without "@" and "?", its checkpoints play, and its elo.json gets
-their curve. docs/guides/matches.md says more of all this. In a game of three players or more each plays alone against
+their curve. docs/guides/measuring.md says more of all this. In a game of three players or more each plays alone against
 copies of each other. In a game of one player the table has mean scores in place of ratings.
 
 --calibrate takes one run folder, and measures the levels of its player, from beginner to full strength (RUN@N: N

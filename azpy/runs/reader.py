@@ -104,7 +104,7 @@ class StoredRun:
         return int(checkpoint_at(self.path).name)
 
     def iterations(self) -> list[dict[str, Any]]:
-        """The figures of each iteration that is done, ascending: its row of metrics.jsonl (docs/guides/training.md)."""
+        """The figures of each finished iteration, ascending: its row of metrics.jsonl (docs/reference/formats.md)."""
         return self._rows("iteration")
 
     def matches(self) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The application: queries by POST and WebSocket, the page, and what watches the process.
 
-An object is the same on stdin, in a POST and in a WebSocket (docs/guides/programs.md). Each WebSocket is one client,
-and each POST is one. `Site` is all that one process serves.
+An object is the same on stdin, in a POST and in a WebSocket (docs/reference/protocols.md). Each WebSocket and each POST
+is one client. `Site` is all that one process serves.
 """
 
 import asyncio

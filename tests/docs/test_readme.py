@@ -58,6 +58,19 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_table_of_games_has_what_each_game_has() -> None:
+    page = (README.parent / "docs/reference/games.md").read_text(encoding="utf-8")
+    row = r"^\| \[.*\) \| `(\w+)(?:\((.*?)\))?` \| (\d).*? \| (\d+) \| (\[.*\]) \| (\d|none) \|$"
+    found = {name: rest for name, *rest in re.findall(row, page, re.MULTILINE)}
+    assert found.keys() == azpy.list_games().keys()
+    for name, defaults in azpy.list_games().items():
+        state, text = azpy.make_game(name), ",".join(f"{key}={value}" for key, value in defaults.items())
+        symmetries = str(state.num_symmetries) if state.num_symmetries > 1 else "none"
+        players, actions, observation = state.num_players, state.num_actions, list(state.obs_shape)
+        assert found[name] == [text, str(players), str(actions), str(observation), symmetries]
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_site_has_each_player_that_comes_along() -> None:
     page = (README.parent / "docs/start/live.md").read_text(encoding="utf-8")
     players = {player.name for player in (README.parent / "azpy/players").iterdir()}
@@ -161,7 +174,7 @@ def test_the_image_has_one_debian_and_nothing_built() -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_the_slurm_job_requeues_itself_after_sigterm_alone(tmp_path: Path) -> None:
     (job,) = re.findall(
-        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/guides/training.md").read_text(), re.M | re.S
+        r"^```sh\n(#!/bin/bash\n.*?)^```", (README.parent / "docs/guides/cluster.md").read_text(), re.M | re.S
     )
     commands = {
         # The script sleeps once it waits.

@@ -241,9 +241,9 @@ def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
     assert compared > 5000
 
 
-@pytest.mark.skipif(not (DOCS / "python.md").exists(), reason="needs the source tree")
+@pytest.mark.skipif(not (DOCS / "guides/python.md").exists(), reason="needs the source tree")
 def test_the_evaluator_of_the_docs_proves_an_endgame(tmp_path: Path) -> None:
-    text = (DOCS / "python.md").read_text(encoding="utf-8")
+    text = (DOCS / "guides/python.md").read_text(encoding="utf-8")
     program = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "chess.syzygy" in block)
     names: dict[str, Any] = {"np": np, "azpy": azpy}
     exec(compile(program, "docs/guides/python.md", "exec"), names)

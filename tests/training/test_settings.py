@@ -40,6 +40,7 @@ from oracles import another
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if ABOUT[name].kind in (int, float)]
 TRAINING = Path(__file__).parents[2] / "docs/guides/training.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/settings.md"
 
 
 def random_value(name: str, rng: random.Random) -> Any:
@@ -411,6 +412,18 @@ def test_the_file_in_the_docs_can_be_used(tmp_path: Path) -> None:
     for text in files:
         (tmp_path / "run.toml").write_text(text)
         combine({"game": "connect_four"}, read_config(tmp_path / "run.toml"))
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="needs the source tree")
+def test_the_page_of_settings_has_each_default_and_range() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| .+ \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [name for name, _, _ in rows] == [*ABOUT]
+    words = {"None": "none", "False": "off", "True": "on"}
+    for name, default, values in rows[1:]:
+        expected = str(default_of(name))
+        assert default.strip("`") == words.get(expected, expected), name
+        assert re.findall(r"[\d.]+", values) == re.findall(r"[\d.]+", ABOUT[name].range), name
+        assert all(word.partition(":")[0] in values for word in ABOUT[name].words), name
 
 
 def test_a_run_keeps_what_it_must() -> None:

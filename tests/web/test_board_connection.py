@@ -172,7 +172,7 @@ NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 @pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
 def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) -> None:
     """The example of docs/guides/serving.md."""
-    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/guides/serving.md").read_text()
     (example,) = re.findall("```nginx\n(.*?)```", text, re.DOTALL)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

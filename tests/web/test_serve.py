@@ -30,7 +30,7 @@ from served import assert_soon, process, serving, site_of
 from talks import PATIENCE
 
 TOKEN = "a token of the tests"
-SERVING = Path(__file__).parents[2] / "docs" / "serving.md"
+SERVING = Path(__file__).parents[2] / "docs/guides/serving.md"
 JSON = {"content-type": "application/json"}
 
 
