@@ -68,4 +68,4 @@ class Examiner:
         try:
             self._rules.add(record)
         except ValueError as error:
-            raise RefusedError(f"game {record.game_id} breaks the rules: {error}") from error
+            raise RefusedError(str(error)) from error

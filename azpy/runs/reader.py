@@ -308,7 +308,7 @@ def check_rules(start: State, records: Iterable[GameRecord]) -> None:
         try:
             buffer.add(record)
         except ValueError as error:
-            raise RunError(f"game {record.game_id} breaks the rules: {error}") from error
+            raise RunError(str(error)) from error
 
 
 def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:

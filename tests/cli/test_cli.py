@@ -133,7 +133,7 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
             ["tic_tac_toe", "--device", "gpu"],
             "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
         ),
-        (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
+        (["tic_tac_toe", "--device", "auto", "--deterministic"], "a deterministic run plays on the CPU"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not a run folder"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),

@@ -224,7 +224,7 @@ def test_a_model_that_is_gone_is_named_and_can_be_given(
     shutil.rmtree(run / "checkpoints/000001")
     assert main([str(run), str(game), "--check"]) == 2
     said = capsys.readouterr().err
-    assert f"network {of_one:#018x}, is gone: {run} has checkpoints 2, 3;" in said
+    assert f"network {of_one:#018x}, no longer exists: {run} has checkpoints 2, 3;" in said
     assert said.count("\n") == 1
     assert main([str(run), str(game), "--check", "--model", str(kept)]) == 0
     assert "the same, bit for bit" in capsys.readouterr().out

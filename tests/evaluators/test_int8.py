@@ -145,7 +145,7 @@ def test_drift_is_what_its_words_say() -> None:
     [
         ({"policy": 0.011}, "policies differ by 0.011 nats"),
         ({"value": 0.06}, "values differ by 0.06"),
-        ({"agreement": 476 / 512}, "best actions agree in 92.97%, at least 93.00% is asked for"),
+        ({"agreement": 476 / 512}, "best actions agree in 92.97%, expected at least 93.00%"),
         ({"policy": math.nan}, "policies differ by nan"),
     ],
 )

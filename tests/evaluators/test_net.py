@@ -179,7 +179,7 @@ def test_azpy_s_own_code_is_a_device_that_can_be_asked_for(
     assert "models run on: CPU, fp32, azpy's own code" in capsys.readouterr().out
     with pytest.raises(SettingsError, match=r"azpy\.NetEvaluator"):
         OnnxEvaluator(run, "azpy")
-    with pytest.raises(SettingsError, match="trains none"):
+    with pytest.raises(SettingsError, match="cannot train"):
         azpy.train("connect_four", device="azpy", out=str(run / "other"))
     one_line(main, [*command, "--device", "azpy:1"], "az-match: device must be cpu, ")
 
@@ -190,7 +190,7 @@ def test_what_azpy_s_own_code_cannot_compute_is_refused_by_name(tmp_path: Path, 
         folder.save_checkpoint(1, model=to_arrays(module), optimizer={}, state={}, onnx=b"")
     with pytest.raises(ModelError, match="my_nets:make is a torch module"):
         NetEvaluator(tmp_path / "own")
-    with pytest.raises(ModelError, match="is no run folder or checkpoint folder"):
+    with pytest.raises(ModelError, match="is not a run folder or a checkpoint folder"):
         NetEvaluator(tmp_path / "nowhere")
     (run / "checkpoints/000001/model.safetensors").write_bytes(b"1234")
     with pytest.raises(ModelError, match=r"model c4 cannot be read: .*model\.safetensors differs"):

@@ -141,7 +141,7 @@ def test_forks_answer_from_other_threads(fixed: bool) -> None:
         (make_model(names=("x", "logits", "values")), "['x']"),
         (make_model(names=("observations", "p", "values")), "'p'"),
         (make_model(dtype=TensorProto.DOUBLE), "tensor(double)"),
-        (make_priors_model(fixed_outputs=4), "batches of [None, 4, 4]"),
+        (make_priors_model(fixed_outputs=4), "batch sizes [None, 4, 4]"),
         (make_model(shape=("batch", 18)), "observations has shape ['batch', 18], expected 4 dimensions"),
         (
             make_model(shape=("batch", 2, "height", 3)),
@@ -152,9 +152,9 @@ def test_forks_answer_from_other_threads(fixed: bool) -> None:
         (make_priors_model(per_row=7), "expected one value a row, or one a player"),
         (make_priors_model(softmax=False), "sum to"),
         (make_model(weight=float("nan")), "NaN"),
-        (make_model()[:-50], "no usable ONNX model"),
-        (b"", "no usable ONNX model"),
-        (b"\x00not a model", "no usable ONNX model"),
+        (make_model()[:-50], "not a usable ONNX model"),
+        (b"", "not a usable ONNX model"),
+        (b"\x00not a model", "not a usable ONNX model"),
     ],
 )
 def test_models_that_do_not_fit_are_refused_in_one_line(model: bytes, text: str) -> None:
@@ -210,7 +210,7 @@ def test_a_run_is_loaded_in_one_call(tmp_path: Path) -> None:
     assert run.evaluator is run.evaluator
     assert run.evaluator.network_id == OnnxEvaluator(tmp_path / "run").network_id
     assert azpy.Search(run.evaluator, simulations=10).run(run.start).visits.sum() == 10
-    with pytest.raises(RunError, match="is no run folder: it has no config"):
+    with pytest.raises(RunError, match="is not a run folder: it has no config"):
         azpy.load_run(tmp_path)
     with pytest.raises(RunError, match="has no checkpoint yet"):
         azpy.load_run(run_of(tmp_path / "new")).iteration  # noqa: B018
@@ -287,7 +287,7 @@ def test_small_priors_keep_their_ratios_and_zero_stays_finite() -> None:
     assert softmax(logits[0, [0, 3]]).tolist()[1] < 1e-37
     np.testing.assert_array_equal(softmax(logits[0, [3, 4, 5, 6, 7]]), [0.2] * 5)
     assert np.isnan(logits_of_priors(np.array([[np.nan, 1]], np.float32), "a model")[0, 0])
-    with pytest.raises(ModelError, match=r"a model has a prior of -0\.25, .*must be called logits"):
+    with pytest.raises(ModelError, match=r"a model has a prior of -0\.25, .*name the output 'logits'"):
         logits_of_priors(np.array([[1.25, -0.25]], np.float32), "a model")
 
 

@@ -103,7 +103,7 @@ def test_where_each_node_runs_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError, match=r"^CPU cannot be used: CPU cannot run .*Flatten.* of the model$"):
         sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
     monkeypatch.delattr(onnxruntime.InferenceSession.__bases__[0], "get_provider_graph_assignment_info")
-    with pytest.raises(DeviceError, match="does not say which node runs where: install a newer one"):
+    with pytest.raises(DeviceError, match="does not report where its nodes run: install a newer version"):
         sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
 
 

@@ -277,7 +277,7 @@ def test_a_checkpoint_is_loaded_by_its_folder(tmp_path: Path) -> None:
 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is no run folder or checkpoint folder"):
+    with pytest.raises(ModelError, match="is not a run folder or a checkpoint folder"):
         TorchEvaluator(tmp_path / "nowhere")
     (tmp_path / "a/b").mkdir(parents=True)
     with pytest.raises(RunError, match="is neither a run folder nor a checkpoint"):

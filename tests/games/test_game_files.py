@@ -161,9 +161,9 @@ def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reas
     ("name", "data", "said"),
     [
         ("a.sgf", b"", "holds no game"),
-        ("a.sgf", sgf_game(LINE)[:-9].encode(), "line 1: a value of B has no ]"),
+        ("a.sgf", sgf_game(LINE)[:-9].encode(), "line 1: a value of B lacks its closing ]"),
         ("a.sgf", sgf_game(LINE).replace("GM[1]", "GM[2]").encode(), "GM[2] is another game"),
-        ("a.sgf", bytes(range(256)) * 8, "is no text"),
+        ("a.sgf", bytes(range(256)) * 8, "is not text"),
         ("a.sgf", b"(" * 1_000_000, "holds no game"),
         ("a.sgf", b"(;GM[1]" * 20_000, "another game begins before the last ) of this one"),
         ("a.sgf", b"x" * 5_000_000, "holds no game"),
@@ -226,7 +226,7 @@ def test_a_cut_pgn_is_left_out() -> None:
     games = list(GameReader(CHESS, "1. e4 e5 1-0\n\n1. d4 d5 2. c4 1/2-"))
     assert [(game.line, game.unfit) for game in games] == [(1, None), (3, "text")]
     assert games[1].why is not None
-    assert "the last game has no result" in games[1].why
+    assert "the last game lacks a result" in games[1].why
 
 
 def board_points(picture: str, size: int) -> list[tuple[str, tuple[int, int]]]:

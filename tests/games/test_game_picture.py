@@ -70,7 +70,7 @@ def test_what_cannot_be_shown_is_refused(tmp_path: Path) -> None:
     run = collect(tmp_path / "run", "tic_tac_toe", iterations=1)
     with pytest.raises(RunError, match="has no game 999"):
         azpy.replay(run, 999)
-    with pytest.raises(SettingsError, match="of no run"):
+    with pytest.raises(SettingsError, match="game 3 is in no run"):
         azpy.replay("tic_tac_toe", 3)
     with pytest.raises(SettingsError, match="a record of tic_tac_toe, expected one of connect_four"):
         azpy.replay("connect_four", run.find_game(0)[1])

@@ -57,7 +57,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ),
         (
             "heap_game:Heap(heap=5)",
-            "made without parameters: give heap_game:Heap, or in Python azpy.State(Heap(heap=5))",
+            "a class takes no parameters here: give heap_game:Heap, or in Python azpy.State(Heap(heap=5))",
         ),
         ("heap_game:make", "is not an azpy.Game: make is a function, expected a class that derives from azpy.Game"),
         ("heap_game:Quacks", "is not an azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
@@ -119,7 +119,7 @@ def test_a_python_game_has_all_that_a_state_has() -> None:
     assert azpy.make_game("tic_tac_toe").game_object is None
     with pytest.raises(ValueError, match="illegal action 2; legal actions are"):
         state.play(2)
-    with pytest.raises(ValueError, match="has no notation"):
+    with pytest.raises(ValueError, match="does not have a notation"):
         state.to_text()
     dice = azpy.State(DiceCountdown(4))
     assert dice.turn == azpy.CHANCE

@@ -178,7 +178,7 @@ def test_bf16_needs_instructions_for_it(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr("azpy.learning.learner.cpu_flags", lambda flags=flags: flags)
         assert learner(precision="auto").precision == ("bf16" if there else "fp32")
         if not there:
-            with pytest.raises(DeviceError, match="this CPU has no instructions for bf16"):
+            with pytest.raises(DeviceError, match="this CPU does not support bf16"):
                 learner(precision="bf16")
     with pytest.raises(SettingsError, match="must be fp32, bf16 or auto, got 'fp16'"):
         learner(precision="fp16")

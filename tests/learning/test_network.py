@@ -141,7 +141,7 @@ def test_observations_of_another_shape_are_refused() -> None:
 def test_a_module_without_an_onnx_form_is_refused() -> None:
     network = Network((2, 3, 3), 9, "1x16")
     network.trunk.append(nn.Softplus())
-    with pytest.raises(ModelError, match=r"trunk\.3 is a Softplus, which has no ONNX form"):
+    with pytest.raises(ModelError, match=r"trunk\.3 is a Softplus, which azpy cannot write as ONNX"):
         to_onnx(network)
 
 

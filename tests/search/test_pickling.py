@@ -81,7 +81,7 @@ def test_a_subclass_of_onnx_evaluator_needs_a_reduce_method(model: Path) -> None
             super().__init__(model)
 
     named = Named("Ann")
-    with pytest.raises(TypeError, match="Named cannot be pickled: a subclass of OnnxEvaluator needs a __reduce__"):
+    with pytest.raises(TypeError, match="Named cannot be pickled: a subclass of OnnxEvaluator must define its own __reduce__"):
         pickle.dumps(named)
     assert type(named.fork()) is Named
 

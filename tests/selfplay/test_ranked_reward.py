@@ -141,7 +141,7 @@ def test_parts_and_workers_play_the_same_games(ranked: tuple[StoredRun, Any], tm
     assert train(parts) == hashes
     assert train(tmp_path / "workers", workers=2) == hashes
     assert train(tmp_path / "other", ranked_reward=0.25) != hashes
-    with pytest.raises(RunError, match=r"ranked_reward 0\.75, asked for 0\.0"):
+    with pytest.raises(RunError, match=r"ranked_reward 0\.75, now 0\.0"):
         train(parts, ranked_reward=0.0)
 
 

@@ -98,7 +98,7 @@ pub enum Error {
         why: String,
     },
     /// The same, of one of many games.
-    #[error("game {game_id} is not a game by the rules: {why}")]
+    #[error("game {game_id} breaks the rules: {why}")]
     InvalidGame {
         /// Which game.
         game_id: u64,
