@@ -76,7 +76,7 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_every_game_whose_model_is_there_repeats_bit_for_bit(trained: Path) -> None:
+def test_games_with_their_model_repeat_bit_for_bit(trained: Path) -> None:
     run = StoredRun(trained)
     assert run.checkpoints() == [1, 2, 3]
     repeated, models = 0, set[str]()
@@ -153,7 +153,7 @@ def test_a_module_that_only_a_run_folder_names_is_not_imported(
 
 
 @pytest.mark.usefixtures("stranger")
-def test_another_game_than_that_of_the_run_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_game_other_than_the_run_s_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("az-replay", "az-export"):
         run, arguments = READING[command]
         assert run([*arguments, "--game", "other:Game"]) == 2
@@ -213,7 +213,7 @@ def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) ->
     assert (repeat_game(run, changed).difference or "").split()[2] == field
 
 
-def test_a_model_that_is_gone_is_named_and_can_be_given(
+def test_a_missing_model_is_named_and_can_be_given(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored = StoredRun(run)
@@ -249,9 +249,7 @@ def test_several_games_are_checked_one_after_another(run: Path, capsys: pytest.C
     assert said.err == "az-replay: 2 of 2 games could not be checked\n"
 
 
-def test_a_game_is_shown_as_the_record_and_the_rules_have_it(
-    collected: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shown_game_matches_its_record_and_the_rules(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for record in games(collected):
         found = shown(capsys, collected, str(record.game_id))
         state = azpy.make_game("tic_tac_toe")
@@ -307,7 +305,7 @@ def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.C
         assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
-def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
+def test_an_outcome_against_the_rules_is_reported(
     collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Path(shutil.copytree(collected, tmp_path / "run"))

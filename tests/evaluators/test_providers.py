@@ -56,7 +56,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ("cuda", "int4", "precision int4 does not exist: CUDA has fp32, fp16"),
     ],
 )
-def test_a_precision_that_cannot_be_had_is_refused(device: str, precision: str, text: str) -> None:
+def test_an_unavailable_precision_is_refused(device: str, precision: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         OnnxEvaluator(b"which nobody opens", device, precision=precision)
     assert text in str(caught.value)
@@ -97,7 +97,7 @@ def test_a_silent_fallback_is_an_error(device: str, monkeypatch: pytest.MonkeyPa
     assert "\n" not in str(caught.value)
 
 
-def test_where_each_node_runs_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_fall_back_to_the_cpu_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU stands in for the GPU, and its nodes are those that a GPU would have left to it."""
     claim(monkeypatch)
     with pytest.raises(DeviceError, match=r"^CPU cannot be used: CPU cannot run .*Flatten.* of the model$"):
@@ -138,7 +138,7 @@ def test_without_a_gpu_package_the_error_says_which_one(monkeypatch: pytest.Monk
         assert said in str(caught.value)
 
 
-def test_what_removing_one_of_both_packages_leaves_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_removed_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", types.ModuleType("onnxruntime"))  # a folder without its files
     with pytest.raises(MissingPackageError) as caught:
         OnnxEvaluator(MODEL)
@@ -273,7 +273,7 @@ def test_options_of_cuda_and_tensorrt() -> None:
     assert half == both[TENSORRT] | {"trt_fp16_enable": "1"}
 
 
-def test_engines_that_cannot_be_kept_are_an_error(tmp_path: Path) -> None:
+def test_an_unwritable_engine_cache_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DeviceError, match=r"TensorRT cannot keep its engines in .*file"):
         OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path / "file")

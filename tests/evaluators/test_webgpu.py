@@ -32,7 +32,7 @@ def run(*chosen: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_webgpu_says_what_the_cpu_says() -> None:
+def test_webgpu_matches_the_cpu() -> None:
     run("-k", "says_what_the_cpu_says or says_where_it_runs")
 
 

@@ -115,7 +115,7 @@ def test_a_worker_killed_in_every_iteration_changes_no_game(straight: tuple[str,
     assert 3 <= len(told) <= 4  # the other worker may have had the last iteration's games
 
 
-def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tmp_path: Path) -> None:
+def test_a_stopped_worker_does_not_hold_up_the_run(straight: tuple[str, str], tmp_path: Path) -> None:
     stopped = list[subprocess.Popen[bytes]]()
 
     def stop(fleet: Head, event: Event) -> None:
@@ -140,7 +140,7 @@ def test_a_run_goes_on_with_another_number_of_workers(straight: tuple[str, str],
     assert hashes(train(tmp_path)) == straight
 
 
-def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_path: Path) -> None:
+def test_a_restarted_head_plays_the_same_games(starts: Starts, tmp_path: Path) -> None:
     arguments = command("tic_tac_toe", tmp_path / "run", 4)
     arguments += ["--games-per-iteration", "60", "--workers", "2"]
     for when in ("iteration 1", "iteration 2"):
@@ -222,7 +222,7 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
         list(collector.run())
 
 
-def test_a_worker_whose_network_answers_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_with_different_network_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
     with pytest.raises(
         RunError, match="the last one reported: its network computes different results from the network here"
@@ -320,7 +320,7 @@ def test_workers_share_what_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mine.search_options() == run.search_options()
 
 
-def test_workers_that_cannot_be_are_refused() -> None:
+def test_bad_worker_settings_are_refused() -> None:
     for changes, text in (
         ({"workers": -1}, "workers must be at least 0"),
         ({"workers": 2, "device": "tensorrt", "deterministic": False}, "workers play on the CPU or on CUDA"),

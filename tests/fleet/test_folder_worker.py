@@ -66,7 +66,7 @@ def test_a_file_system_without_delete_or_sync_changes_no_game(
 
 
 @pytest.mark.parametrize("part", ["networks", "to"])
-def test_what_is_damaged_on_its_way_to_a_worker_is_read_again(
+def test_a_damaged_network_is_read_again(
     part: str, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker looks again, until it is whole."""
@@ -84,7 +84,7 @@ def test_what_is_damaged_on_its_way_to_a_worker_is_read_again(
 
 
 @pytest.mark.parametrize("slept", [True, False])
-def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path) -> None:
+def test_a_worker_restarts_when_its_games_are_released(slept: bool, tmp_path: Path) -> None:
     """One that slept waited for a network that was deleted, and did not see that it was told to stop."""
     at = AtFolder(tmp_path, real=True)
     at.head.ask([range(10, 10000)], [])
@@ -113,7 +113,7 @@ def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch:
     at.head.close()
 
 
-def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
+def test_a_worker_stops_without_a_sign_of_its_head(tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
     assert at.folder._heartbeat is not None
     at.folder._heartbeat.close()  # it counts no more
@@ -130,7 +130,7 @@ def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
     at.head.close()
 
 
-def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
+def test_a_worker_waits_while_its_messages_are_unread(tmp_path: Path) -> None:
     place, waited = SharedFolder(tmp_path, make=True), list[int]()
 
     def sleep(_: float) -> None:
@@ -148,7 +148,7 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
     assert (said["ended"], said["epoch"]) == ("it ends", "f" * 16)
 
 
-def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_listing_loses_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, names, key = SharedFolder(tmp_path, make=True), SharedFolder.names, "f" * 16
     lacks = ["00000001", "00000000"]  # the second listing, and the first one
 
@@ -175,7 +175,7 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("facts", [{"version": "0.0.9"}, {"protocol": 0}])
-def test_a_worker_of_another_version_says_so(facts: dict[str, Any], tmp_path: Path) -> None:
+def test_a_worker_of_another_version_is_refused(facts: dict[str, Any], tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
     assert at.folder._heartbeat is not None
     at.folder._heartbeat._facts |= facts
@@ -209,9 +209,7 @@ def test_a_worker_waits_for_the_folder(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
-def test_a_worker_that_waits_for_its_folder_ends_when_told(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_worker_ends_on_a_signal(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))
     monkeypatch.setattr("azpy.cli.worker.time", waiting)
     assert az_worker([str(tmp_path / "place")]) == 128 + number

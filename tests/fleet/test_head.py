@@ -34,7 +34,7 @@ def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
         return list(play)
 
 
-def test_only_games_of_the_run_are_believed() -> None:
+def test_only_games_of_the_run_are_accepted() -> None:
     examiner = Examiner(settings(), make_game("tic_tac_toe"))
     examiner.play(Lineup([azpy.UniformEvaluator()]))
     right = frames_of("tic_tac_toe")
@@ -94,7 +94,7 @@ def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         Examiner(settings(), make_game("tic_tac_toe")).games_in(frame(*frames_of("tic_tac_toe")))
 
 
-def test_games_go_in_messages_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_of_games_keep_to_the_head_s_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     games = frames_of("tic_tac_toe") * 5
     longest = max(len(game.to_bytes()) for game in games)
     monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * longest)
@@ -270,7 +270,7 @@ BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
         ({"said": "games", "plays": 1, "lineup": None}, "it reports lineup"),
     ],
 )
-def test_a_worker_that_says_what_none_can_say_is_ended(facts: dict[str, Any], text: str) -> None:
+def test_a_worker_with_impossible_reports_is_ended(facts: dict[str, Any], text: str) -> None:
     alone = Alone()
     assert alone.says(games_of(), **facts) == []
     assert alone.head.members == []
@@ -394,7 +394,7 @@ def test_a_worker_that_never_answers_is_ended() -> None:
     assert alone.head.table.num_open == 10  # it was given none
 
 
-def test_workers_are_not_ended_for_games_that_nobody_heard() -> None:
+def test_workers_are_kept_while_the_head_reads_nothing() -> None:
     alone = Alone(1000, slots=2)
     alone.says()
     alone.head.table.lease("worker 1", 20)

@@ -166,7 +166,7 @@ def test_all_actors_that_die_at_once_count_as_one_death(
 
 @here
 @pytest.mark.parametrize(("address", "text"), [("127.0.0.1:1", "nobody answers there"), ("nowhere", "expected HOST")])
-def test_a_cluster_that_is_not_there_is_an_error(
+def test_a_missing_cluster_is_an_error(
     address: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", address)
@@ -207,7 +207,7 @@ VERSIONS += "with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
         (ValueError("word " * 1000), "word: see `ray status`"),
     ],
 )
-def test_where_ray_does_not_begin_an_error_is_short(
+def test_a_ray_that_does_not_start_is_a_short_error(
     error: Exception, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def init(**_: Any) -> None:
@@ -310,7 +310,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127
 
 @here
 @pytest.mark.slow
-def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_follow_lost_and_new_nodes(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     straight = hashes(train(tmp_path / "straight"))
     monkeypatch.setattr("azpy.fleet.channels.ray._LOOK_SECONDS", 0.1)
     first, second = (cluster.add_node(**NODE) for _ in range(2))
@@ -339,7 +339,7 @@ def with_environment(**changes: str) -> str:
 
 @here
 @pytest.mark.slow
-def test_a_cluster_lets_in_only_who_has_its_token(cluster: Any, starts: Starts, tmp_path: Path) -> None:
+def test_a_cluster_needs_its_token(cluster: Any, starts: Starts, tmp_path: Path) -> None:
     cluster.add_node(**NODE)
     arguments, token = [*command("tic_tac_toe", tmp_path / "run", 1), "--workers", "ray"], tmp_path / "token"
     for changes in ({"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):

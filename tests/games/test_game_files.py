@@ -115,7 +115,7 @@ def tagged(moves: str, result: str = "1-0", **tags: str) -> str:
         *((tagged(LONG, TimeControl=control), None) for control in ("120+2", "600+0")),
     ],
 )
-def test_a_pgn_game_is_left_out_for_its_reason(tmp_path: Path, game: str, reason: str | None) -> None:
+def test_each_skipped_pgn_game_has_its_reason(tmp_path: Path, game: str, reason: str | None) -> None:
     path = tmp_path / "games.pgn"
     path.write_text(tagged(OTHER) + game)
     found = import_games([str(path)], CHESS, 7, Filters(2000, 180))
@@ -149,7 +149,7 @@ def test_a_pgn_game_is_left_out_for_its_reason(tmp_path: Path, game: str, reason
         (sgf_game(LINE, extra="TM[60]OT[5x30 byo-yomi]"), None),
     ],
 )
-def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reason: str | None) -> None:
+def test_each_skipped_sgf_game_has_its_reason(tmp_path: Path, text: str, reason: str | None) -> None:
     path = tmp_path / "one.sgf"
     path.write_text(sgf_game("aabbccddeeaebdcbdaca") + text)
     found = import_games([str(path)], GO, 0, Filters(None, 180))
@@ -210,7 +210,7 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
         ("1-0", "1-0", REPEATED, "contradiction"),
     ],
 )
-def test_a_result_that_is_contradicted_is_not_learned(
+def test_a_game_with_a_contradicted_result_is_skipped(
     tmp_path: Path, tag: str | None, behind: str, moves: str, reason: str | None
 ) -> None:
     head = "" if tag is None else f'[Result "{tag}"]\n\n'
@@ -222,7 +222,7 @@ def test_a_result_that_is_contradicted_is_not_learned(
         assert [record.outcome for record in found.records] == [0.0, wins.get(behind, 0.0)]
 
 
-def test_a_cut_pgn_is_left_out() -> None:
+def test_a_cut_pgn_is_skipped() -> None:
     games = list(GameReader(CHESS, "1. e4 e5 1-0\n\n1. d4 d5 2. c4 1/2-"))
     assert [(game.line, game.unfit) for game in games] == [(1, None), (3, "text")]
     assert games[1].why is not None

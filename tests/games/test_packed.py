@@ -103,7 +103,7 @@ def test_sealed_games_packed_by_other_methods_are_refused(method: int, tmp_path:
                 read(1)
 
 
-def test_a_pipe_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.sgf", "a.npz", "a.pgn.gz"):
         os.mkfifo(tmp_path / name)
     real = Path.open

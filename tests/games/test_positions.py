@@ -65,7 +65,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
     ],
 )
 @pytest.mark.usefixtures("heap")
-def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
+def test_a_bad_game_name_is_refused_in_one_line(spec: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         make_game(spec)
     assert text in str(caught.value)
@@ -88,7 +88,7 @@ def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
 
 
 @pytest.mark.usefixtures("heap")
-def test_nothing_but_a_game_is_ever_called() -> None:
+def test_only_games_are_ever_called() -> None:
     for name in ("make", "Quacks"):
         with pytest.raises(SettingsError, match="derives from azpy"):
             make_game(f"heap_game:{name}")
@@ -102,7 +102,7 @@ class Sketched(Countdown):
         return "<svg>a heap</svg>"
 
 
-def test_a_python_game_has_all_that_a_state_has() -> None:
+def test_a_python_game_has_every_method_of_a_state() -> None:
     game = Sketched(6)
     state = azpy.State(game)
     state.play(1)

@@ -154,7 +154,7 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
         ({"action": "write", "nodes": TREE, "position": "e4"}, "a PGN begins at a position without a past"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str | None) -> None:
+def test_errors_name_the_place(fields: dict[str, Any], said: str | None) -> None:
     with asker_of(CHESS, **vars(FEW)) as session:
         session.ask(**{"id": "1", **fields})
     (answer,) = session.said
@@ -171,9 +171,7 @@ def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str 
         (GO, "(;SZ[5]PB[{name}]RE[White, by far];B[cc])", True, "White, by far"),
     ],
 )
-def test_what_a_text_says_of_a_game_can_be_written(
-    start: azpy.State, text: str, players: bool, result: str | None
-) -> None:
+def test_tags_read_from_a_text_can_be_written(start: azpy.State, text: str, players: bool, result: str | None) -> None:
     name = "a" * 300
     found = read({"text": text.format(name=name)}, start, WIDE)
     assert (found["players"], found["result"]) == ([name, None] if players else None, result)

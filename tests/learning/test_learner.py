@@ -109,7 +109,7 @@ def test_threads_that_share_a_step_learn_what_one_thread_does(
     assert all((mine[name] == other[name]).all() for name in mine)
 
 
-def test_an_error_in_one_part_of_a_step_is_that_of_fit(
+def test_fit_raises_an_error_in_one_part_of_a_step(
     threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads(2)
@@ -173,7 +173,7 @@ print(before, faults())
     assert after < before / 10
 
 
-def test_bf16_needs_instructions_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bf16_needs_support_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     for flags, there in [({"avx2", "avx512f"}, False), ({"avx512_bf16"}, True), ({"amx_bf16"}, True), ({"bf16"}, True)]:
         monkeypatch.setattr("azpy.learning.learner.cpu_flags", lambda flags=flags: flags)
         assert learner(precision="auto").precision == ("bf16" if there else "fp32")
@@ -344,7 +344,7 @@ def test_frozen_weights_stay_and_the_others_learn() -> None:
     ("freeze", "text"),
     [("body.*", "matches no parameter; the network has trunk.0.0.weight"), ("*", "leaves nothing to train")],
 )
-def test_a_freeze_that_makes_no_sense_is_refused(freeze: str, text: str) -> None:
+def test_a_freeze_pattern_without_a_match_is_refused(freeze: str, text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Learner(GAME, "1x16", freeze=freeze)
 

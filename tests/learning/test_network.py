@@ -23,7 +23,7 @@ SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16")
 SHAPES.append(((3, 5, 4), 40, "3x16+pool"))
 
 
-def test_an_untrained_network_says_nearly_nothing() -> None:
+def test_an_untrained_network_is_nearly_uniform() -> None:
     logits, values = Network((2, 6, 7), 7, "5x64").eval()(torch.from_numpy(rows((2, 6, 7))))
     priors = torch.softmax(logits, dim=1)
     assert (priors - 1 / 7).abs().max() < 0.05
@@ -31,7 +31,7 @@ def test_an_untrained_network_says_nearly_nothing() -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "5x", "5x0", "-1x8", "5x64x2", "5.0x64", "5x64pool"])
-def test_a_network_that_is_no_blocks_times_channels_is_refused(spec: str) -> None:
+def test_a_bad_network_spec_is_refused(spec: str) -> None:
     with pytest.raises(SettingsError, match="BLOCKSxCHANNELS"):
         Network((2, 3, 3), 9, spec)
 
@@ -51,7 +51,7 @@ def test_pooling_needs_a_board_and_a_second_block(shape: tuple[int, int, int], s
 
 
 @pytest.mark.parametrize(("shape", "actions", "spec"), SHAPES)
-def test_the_exported_model_says_what_the_network_says(shape: tuple[int, int, int], actions: int, spec: str) -> None:
+def test_the_exported_model_matches_the_network(shape: tuple[int, int, int], actions: int, spec: str) -> None:
     network = trained(Network(shape, actions, spec))
     logits, values = network(torch.from_numpy(rows(shape, 5)))
     assert (logits.shape, values.shape) == ((5, actions), (5,))

@@ -87,7 +87,7 @@ def test_tracing_an_own_network_gives_no_warnings(recwarn: pytest.WarningsRecord
         ({"optimizer": "own_parts:without_rate"}, "'own_parts:without_rate' has a group without 'lr'"),
     ],
 )
-def test_parts_of_the_user_s_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
+def test_own_parts_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Learner(START, **({"spec": "1x16"} | change))  # type: ignore[arg-type]
 
@@ -158,9 +158,7 @@ def test_a_compiled_network_is_refused(how: str) -> None:
         network_of(START, spec)
 
 
-def test_what_torch_cannot_write_leaves_no_graph_and_no_folder(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_export_leaves_no_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for change, text in (
         (
             {"network": "own_parts:unwritable"},
@@ -275,7 +273,7 @@ def test_weights_that_no_loss_depends_on_are_named() -> None:
         rehearse(Settings("tic_tac_toe", network="own_parts:deaf"), START)
 
 
-def test_what_other_processes_cannot_import_is_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_workers_cannot_import_is_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = ModuleType("made_in_memory")
     made.__dict__.update(Bag=Knapsack, make=own_parts.make, slow=own_parts.slow)
     monkeypatch.setitem(sys.modules, made.__name__, made)

@@ -102,7 +102,7 @@ def test_a_game_that_is_over_before_it_begins_has_no_match() -> None:
         whole_match(azpy.State(Countdown(0)), RandomPlayer(), RandomPlayer(), games=2)
 
 
-def test_a_search_has_a_simulation_at_least() -> None:
+def test_a_search_has_at_least_one_simulation() -> None:
     with pytest.raises(SettingsError, match="simulations must be at least 1, got 0"):
         mcts(0)
 
@@ -186,7 +186,7 @@ class Own:
         (lambda first: [None, 1], "got None, which"),
     ],
 )
-def test_what_is_no_action_for_each_state_is_refused(answers: Callable[[list[int]], Any], got: str) -> None:
+def test_select_actions_must_return_legal_actions(answers: Callable[[list[int]], Any], got: str) -> None:
     """int() took 1.5, "3" and True for actions, and zip() complained of the rest."""
     wanted = "player B: select_actions must return a legal action for each of 2 states, "
     with pytest.raises(SettingsError, match=wanted + got):

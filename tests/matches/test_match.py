@@ -152,7 +152,7 @@ def test_a_book_is_fixed_by_its_seed() -> None:
 # Players
 
 
-def test_specs(run: str) -> None:
+def test_player_specs_are_parsed(run: str) -> None:
     assert (parse_player("mcts:1000").kind, parse_player("mcts:1000").simulations) == ("mcts", 1000)
     assert parse_player("uniform").simulations is None
     newest = parse_player(run)

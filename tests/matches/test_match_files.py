@@ -198,7 +198,7 @@ def test_games_of_a_book_are_read_however_lines_end() -> None:
         ("b.sgf", GO, "(;SZ[5];B[bb];W[];B[];W[cc])", 2),
     ],
 )
-def test_faults_after_the_plies_that_are_played_do_no_harm(name: str, game: str, text: str, most: int) -> None:
+def test_faults_after_the_used_plies_are_ignored(name: str, game: str, text: str, most: int) -> None:
     for plies in range(most + 1):
         [opening] = book(name, text, game, plies)
         assert len(names(opening)) == plies
@@ -215,7 +215,7 @@ def test_dice_are_no_plies_of_an_opening() -> None:
     assert lines[4] == ["2-1", "8/7", "6/4", "5-3", "8/3", "6/3", rolled[4]]
 
 
-def test_a_book_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_book_must_be_a_regular_file(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunError, match=r"none\.txt cannot be read: No such file"):
         openings_of(Path("none.txt"), GAME)
     os.mkfifo("pipe.txt")
@@ -362,9 +362,7 @@ def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped:
     ("fault", "ended", "infractions", "sgf"),
     [(None, "resigned", 0, "RE[B+R]"), (Fault("is late", True), "fault", 2, "RE[B+F]")],
 )
-def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
-    fault: Fault | None, ended: str, infractions: int, sgf: str
-) -> None:
+def test_a_forfeit_is_named_in_the_saved_game(fault: Fault | None, ended: str, infractions: int, sgf: str) -> None:
     for name, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
         with SavedGames(Path(name), make_game(game), 3) as saved:
             saved.write([over(game, moves, 1, fault), over(game, moves, 0, fault, swapped=1)], "a", "b")
@@ -379,7 +377,7 @@ def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
     assert [one["faults"] for one in (first, second)] == [[[], ["is late"]] if fault else [[], []]] * 2
 
 
-def test_names_that_no_text_can_hold_are_saved_all_the_same() -> None:
+def test_unprintable_names_are_saved() -> None:
     import chess.pgn
 
     name = 'a "player" \\ \udcff\n[Event "?"] ]'

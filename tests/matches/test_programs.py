@@ -431,7 +431,7 @@ def test_a_program_may_begin_with_a_byte_order_mark(protocol: str, folder: Path)
 
 
 @one_protocol
-def test_what_a_program_says_on_the_standard_error_is_read(protocol: str, folder: Path) -> None:
+def test_standard_error_of_a_program_is_read(protocol: str, folder: Path) -> None:
     pairs = play(folder, protocol, "noisy-once", pairs=1)
     assert pairs[0].faults == ((), ())
 
@@ -452,7 +452,7 @@ def test_a_program_that_starts_no_more_loses_the_other_games(folder: Path) -> No
         assert "exit status 1 instead of answering 'ugi'; its last line on stderr: 'no network here'" in fault.text
 
 
-def test_no_game_is_lost_by_a_machine_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_machine_forfeits_no_game(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start = make_game(GAMES["ugi"])
     a, b = load_players([parse_player(spec(folder, "ugi", "good")), parse_player("random")], start, 1)
 
@@ -510,7 +510,7 @@ def talk(script: str, line: str, seconds: float, wanted: int) -> tuple[list[str]
     return asyncio.run(spoken())
 
 
-def test_a_program_that_does_not_read_blocks_nobody() -> None:
+def test_a_program_that_does_not_read_blocks_no_other() -> None:
     _, problem, _ = talk("import time; time.sleep(600)", "x" * 10_000_000, 0.3, 0)
     assert re.fullmatch(r"does not answer 'x+\.\.\.' in 0.3 s", problem)
 

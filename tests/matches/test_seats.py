@@ -173,7 +173,7 @@ def test_ratings_of_three_players_are_the_most_likely_ones() -> None:
 # az-match, az-train, az-compare, the report ---------------------------------------------------------------------------
 
 
-def test_az_match_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_az_match_names_whose_share_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["mcts:20", "random", "--game", THREE, "--games", "12", "--opening-plies", "0"]
     assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -189,7 +189,7 @@ def test_az_match_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[s
     assert (found["outcome"], found["other_outcome"]) == (result.outcome_of(0)[0], result.outcome_of(1)[0])
 
 
-def test_az_train_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_az_train_names_whose_share_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
     three = MatchResult((Round(((1.0, -1.0, -1.0), (-1.0, 1.0, -1.0), (-1.0, 1.0, -1.0)), ((), (), ())),))
     alone = MatchResult((Round(((0.5, 0.0, 0.25),), ((),)),), zero_sum=False)
     for result in (three, alone):
@@ -273,7 +273,7 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
         ("many_players:Together", ["--round-robin", "ugi:true"], "has 2 players without a zero sum: gtp"),
     ],
 )
-def test_what_needs_two_players_is_refused_by_name(
+def test_options_for_two_players_are_refused_by_name(
     game: str, arguments: list[str], said: str, one_line: Callable[..., str]
 ) -> None:
     assert said in one_line(main, [*arguments, "mcts:2", "random", "--game", game], "az-match: ")

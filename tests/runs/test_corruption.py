@@ -149,7 +149,7 @@ MAY_BE: dict[str, set[str]] = {
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_no_damage_is_taken_for_something_else(whole: Path, tmp_path: Path, file: str) -> None:
+def test_damage_is_always_reported_as_damage(whole: Path, tmp_path: Path, file: str) -> None:
     found = outcomes(whole, tmp_path / "run", file)
     print(f"\n{file:42} {dict(found)}")
     assert found.total() == FLIPS + CUTS
@@ -327,7 +327,7 @@ def spend(path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", [change, look, spend])
-def test_a_failing_disk_is_one_error_and_costs_nothing(
+def test_disk_errors_name_the_fix_and_keep_existing_files(
     use: Callable[[Path], None], whole: Path, tmp_path: Path
 ) -> None:
     number, refused = 0, 0
@@ -372,7 +372,7 @@ TEMPORARY: dict[str, Callable[[Path, Path], object]] = {  # makes something of t
 
 @pytest.mark.parametrize("kind", TEMPORARY)
 @pytest.mark.parametrize("where", [".tmp-config.toml", "games/.tmp-journal.bin", "checkpoints/.tmp-000003"])
-def test_whatever_has_a_temporary_name_is_deleted(where: str, kind: str, whole: Path, tmp_path: Path) -> None:
+def test_temporary_files_are_deleted(where: str, kind: str, whole: Path, tmp_path: Path) -> None:
     path, other = shutil.copytree(whole, tmp_path / "run"), tmp_path / "other"
     other.mkdir()
     (other / "kept").touch()
@@ -383,7 +383,7 @@ def test_whatever_has_a_temporary_name_is_deleted(where: str, kind: str, whole: 
     assert (other / "kept").exists()
 
 
-def test_what_cannot_be_cleared_is_named(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_cannot_be_deleted_are_named(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
     entry = path / "games/.tmp-x"
     entry.touch()

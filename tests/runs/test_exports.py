@@ -100,7 +100,7 @@ def test_json_lines_hold_the_whole_record_with_names(game: str, tmp_path: Path) 
             state.play(row["action"])
 
 
-def test_pgn_has_a_tag_for_whatever_is_known_of_a_game(tmp_path: Path) -> None:
+def test_pgn_tags_hold_all_known_facts_of_a_game(tmp_path: Path) -> None:
     played = records(CHESS, 3, simulations=2)
     exports.to_pgn(tmp_path / "x.pgn", CHESS, numbered(played), "a run")
     games = re.findall(r"((?:^\[.*\]\n)+)\n((?:^[^\[\n].*\n)+)", (tmp_path / "x.pgn").read_text(), re.MULTILINE)
@@ -298,7 +298,7 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
             assert len(arrays["ply"]) == len(arrays["observations"]) > 40
 
 
-def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(collected: Path) -> None:
     command = [sys.executable, "-m", "azpy", "export", str(collected), "--npz", "/proc/self/fd/1"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -326,7 +326,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "x"]
 
 
-def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
+def test_a_game_against_the_rules_is_not_exported(tmp_path: Path) -> None:
     settings = Settings("tic_tac_toe")
     with RunFolder(tmp_path / "run", vars(settings)) as folder:
         folder.append(records("connect_four", 1)[0])

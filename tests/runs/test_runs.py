@@ -152,7 +152,7 @@ def two_iterations(path: Path, **settings: Any) -> Path:
     return path / "games"
 
 
-def test_which_games_there_are_is_said_plainly(tmp_path: Path) -> None:
+def test_a_missing_game_error_lists_the_games(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         run.append(*play(8))
         run.seal(1, {0, 1, 2, 6})

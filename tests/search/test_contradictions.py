@@ -104,7 +104,7 @@ def test_a_game_that_contradicts_itself_is_an_error_of_the_game(seed: int, capfd
     assert "panicked" not in capfd.readouterr().err
 
 
-def test_a_turn_that_changes_when_asked_again_is_named() -> None:
+def test_a_turn_that_changes_between_calls_is_named() -> None:
     class Wobbly(Lenient):
         asked = 0
 

@@ -69,7 +69,7 @@ def test_a_tree_that_has_changed_is_not_shown_as_the_old_one(look: str, change: 
 
 
 @every_look
-def test_what_changes_nothing_spoils_nothing(look: str) -> None:
+def test_a_failed_call_keeps_a_result_readable(look: str) -> None:
     search, result = searched()
     with pytest.raises(ValueError, match="illegal"):
         search.advance(7)

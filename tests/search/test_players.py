@@ -94,7 +94,7 @@ class Zero(Together):
         (Zero, "outcome", lambda self: [0.5, 0.5], "two numbers in [-1, 1] whose sum is 0, or zero_sum = False"),
     ],
 )
-def test_what_does_not_fit_the_number_of_players_is_said(base: Any, attribute: str, value: Any, said: str) -> None:
+def test_attributes_that_do_not_fit_the_players_are_refused(base: Any, attribute: str, value: Any, said: str) -> None:
     def played() -> None:
         state = azpy.State(type("Wrong", (base,), {attribute: value})())
         while state.turn != azpy.TERMINAL:

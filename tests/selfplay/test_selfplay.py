@@ -231,7 +231,7 @@ class Known(Hashed):
         return reply
 
 
-def test_nothing_old_is_used_after_a_swap_returns() -> None:
+def test_no_old_network_is_used_after_a_swap_returns() -> None:
     networks = [Known(9, salt=n, network_id=n) for n in (1, 2, 3)]
     records = list[azpy.GameRecord]()
     options: dict[str, Any] = {"slots": 12, "simulations": 20, "games": 150, "pipelines": 2, "seed": 2}

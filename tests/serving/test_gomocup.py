@@ -193,7 +193,7 @@ def test_a_search_finds_lines_of_play_only_where_asked(served: Player) -> None:
     engine.close()
 
 
-def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_engine_is_reported_in_each_answer(served: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> azpy.Engine:
         raise RuntimeError("no device")
 

@@ -133,7 +133,7 @@ def test_a_generated_move_is_reported_at_its_interval(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("option", ["ownership true", "pvVisits true", "allow b C3 5", "avoid w C3 5"])
-def test_what_has_no_effect_in_an_analysis_is_warned_of(option: str) -> None:
+def test_options_without_effect_in_an_analysis_warn(option: str) -> None:
     warn_once.cache_clear()
     said = f"kata-analyze {option}\nkata-analyze {option}\nquit\n".encode()
     with pytest.warns(SettingsWarning, match="no effect|first move of an analysis alone") as warned:

@@ -94,7 +94,7 @@ def random_board(rng: random.Random, size: int) -> tuple[frozenset[int], frozens
     return frozenset(own), frozenset(other)
 
 
-def test_living_stones_are_those_that_no_line_of_play_takes() -> None:
+def test_living_stones_cannot_be_captured_by_any_line() -> None:
     """A chain is alive if and only if it cannot be taken though its player always passes."""
     rng, alive, dead, mixed = random.Random(1), 0, 0, 0
     while alive < 20 or dead < 50 or mixed < 5:

@@ -66,7 +66,7 @@ def test_a_diverged_run_goes_on_from_the_last_good_checkpoint(tmp_path: Path) ->
     assert is_finite(tmp_path / "checkpoints" / saved[-1])
 
 
-def test_the_fit_to_imported_games_too(tmp_path: Path, files: Path) -> None:  # noqa: F811
+def test_a_diverged_fit_to_imported_games_is_reported(tmp_path: Path, files: Path) -> None:  # noqa: F811
     chosen: dict[str, Any] = {"game": "go(size=5)", "iterations": 1}
     chosen |= {"supervised_passes": 1, "games_per_iteration": 2, "simulations": 2}
     with pytest.raises(DivergedError, match=r"of the fit to the imported games: .* No checkpoint was saved yet"):

@@ -47,7 +47,7 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         ({"slots": 9, "games_per_iteration": 8, "deterministic": True}, "slots 9", "fewer", {"games_per_iteration": 9}),
     ],
 )
-def test_a_setting_without_effect_is_said(
+def test_a_setting_without_effect_warns(
     given: dict[str, Any], idle: str, why: str, effective: dict[str, Any] | None
 ) -> None:
     (line,) = told(given)
@@ -69,7 +69,7 @@ def test_a_collection_says_what_waits_for_training() -> None:
     assert told(given) == []
 
 
-def test_commands_and_python_say_it_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_and_python_warn_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "missing")
     line = "fast_simulations 5 has no effect: all searches are full: give full_search_share below 1"
     assert main(["pig", "--network", "1x8", "--fast-simulations", "5", "--init", missing, "--out", missing]) == 2
@@ -105,9 +105,7 @@ def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any],
         (64, 1, ""),
     ],
 )
-def test_a_batch_of_more_rows_than_there_are_is_said_once(
-    batch: int, iterations: int, text: str, tmp_path: Path
-) -> None:
+def test_a_batch_larger_than_the_window_warns_once(batch: int, iterations: int, text: str, tmp_path: Path) -> None:
     with Trainer(settings(batch_size=batch, iterations=iterations, passes=8.0), tmp_path) as trainer:
         lines = [event.text for event in trainer.run() if isinstance(event, Noticed)]
     lines = [line for line in lines if line.startswith(f"batch_size {batch:,} is more than the ")]

@@ -69,7 +69,7 @@ def test_a_smaller_network_cannot_begin_as_a_larger_one(old_spec: str, spec: str
 
 
 @pytest.mark.parametrize("name", ["x", "trunk.0.0.weight", "trunk.1.weight"])
-def test_weights_of_anything_else_have_no_spec(name: str) -> None:
+def test_weights_of_another_module_have_no_spec(name: str) -> None:
     with pytest.raises(ModelError, match=f"do not belong to a network of azpy; found {name}"):
         spec_of({name: np.zeros(())})
 
@@ -205,7 +205,7 @@ def test_a_file_without_weights_is_refused(saved: Any, text: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "pt", "onnx"])
-def test_a_file_that_cannot_be_opened_is_said_to_be_so(suffix: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(suffix: str, tmp_path: Path) -> None:
     (tmp_path / f"folder.{suffix}").mkdir()
     for name, why in (("missing", "No such file or directory"), ("folder", "Is a directory")):
         with pytest.raises(SettingsError, match=rf"{name}\.{suffix} cannot be read: {why}$"):

@@ -231,7 +231,7 @@ def test_the_name_of_a_file_may_hold_any_bytes() -> None:
         ("c_puct = " + 20_000 * "[", "is not valid TOML: "),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(text: str, error: str, tmp_path: Path, one_line: Any) -> None:
+def test_a_bad_settings_file_is_refused(text: str, error: str, tmp_path: Path, one_line: Any) -> None:
     (tmp_path / "run.toml").write_text(text)
     file = str(tmp_path / "run.toml")
     assert error in one_line(main, ["pig", "--config", file], f"az-train: {file}")
@@ -480,7 +480,7 @@ def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("writer", [azpy.__version__, "0.0.1"])
-def test_a_setting_that_is_no_more_is_left_out_with_a_warning(
+def test_a_removed_setting_is_ignored_with_a_warning(
     writer: str, begun: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = begun.read_text()

@@ -255,7 +255,7 @@ def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: P
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
 
 
-def test_what_an_import_leaves_out_is_noted_with_its_place(tmp_path: Path) -> None:
+def test_skipped_games_are_noted_with_their_place(tmp_path: Path) -> None:
     folder, rng = tmp_path / "files", random.Random(7)
     folder.mkdir()
     for number in range(8):
@@ -371,7 +371,9 @@ def test_a_run_that_lost_a_file_knows_its_imported_games(tmp_path: Path, files: 
         assert trainer.flags == ["--supervised", str(files)]
 
 
-def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_started_with_other_files_is_refused(
+    tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plain = ["go(size=5)", *FLAGS, "--out", str(tmp_path / "plain")]
     assert train.main(plain) == 0
     assert train.main([*plain, "--supervised", str(files)]) == 2

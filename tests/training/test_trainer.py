@@ -131,7 +131,7 @@ def test_a_run_in_parts_goes_on_bit_for_bit(tmp_path: Path) -> None:
             assert [game.to_bytes() for game in games] == [game.to_bytes() for game in other.sealed.read(iteration)]
 
 
-def test_rows_that_depend_on_their_batch_are_said_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_dependent_rows_warn_or_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(azpy.OnnxEvaluator, "row_exact", False)
     started = run(tmp_path / "free", iterations=1)[0]
     assert ["depends on what else is in its batch" in notice for notice in started.notices] == [True]
@@ -254,7 +254,7 @@ def test_the_untrained_player_has_the_first_weights(tmp_path: Path, monkeypatch:
     assert met == [newest[0], begun, newest[1], begun]
 
 
-def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
+def test_an_option_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
         run(tmp_path, deterministic=True, games_per_iteration=2**70)
 
@@ -280,7 +280,7 @@ def test_rows_are_those_that_the_settings_ask_for(tmp_path: Path, monkeypatch: p
     assert any("root_value_weight" in options for options in drawn)
 
 
-def test_the_window_grows_as_it_is_told() -> None:
+def test_the_window_grows_by_its_settings() -> None:
     chosen = settings(window_min=1000, window_share=0.4, window_max=50_000)
     assert [window_size(chosen, seen) for seen in (10, 1000, 16_000, 10**7)] == [1000, 1000, 6400, 50_000]
 

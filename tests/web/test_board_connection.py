@@ -53,7 +53,7 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
         board.driver.get("about:blank")
 
 
-def test_a_lost_connection_is_said_and_the_game_goes_on(board: Board) -> None:
+def test_a_lost_connection_is_shown_and_play_continues(board: Board) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -98,7 +98,7 @@ def test_a_server_started_again_asks_for_the_token_again(board: Board) -> None:
         board.driver.get("about:blank")
 
 
-def test_a_server_that_stops_is_said_and_asked_again(board: Board) -> None:
+def test_a_stopping_server_is_shown_and_retried(board: Board) -> None:
     with process("uniform:5", "--game", "tic_tac_toe") as (address, server), connect(f"ws://{address}/ws") as other:
         board.open(address)
         other.send(json.dumps({"id": "long", "simulations": 10_000_000}))

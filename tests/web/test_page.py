@@ -126,7 +126,7 @@ def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatc
     assert pages[0][0]["policy"] == pytest.approx(servers[0][0]["policy"], abs=2e-5)
 
 
-def test_a_page_that_cannot_be_written_is_refused_in_a_line(
+def test_a_page_that_cannot_be_written_is_one_line(
     tmp_path: Path, one_line: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with zipfile.ZipFile(Path(__file__).parents[1] / "data/pool.zip") as archive:

@@ -397,7 +397,7 @@ def test_bytes_that_are_not_utf8_are_refused(plain: str) -> None:
 # Failures of the server -----------------------------------------------------------------------------------------------
 
 
-def test_a_failure_of_the_server_is_said_without_its_trace(
+def test_a_server_failure_is_reported_without_its_trace(
     plain: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:
