@@ -36,7 +36,7 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
         state = "return [document.getElementById('main').inert, getComputedStyle(arguments[0], '::before').content]"
         assert board.script(state, board.one("connected")) == [True, "none"]
         board.one("token").send_keys("not the token", Keys.ENTER)
-        board.until(lambda: board.one("login_said").text == "This is not the token.")
+        board.until(lambda: board.one("login_said").text == "The token is wrong.")
         board.one("token").send_keys(TOKEN, Keys.ENTER)
         board.until(lambda: board.one("connected").text == "connected")
         board.until(lambda: not board.one("login").is_displayed())
