@@ -134,7 +134,7 @@ def devices_of(device: str, numbers: str | None) -> tuple[Device, ...]:
 
 
 def check_precision(device: Device, precision: str, more: Sequence[str] = ()) -> None:
-    """Refuses a precision that a float32 model cannot have on a device; `more` are those that a run has besides.
+    """Refuse a precision that a float32 model cannot have on a device; `more` are those that a run has besides.
 
     Raises:
         SettingsError: names those that it has.

@@ -88,7 +88,7 @@ class Alike:
         self.shared = False
 
     def meet(self, path: Path, look: Look) -> Broken | None:
-        """Compares a position; gives the fault if an action wins at once in one of two and loses in the other."""
+        """Compare a position; give the fault if an action wins at once in one of two and loses in the other."""
         facts = look.facts
         if facts.turn < 0:
             return None

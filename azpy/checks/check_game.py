@@ -58,7 +58,7 @@ class Report:
 def check_game(
     spec: str, *, games: int = 200, seconds: float = 30.0, seed: int = 0, on_progress: Progress | None = None
 ) -> Report:
-    """Checks a game, for about so many seconds and with so many random games at most; `seed` is theirs.
+    """Check a game, for about so many seconds and with so many random games at most; `seed` is theirs.
 
     `spec` is as in `make_game`. `on_progress` is called now and then with the stage, the share of it that is done,
     and a text.
@@ -97,7 +97,7 @@ class _Checker:
         self.opaque = False  # two different positions may look the same
 
     def begin(self) -> None:
-        """Checks the start."""
+        """Check the start."""
         with asked(()):
             self.start = begun(self.game)
             self.report.max_plies = self.start.max_plies
@@ -180,7 +180,7 @@ class _Checker:
         return [*hidden, *self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
 
     def _look(self, walk: Walk, line: Line, *, from_start: bool) -> Look:
-        """Checks the position of a walk, which is at the end of `line`."""
+        """Check the position of a walk, which is at the end of `line`."""
         with asked(line):
             facts = walk.facts()
             _check_object(walk, self.start, facts)
@@ -189,7 +189,7 @@ class _Checker:
             return walk.look(from_start=from_start or some)
 
     def _inspect(self, line: Line) -> Look:
-        """Checks the position after a line.
+        """Check the position after a line.
 
         Raises:
             Broken: with the part of the line that is at fault.
@@ -205,7 +205,7 @@ class _Checker:
         return self._look(self.walk, line, from_start=True)
 
     def _meet(self, path: Path, look: Look) -> None:
-        """Compares a position with the one of the same key, and with those that look the same."""
+        """Compare a position with the one of the same key, and with those that look the same."""
         mark = digest(look.facts, look.followers)
         other, known = self.known.setdefault(look.facts.key, (path, mark))
         broken = None
@@ -223,7 +223,7 @@ class _Checker:
             return Walk(unasked(self.start, line)).facts()
 
     def _play_game(self, number: int, until: float) -> int:
-        """Plays a game until its end, or until time is up; gives its plies."""
+        """Play a game until its end, or until time is up; give its plies."""
         rng = random.Random(f"{self.seed}/{number}")  # noqa: S311  what looks random will do
         report, taken = self.report, list[int]()
         with asked(()):
@@ -258,7 +258,7 @@ class _Checker:
         return len(taken)
 
     def _end(self, line: Line, outcome: Any, game: Any = None, *, at_random: bool) -> None:
-        """Takes the end of a game; `game` is its last position, if the whole game was watched."""
+        """Record the end of a game; `game` is its last position, if the whole game was watched."""
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))
         final = None
@@ -284,7 +284,7 @@ class _Checker:
                     raise Broken("start", got, "the same start")
 
     def _mark(self, look: Look) -> bytes:
-        """Tells the walk's position apart by all that it shows, and by the content of a game in Python."""
+        """A key for the walk's position: all that it shows, and the content of a game in Python."""
         content = b""
         if (game := self.walk.game_object) is not None:
             try:
@@ -295,7 +295,7 @@ class _Checker:
 
     @contextlib.contextmanager
     def _shortening(self) -> Iterator[None]:
-        """Shortens the line of a fault, if the line still fails without some of its actions."""
+        """Shorten the line of a fault, if the line still fails without some of its actions."""
 
         def fails(lines: tuple[Line, ...]) -> Broken | None:
             try:
@@ -351,7 +351,7 @@ class _Checker:
 
 
 def _check_object(walk: Walk, start: State, facts: Facts) -> None:
-    """Raises `Broken` where the object of a game in Python breaks a rule that shows in the object alone."""
+    """Raise `Broken` where the object of a game in Python breaks a rule that shows in the object alone."""
     game = walk.game_object
     if game is None:
         return

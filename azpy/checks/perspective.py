@@ -44,7 +44,7 @@ class Perspective:
         self._games: list[tuple[int, NDArray[np.float64], NDArray[np.float64] | None, float]] = []
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
-        """Takes the observation [C, H, W] of the next player's turn in a game."""
+        """Record the observation [C, H, W] of the next player's turn in a game."""
         if self._first is None:
             self._first = array
         self._low[turn] = np.minimum(self._low.get(turn, array), array)
@@ -64,7 +64,7 @@ class Perspective:
         *,
         at_random: bool = True,
     ) -> None:
-        """Takes the end of a game.
+        """Record the end of a game.
 
         Args:
             outcome: as `State.outcome` gives it; None if the end was not reached.

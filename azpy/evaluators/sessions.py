@@ -147,7 +147,7 @@ def _plugin_device(ort: Any, device: Device) -> Any:
 
 @cache
 def _register(ort: Any, device: Device) -> None:
-    """Loads a plugin's library, once in a process."""
+    """Load a plugin's library, once in a process."""
     plugin = importlib.import_module(device.plugin)
     ort.register_execution_provider_library(device.provider, plugin.get_library_path())
 
@@ -164,7 +164,7 @@ def nodes_by_provider(session: Any) -> dict[str, list[str]]:
 
 @cache
 def _preload(ort: Any) -> str:
-    """Loads CUDA's libraries from where pip put them, once, before a provider looks for them.
+    """Load CUDA's libraries from where pip put them, once, before a provider looks for them.
 
     Returns:
         A line about the first missing library, or nothing.

@@ -45,7 +45,7 @@ class Examiner:
             raise RefusedError(f"its games cannot be read: {error}") from error
 
     def look_at(self, record: GameRecord) -> None:
-        """Examines a game that is new.
+        """Examine a game that is new.
 
         Raises:
             RefusedError: it is of another run, by other rules, or of a network that does not play.

@@ -61,7 +61,7 @@ class Fleet(Protocol):
     unfinished: Sequence[GameRecord] = ()  # after `close`, this process's games in play as far as they came
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
-        """Asks for games, before `play` begins with them.
+        """Ask for games, before `play` begins with them.
 
         Args:
             ids: ascending, and above all that were asked for before.
@@ -69,10 +69,10 @@ class Fleet(Protocol):
         """
 
     def seal(self, ids: Sequence[int]) -> None:
-        """Takes note that an iteration's games are sealed."""
+        """Take note that an iteration's games are sealed."""
 
     def play(self, lineup: Lineup) -> None:
-        """Has this lineup play from now on, and ends a pause.
+        """Have this lineup play from now on, and end a pause.
 
         In a deterministic run all games of the lineup before are done. In another run, games under way go on: each ply
         names the network that searched it.
@@ -86,10 +86,10 @@ class Fleet(Protocol):
         """
 
     def pause(self) -> None:
-        """Holds all players. They may still finish the round that they are in."""
+        """Hold all players. They may still finish the round that they are in."""
 
     def finish(self) -> list[GameRecord]:
-        """Ends all play. Returns the finished games that were not taken, and those of the last `take` once more."""
+        """End all play. Return the finished games that were not taken, and those of the last `take` once more."""
 
     def close(self, *, ended: bool = True) -> None:
         """End all play at once. Nothing is left: no thread, no process.
@@ -118,7 +118,7 @@ class Fleet(Protocol):
 
 
 def digest_of(record: GameRecord) -> bytes:
-    """Tells games with other bytes apart."""
+    """Tell games with other bytes apart."""
     return hashlib.blake2b(record.to_bytes(), digest_size=16).digest()
 
 
@@ -132,14 +132,14 @@ def answers_of(evaluator: Any) -> str | None:
 
 
 def digest_of_run(settings: Settings) -> str:
-    """Tells runs apart whose games differ by more than their networks."""
+    """Tell runs apart whose games differ by more than their networks."""
     names = [name for name, about in ABOUT.items() if about.group in ("search", "self-play") and not about.same_games]
     facts = {name: getattr(settings, name) for name in ("game", "seed", "deterministic", *names)}
     return _digest(facts | {"version": _core.__version__, "protocol": PROTOCOL})
 
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
-    """Tells lineups apart by who plays, and how they search; `message` is that of `play`."""
+    """Tell lineups apart by who plays, and how they search; `message` is that of `play`."""
     return _digest({name: message[name] for name in ("network", *HOW)})
 
 

@@ -150,7 +150,7 @@ class Head(Fleet):
         return self._taken
 
     def _end_idle(self) -> None:
-        """Ends the workers that take too long to open a network or to finish a game.
+        """End the workers that take too long to open a network or to finish a game.
 
         The time in which the head did not look does not count: it was fitting, or the whole machine was paused.
         """
@@ -194,7 +194,7 @@ class Head(Fleet):
     # The lines
 
     def _exchange(self, seconds: float) -> None:
-        """Hears what came; waits so long at most for the first message."""
+        """Read the messages that came; wait at most this long for the first one."""
         for worker in self._backend.look(seconds):
             self._begin(worker)
         if not self._has_enough:
@@ -209,7 +209,7 @@ class Head(Fleet):
                 self._end(worker)
 
     def _read(self, messages: Iterator[Message], hear: Callable[[Message], None]) -> bool:
-        """Hears messages; False if some are left for later."""
+        """Read messages; return False if some are left for later."""
         while not self._has_enough:
             if (message := next(messages, None)) is None:
                 return True
@@ -218,7 +218,7 @@ class Head(Fleet):
         return False
 
     def _begin(self, worker: Channel) -> None:
-        """Takes in a new worker, and tells it what to play."""
+        """Take in a new worker, and tell it what to play."""
         self._started += 1
         worker.name, worker.heard, worker.since = f"worker {self._started}", self._clock(), self._clock()
         self.members.append(worker)
@@ -226,7 +226,7 @@ class Head(Fleet):
         self._tell(worker)
 
     def _tell(self, worker: Channel) -> None:
-        """Sends a worker the lineup, with the network if it lacks that."""
+        """Send a worker the lineup, with the network if it lacks that."""
         before, worker.network = worker.network, (self._lineup["network"], self._lineup["precision"])
         worker.send(self._lineup, b"" if before == worker.network else self._model)
 
@@ -260,10 +260,10 @@ class Head(Fleet):
                 worker.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
 
     def _hear(self, worker: Channel, message: Message) -> None:
-        """Takes in a message.
+        """Apply a worker's message.
 
         Raises:
-            ValueError, KeyError, TypeError: it is nonsense.
+            ValueError, KeyError, TypeError: the message is invalid.
             RunError: two results of one game differ in a deterministic run.
         """
         facts = message.facts
@@ -285,7 +285,7 @@ class Head(Fleet):
             worker.since = self._clock()
 
     def _hear_leftover(self, message: Message) -> None:
-        """Takes the games of a worker of a head before."""
+        """Take the games of a worker of an earlier head."""
         try:
             # It may be of another run, or of a network that plays no more.
             with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -295,7 +295,7 @@ class Head(Fleet):
             raise
 
     def _accept(self, message: Message, worker: Channel | None = None) -> int:
-        """Examines the games of a message; those that are new arrive.
+        """Examine the games of a message; those that are new arrive.
 
         Args:
             message: of a worker.
@@ -333,7 +333,7 @@ class Head(Fleet):
         return len(records)
 
     def _acknowledge(self) -> None:
-        """Lets go of the messages whose games the caller has written down."""
+        """Let go of the messages whose games the caller has written down."""
         while self._unread and self._unread[0][1] <= self._given:
             let_go, _ = self._unread.popleft()
             let_go()
@@ -344,12 +344,12 @@ class Head(Fleet):
         return len(self._arrived) >= self._settings.slots and not self._finishing
 
     def _end(self, worker: Channel, why: str = "", *, is_wrong: bool = False) -> None:
-        """Ends a worker, and opens its ids.
+        """End a worker, and open its ids.
 
         Args:
             worker: the worker.
             why: it is ended; empty if it ended by itself.
-            is_wrong: it said nonsense, so that another try brings nothing.
+            is_wrong: it sent an invalid message, so another try does not help.
 
         Raises:
             RunError: too many died since a game was finished.

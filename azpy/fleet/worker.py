@@ -64,7 +64,7 @@ class Worker:
         self._facts: dict[str, Any] = {"said": "games"}  # of each message
 
     def run(self) -> bool:
-        """Plays until the head ends it; False after an error, which the head was told."""
+        """Play until the head ends it; False after an error, which the head was told."""
         do = {"begin": self._begin, "play": self._play, "games": self._admit, "pause": self._pause}
         try:
             while True:
@@ -112,7 +112,7 @@ class Worker:
         self._facts["slots"] = self._settings.slots
 
     def _play(self, message: Mapping[str, Any], model: bytes) -> None:
-        """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
+        """Begin with a lineup; in a deterministic run the games of the lineup before are let go."""
         if self._network != (network := (message["network"], message["precision"])):
             self._evaluator, self._network = open_lineup(self._settings, self._start, *network, model), network
             if self._settings.all_devices[0].kind == "auto":  # chooses once
@@ -140,7 +140,7 @@ class Worker:
             self._in_hand += count
 
     def _pause(self, _: Mapping[str, Any], __: bytes) -> None:
-        """Holds self-play. Totals do not count a round under way, so they are whole afterwards."""
+        """Hold self-play. Totals do not count a round under way, so they are whole afterwards."""
         if self._self_play is not None:
             self._self_play.pause()
             self._paused = True
@@ -148,7 +148,7 @@ class Worker:
         self._say()
 
     def _send_games(self, seconds: float) -> None:
-        """Sends the finished games, after waiting so long for the first one at most."""
+        """Send the finished games, after waiting so long for the first one at most."""
         while self._self_play is not None and (games := self._self_play.take_finished(_MOST_GAMES, seconds=seconds)):
             self._in_hand -= len(games)
             now = self._clock()
@@ -168,7 +168,7 @@ class Worker:
         return stats + Counter(self._self_play.stats), sum(map(Counter, self._self_play.pipeline_stats), pipelines)
 
     def _close(self) -> None:
-        """Ends self-play, and lets its games go."""
+        """End self-play, and let its games go."""
         if self._self_play is not None:
             self._self_play.pause()
             self._past = self._totals()

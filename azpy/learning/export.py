@@ -40,7 +40,7 @@ _OPSET, _IR_VERSION = 20, 10
 
 
 def to_onnx(network: nn.Module) -> bytes:
-    """Writes the network as an ONNX model in evaluation mode: equal weights give equal bytes.
+    """Write the network as an ONNX model in evaluation mode: equal weights give equal bytes.
 
     The model maps `observations` [B, C, H, W] float32 to raw `logits` [B, A] and `values` [B], with a free batch B. The
     values are [B, P] where they are one a player.
@@ -231,13 +231,13 @@ class _Graph:
         self._arrays = arrays
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Adds a node; returns the name of its output."""
+        """Add a node; return the name of its output."""
         name = f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], name, **attributes))
         return name
 
     def add_module(self, name: str, module: nn.Module, x: str) -> str:
-        """Adds what a module named `name` computes from `x`; returns the name of its output."""
+        """Add what a module named `name` computes from `x`; return the name of its output."""
         weights = [f"{name}.weight", f"{name}.bias"]
         match module:
             case nn.Sequential():
@@ -304,7 +304,7 @@ class _Graph:
 def check_parity(
     network: nn.Module, evaluator: Any, observations: NDArray[np.float32], tolerance: float = PARITY_TOLERANCE
 ) -> float:
-    """Returns the largest difference between the answers of torch and of an evaluator.
+    """Return the largest difference between the answers of torch and of an evaluator.
 
     Differences of logits are relative to the largest logit, or to 1 if all logits are smaller.
 

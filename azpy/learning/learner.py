@@ -133,7 +133,7 @@ class Learner:
         schedule: Callable[[float], float] = lambda done: 1.0,
         **sampling: Any,
     ) -> Generator[Losses]:
-        """Takes gradient steps; yields the losses of each.
+        """Take gradient steps; yield the losses of each.
 
         Torch has fewer threads for the calling thread meanwhile: end or close the generator in the same thread. Then
         call `set_statistics` for the averaged network.
@@ -206,7 +206,7 @@ class Learner:
         return win, draw, loss
 
     def set_statistics(self, batches: Any, *, batch_size: int, **sampling: Any) -> None:
-        """Sets batch norm's statistics of the averaged network to those of its own weights, on rows of the batches.
+        """Set batch norm's statistics of the averaged network to those of its own weights, on rows of the batches.
 
         `fit` leaves the mean of the statistics that the steps had. The weights of the steps lie around their mean, the
         further the higher the learning rate, and their statistics do not fit the mean.
@@ -301,7 +301,7 @@ class Learner:
         return arrays
 
     def begin_with(self, model: dict[str, NDArray[Any]]) -> str:
-        """Takes over the weights of another network before the first step.
+        """Take over the weights of another network before the first step.
 
         Args:
             model: what `model_arrays` returned there, or weights from elsewhere. A network of azpy's own may begin with
@@ -328,7 +328,7 @@ class Learner:
         return said
 
     def load(self, model: dict[str, NDArray[Any]], optimizer: dict[str, NDArray[Any]]) -> None:
-        """Continues from what `model_arrays` and `optimizer_arrays` returned.
+        """Continue from what `model_arrays` and `optimizer_arrays` returned.
 
         Raises:
             ModelError: the arrays are of another network.
@@ -360,7 +360,7 @@ class Learner:
 
 @contextmanager
 def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
-    """Lets `count` threads compute a step's gradients together, each from its own part of the batch.
+    """Let `count` threads compute a step's gradients together, each from its own part of the batch.
 
     Each thread has a network with the same weights in memory, but with its own gradients and batch norm statistics.
     `network` keeps the statistics of the first part: they are averaged over many steps, and all parts are drawn alike.
@@ -401,7 +401,7 @@ def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable
 
 
 def _freeze(network: nn.Module, patterns: str | None) -> None:
-    """Keeps the parameters whose names fit one of the patterns from being trained."""
+    """Keep the parameters whose names fit one of the patterns from being trained."""
     names = [name for name, _ in network.named_parameters()]
     for pattern in filter(None, map(str.strip, (patterns or "").split(","))):
         fitting = [name for name in names if fnmatchcase(name, pattern)]
@@ -441,7 +441,7 @@ def device_of(device: str, precision: str) -> tuple[torch.device, str]:
 
 
 def use_threads(single: bool) -> int:
-    """Lets torch use every core this process may run on, or a single thread; returns how many cores there are.
+    """Let torch use every core this process may run on, or a single thread; return how many cores there are.
 
     Torch cuts a sum, such as a gradient, into as many parts as there are threads. Runs get the same bits only with the
     same number of threads, and every machine has one.

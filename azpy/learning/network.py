@@ -40,7 +40,7 @@ class Pool(nn.Module):
         _scale(self.most, 0.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to [B, channels, 1, 1]."""
+        """Map [B, channels, H, W] to [B, channels, 1, 1]."""
         x = torch.relu(self.taken(x))
         pooled: Tensor = self.mean(x.mean((2, 3))) + self.most(x.amax((2, 3)))
         return pooled[:, :, None, None]
@@ -56,7 +56,7 @@ class Residual(nn.Module):
         self.pool = Pool(channels) if pooled else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to the same shape."""
+        """Map [B, channels, H, W] to the same shape."""
         y = self.first(x) if self.pool is None else self.first(x) + self.pool(x)
         return torch.relu(x + self.second(torch.relu(y)))
 
@@ -76,11 +76,11 @@ class ByCell(nn.Module):
         self.register_buffer("_index", index.flatten(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, n, H, W] to [B, A]."""
+        """Map [B, n, H, W] to [B, A]."""
         return x.flatten(1).index_select(1, self._index)
 
     def extra_repr(self) -> str:
-        """Names the cells: `TorchEvaluator` hashes the repr to tell networks apart."""
+        """Name the cells: `TorchEvaluator` hashes the repr to tell networks apart."""
         return f"cells={list(self.cells)}"
 
 
@@ -97,7 +97,7 @@ class Pooled(nn.Module):
         self.norm = nn.BatchNorm1d(2 * channels)  # means vary little beside what they are on average
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to [B, 3 channels]."""
+        """Map [B, channels, H, W] to [B, 3 channels]."""
         normed = self.norm(torch.cat([x.mean((2, 3)), x.amax((2, 3))], dim=1))
         return torch.cat([normed, normed[:, : x.shape[1]] * self.factor], dim=1)
 
@@ -133,7 +133,7 @@ class ConvPolicy(nn.Module):
         return self.order == list(range(len(self.order)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to [B, A]."""
+        """Map [B, channels, H, W] to [B, A]."""
         pooled = self.taken(x)
         logits: Tensor = self.last(torch.relu(self.first(x) + self.spread(pooled)[:, :, None, None])).flatten(1)
         if self.free is not None:
@@ -251,17 +251,17 @@ class Network(nn.Module):
             _scale(layer, 0.1)
 
     def extra_repr(self) -> str:
-        """Names the board of "+conv": `TorchEvaluator` hashes the repr to tell networks apart."""
+        """Name the board of "+conv": `TorchEvaluator` hashes the repr to tell networks apart."""
         return f"{self.obs_shape}, {self.policy_planes}, {self.plane_divisors}" if self.has_any_size else ""
 
     @classmethod
     def of(cls, game: Any, spec: str) -> Self:
-        """Makes an untrained network for a game: any position of it, with `action_cells` or without."""
+        """Make an untrained network for a game: any position of it, with `action_cells` or without."""
         facts = {name: getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors")}
         return cls(game.obs_shape, game.num_actions, spec, **facts, num_values=value_width(game))
 
     def _read_planes(self) -> None:
-        """Looks at what the game says of its planes, and notes how they are scaled."""
+        """Look at what the game says of its planes, and note how they are scaled."""
         planes, height, columns = self.obs_shape
         area = height * columns
         places = [place for place in self.policy_planes or () if place is not None]
@@ -305,7 +305,7 @@ class Network(nn.Module):
         return self.obs_shape[1] * self.obs_shape[2] > 1
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move.
+        """Map observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move.
 
         With three classes: in place of the values raw logits [B, 3] of a win, a draw and a loss. Where the value has a
         number for each player: values [B, P], the player to move first.
@@ -322,7 +322,7 @@ class Network(nn.Module):
 
 
 def torch_device(text: str) -> torch.device:
-    """Returns the device named "cpu", "cuda", "cuda:1" or "mps".
+    """Return the device named "cpu", "cuda", "cuda:1" or "mps".
 
     Raises:
         SettingsError: another word.
@@ -361,7 +361,7 @@ def _nearness(length: int) -> Tensor:
 
 
 def _scale(module: nn.Module, factor: float) -> None:
-    """Multiplies a layer's weight by `factor` and sets its bias to 0."""
+    """Multiply a layer's weight by `factor` and set its bias to 0."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             parameter.mul_(factor if name == "weight" else 0.0)
@@ -420,7 +420,7 @@ def spec_of(arrays: Mapping[str, NDArray[Any]], num_values: int = 1) -> str:
 
 
 def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
-    """Copies all weights and statistics, by state_dict name."""
+    """Copy all weights and statistics, by state_dict name."""
     return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in network.state_dict().items()}
 
 
@@ -460,5 +460,5 @@ def weights_of_model(network: Network, arrays: Mapping[str, NDArray[Any]]) -> di
 
 
 def load_arrays(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Loads what `to_arrays` returned, with the errors of `weights_from`."""
+    """Load what `to_arrays` returned, with the errors of `weights_from`."""
     network.load_state_dict(weights_from(network, arrays))

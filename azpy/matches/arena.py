@@ -53,11 +53,11 @@ class Follower(ABC):
 
     @abstractmethod
     def leave(self, game: "Board") -> Fault | None:
-        """Hears that a game is over, which it may have never seen; says what was wrong with it, if anything."""
+        """Take note that a game is over, perhaps one it never saw; return what was wrong with it, if anything."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends what runs for it. It may play on after that."""
+        """End what runs for it. It may play on after that."""
 
 
 class RandomPlayer:
@@ -119,7 +119,7 @@ def games_of(start: _core.State, games: int | None, usual: int) -> int:
 
 
 def refuse_programs(start: _core.State) -> None:
-    """Raises a `SettingsError` if other programs cannot play this game."""
+    """Raise a `SettingsError` if other programs cannot play this game."""
     if not start.zero_sum:
         raise SettingsError(
             f"other programs can only play zero-sum games of two players, and {start.game} has {players_of(start)}: "
@@ -135,7 +135,7 @@ def play_match(
     seed: int,
     seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays so many games of A or a few more, as many in each seat; fewer if time runs out.
+    """Play so many games of A or a few more, as many in each seat; fewer if time runs out.
 
     Rounds are played in groups. The time of one group decides the size of the next one. A group that time cuts off does
     not count at all: counting its finished games alone would favour short games.
@@ -174,7 +174,7 @@ def play_rounds(
     may_go_on: Callable[[], bool] = lambda: True,
     ended: Callable[[Sequence["Board"]], object] = lambda boards: None,
 ) -> Generator[Round, None, None]:
-    """Plays rounds of games, as many games at a time as there are slots.
+    """Play rounds of games, as many games at a time as there are slots.
 
     Round n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
     games in play at a time, only where a player is random or another program. `may_go_on` is asked before every ply;
@@ -313,7 +313,7 @@ class Board:
         return self.loser is not None or self.state.is_terminal
 
     def answer(self, answer: Answer) -> None:
-        """Plays what the player to move answers, and rolls the dice; or ends the game."""
+        """Play what the player to move answers, and roll the dice; or end the game."""
         if isinstance(answer, int):
             self.state.play(answer)
             self.actions += [answer, *roll(self.state, self._dice)]

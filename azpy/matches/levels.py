@@ -191,7 +191,7 @@ class Calibration:
         return sum(sum(step.pairs) for step in self.steps)
 
     def play(self, pairs: int, seconds_left: Callable[[], float]) -> Iterator[Step]:
-        """Plays until each step has so many pairs, or time is over. Each group of games is stored at once.
+        """Play until each step has so many pairs, or time is over. Each group of games is stored at once.
 
         The step with the fewest pairs goes first, so that all have about as many where time ends.
 
@@ -223,7 +223,7 @@ class Calibration:
             yield step
 
     def _rate(self) -> None:
-        """Gives each step its Elo, once all have played."""
+        """Give each step its Elo, once all have played."""
         if not all(sum(step.pairs) for step in self.steps[1:]):
             return
         matches = [(index, index - 1, step.pairs) for index, step in enumerate(self.steps) if index]

@@ -22,7 +22,7 @@ _MOST_NAMED = 3  # bad lines that an error names
 
 
 def draw_at_random(position: _core.State, rng: np.random.Generator) -> int:
-    """Picks evenly among the legal actions."""
+    """Pick evenly among the legal actions."""
     return int(rng.choice(position.legal_actions()))
 
 
@@ -93,7 +93,7 @@ class Book:
         return self._openings[number % len(self._openings)]
 
     def add(self, opening: Opening) -> bool:
-        """Adds an opening, if no earlier one leads to its position; returns whether it did."""
+        """Add an opening, if no earlier one leads to its position; return whether it did."""
         key = opening.position.key()
         may_repeat = self.start.num_players == 1 and self.plies == 0 and self.file is None
         if key in self._keys and not may_repeat:

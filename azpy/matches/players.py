@@ -180,7 +180,7 @@ def load_players(
     device: Device = CPU,
     transcripts: Transcripts | None = None,
 ) -> list[Entrant]:
-    """Makes the players that specs name; those of one model share one evaluator.
+    """Make the players that specs name; those of one model share one evaluator.
 
     Args:
         specs: from `parse_player` or `checkpoints_of`.

@@ -81,7 +81,7 @@ class Program:
             raise Misbehaved(f"does not start: {error}") from error
 
     def send(self, line: str, seconds: float) -> None:
-        """Sends a line without a wait; the program must answer within so many seconds from now."""
+        """Send a line without a wait; the program must answer within so many seconds from now."""
         self._asked, self._seconds, self._deadline = line, seconds, time.monotonic() + seconds
         self._note(">", line)
         self._input.write(line.encode() + b"\n")
@@ -105,7 +105,7 @@ class Program:
         return text
 
     async def close(self, grace: float = 0.0) -> None:
-        """Ends the process and what it started; with `grace` it is told to quit, and has so many seconds for it."""
+        """End the process and what it started; with `grace` it is told to quit, and has that many seconds to do so."""
         if grace:
             self._input.write(b"quit\n")
             self._input.close()
@@ -127,14 +127,14 @@ class Program:
         return "".join(f"{seconds:9.3f} {mark} {text}\n" for seconds, mark, text in self._transcript)
 
     async def _hear_complaints(self) -> None:
-        """Reads the standard error."""
+        """Read the standard error."""
         while data := await self._errors.read(_LONGEST_LINE):
             for line in data.decode(errors="replace").splitlines():
                 self._complaint = line.strip() or self._complaint
                 self._note("!", line)
 
     async def _end(self) -> str:
-        """Says how the program ended."""
+        """Say how the program ended."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(self._process.wait(), asyncio.shield(self._complaints)), _GRACE)
         code = self._process.returncode
@@ -191,14 +191,14 @@ class ProgramProtocol(ABC):
 
     @classmethod  # noqa: B027  most protocols have them all
     def refuse(cls, spec: ProgramSpec) -> None:
-        """Refuses settings that the protocol has not."""
+        """Refuse settings that the protocol does not have."""
 
     @abstractmethod
     async def open(self) -> None:
-        """Waits until the program is there, and sets its options. Called once, first."""
+        """Wait until the program is there, and set its options. Called once, first."""
 
     async def begin(self, start: State | None = None) -> None:
-        """Begins a new game; `start` is where it begins, the game's usual start where it is left out."""
+        """Begin a new game; `start` is where it begins, the game's usual start where it is left out."""
         self.start = self.usual if start is None else start
         self._followed, self._state = [], self.start.clone()
 
@@ -243,7 +243,7 @@ class Transcripts:
         self._folder, self._lock = folder, threading.Lock()
 
     def write(self, name: str, text: str) -> str:
-        """Writes a file of a new name; returns its path, or the reason that there is none."""
+        """Write a file under a new name; return its path, or why it was not written."""
         with self._lock:
             try:
                 if self._folder is None:
@@ -279,7 +279,7 @@ class ProgramPlayer(Follower):
         self._thread = threading.Thread()
 
     def probe(self) -> str:
-        """Starts a process as for a game, and ends it; returns what the program says that it is.
+        """Start a process as for a game, and end it; return what the program says that it is.
 
         Raises:
             Misbehaved: the program does not start, or cannot play this game.
@@ -361,7 +361,7 @@ class ProgramPlayer(Follower):
         return session
 
     async def _fault(self, number: int, problem: str, forfeit: bool) -> Fault:
-        """Ends the process of a game, if it has one."""
+        """End the process of a game, if it has one."""
         if (session := self._playing.pop(number, None)) is None:
             return Fault(problem, forfeit)
         transcript = self._write(session.program, problem)

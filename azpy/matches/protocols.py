@@ -63,7 +63,7 @@ def parse_program(text: str) -> ProgramSpec | None:
 def load_program(
     spec: ProgramSpec, start: State, nodes: int, transcripts: Transcripts | None
 ) -> tuple[str, str, ProgramPlayer]:
-    """Starts a program; returns its name with its settings, what it says that it is, and the player.
+    """Start a program; return its name with its settings, what it says that it is, and the player.
 
     Args:
         spec: from `parse_program`.
@@ -226,7 +226,7 @@ class _Interface(ProgramProtocol):
         return dict(self.spec.options or {})
 
     async def _until(self, command: str, word: str, seconds: float) -> list[str]:
-        """Sends a command; returns the first lines of the answer, and its last one, which begins with `word`."""
+        """Send a command; return the first lines of the answer, and its last one, which begins with `word`."""
         self.program.send(command, seconds)
         lines: list[str] = []
         while True:

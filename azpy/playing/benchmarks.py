@@ -235,7 +235,7 @@ def measure_self_play(
 
 
 def play_for(play: _core.SelfPlay, seconds: float) -> dict[str, float]:
-    """Has self-play go on for about `seconds`, one round at least, then pauses it; finished games are dropped.
+    """Have self-play go on for about `seconds`, one round at least, then pause it; finished games are dropped.
 
     Returns:
         Its `rates`, and `in_network`: the share of the pipelines' time in the evaluator, as against growing the trees.

@@ -54,7 +54,7 @@ class RankedReward:
         return float(np.quantile(scores, share, method="inverted_cdf"))
 
     def note(self, games: Iterable[GameRecord]) -> None:
-        """Takes in the scores of an iteration's games."""
+        """Take in the scores of an iteration's games."""
         if self._settings.ranked_reward:
             self._scores.extend(float(game.outcome) for game in games)
 
@@ -73,5 +73,5 @@ class RankedReward:
         return list(self._scores)
 
     def load(self, state: Sequence[float]) -> None:
-        """Goes on from `state`."""
+        """Go on from `state`."""
         self._scores = deque(map(float, state), _RECENT)

@@ -38,7 +38,7 @@ class ReplayCheck:
 
 
 def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str] | None = None) -> ReplayCheck:
-    """Plays a stored game again with the run's settings and the network that played it, and compares.
+    """Play a stored game again with the run's settings and the network that played it, and compare.
 
     Args:
         run: the run.

@@ -28,7 +28,7 @@ NOTHING: Told = {}
 
 
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
-    """Writes one row for each searched position, in the order of the games. Memory holds one game's rows.
+    """Write one row for each searched position, in the order of the games. Memory holds one game's rows.
 
     Positions of imported games that nobody searched have no row.
 
@@ -90,7 +90,7 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
 
 
 def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
-    """Writes one JSON object a line and game, see `game_as_dict`; returns the number of games."""
+    """Write one JSON object a line and game, see `game_as_dict`; return the number of games."""
     with storage.output(path) as file:
         for iteration, record in games:
             text = json.dumps(game_as_dict(start, record) | {"iteration": iteration}, allow_nan=False)

@@ -127,12 +127,12 @@ class RunFolder:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
     def write_settings(self) -> None:
-        """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
+        """Write config.toml anew; called once nothing in the folder stands in the way of going on."""
         made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
         self.replace("config.toml", to_toml(self._settings, made_with, self.path, self.flags))
 
     def close(self) -> None:
-        """Lets go of the folder, whatever fails."""
+        """Let go of the folder, whatever fails."""
         with storage.disk_errors(self.path):
             self._closing.close()
 
@@ -145,7 +145,7 @@ class RunFolder:
     # Games
 
     def append(self, *records: GameRecord) -> None:
-        """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
+        """Add finished games to the journal; afterwards they survive a kill and a power cut."""
         self._journal.append(*records)
 
     def in_play(self) -> list[GameRecord]:
@@ -157,7 +157,7 @@ class RunFolder:
             return []
 
     def keep_in_play(self, records: Sequence[GameRecord]) -> None:
-        """Keeps games in play, as far as they came, for the next process, in place of those before."""
+        """Keep games in play, as far as they came, for the next process, in place of those before."""
         with storage.disk_errors(self.path):
             if records:
                 write_journal(self._in_play, records)
@@ -165,7 +165,7 @@ class RunFolder:
                 self._in_play.unlink(missing_ok=True)
 
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
-        """Seals the journal's games, or those with these ids, as `iteration`; returns them in order of game id."""
+        """Seal the journal's games, or those with these ids, as `iteration`; return them in order of game id."""
         mine = [record for record in self.journal if ids is None or record.game_id in ids]
         records = sorted(mine, key=lambda record: record.game_id)
         self.sealed.write(iteration, records)
@@ -200,7 +200,7 @@ class RunFolder:
         onnx: bytes,
         int8: bytes | None = None,
     ) -> Path:
-        """Writes a checkpoint, whole or not at all; returns its folder."""
+        """Write a checkpoint, whole or not at all; return its folder."""
         whole = ({name: np.array(array, order="C") for name, array in each.items()} for each in (model, optimizer))
         contents = (*map(safetensors().save, whole), _as_json(state), onnx)
         files = dict(zip(CHECKPOINT_FILES, contents, strict=True))
@@ -219,7 +219,7 @@ class RunFolder:
         return final
 
     def add_int8(self, iteration: int, int8: bytes) -> None:
-        """Adds an int8 model to a checkpoint if the checkpoint is still there; written whole or not at all."""
+        """Add an int8 model to a checkpoint if the checkpoint is still there; written whole or not at all."""
         folder = self._checkpoints / f"{iteration:06d}"
         with storage.disk_errors(self.path):
             if not folder.exists():
@@ -230,7 +230,7 @@ class RunFolder:
             storage.write_atomically(folder / "manifest.json", _as_json(manifest))
 
     def load_checkpoint(self, iteration: int) -> Checkpoint:
-        """Reads a checkpoint, see `read_checkpoint`."""
+        """Read a checkpoint, see `read_checkpoint`."""
         return read_checkpoint(self._checkpoints / f"{iteration:06d}")
 
     def weights_hash(self, iteration: int) -> str:
@@ -238,7 +238,7 @@ class RunFolder:
         return self.load_checkpoint(iteration).weights_hash
 
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
-        """Deletes the checkpoints of all iterations for which `keep` is false."""
+        """Delete the checkpoints of all iterations for which `keep` is false."""
         for iteration in self.checkpoints():
             if not keep(iteration):
                 doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
@@ -249,7 +249,7 @@ class RunFolder:
     # Metrics
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
-        """Adds one line to metrics.jsonl."""
+        """Add one line to metrics.jsonl."""
         with storage.disk_errors(self._metrics), self._metrics.open("a+b", buffering=0) as file:
             storage.cut_torn_line(file)
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
@@ -267,7 +267,7 @@ class RunFolder:
         return max((float(row.get(name, 0.0)) for row in self.metrics() if row["kind"] in kinds), default=0.0)
 
     def trim_metrics(self, last_iteration: int) -> None:
-        """Drops a torn last line, and the rows of iterations that will be done again.
+        """Drop a torn last line, and the rows of iterations that will be done again.
 
         It keeps the rows of changed settings, of collected and imported games that are there, and of the last stop.
         """
@@ -288,7 +288,7 @@ class RunFolder:
         self.replace("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows if stays(row)))
 
     def note_changes(self, iteration: int, seconds: float) -> None:
-        """Adds a notice for each changed setting, and one row of metrics for all of them.
+        """Add a notice for each changed setting, and one row of metrics for all of them.
 
         `iteration` is the last one that is done, after so many seconds.
         """
@@ -316,7 +316,7 @@ class RunFolder:
         return same and bool(self._settings.get("deterministic"))
 
     def replace(self, name: str, text: str) -> None:
-        """Replaces a text file of the folder, whole or not at all."""
+        """Replace a text file of the folder, whole or not at all."""
         storage.write_atomically(self.path / name, text.encode())
 
 
@@ -364,7 +364,7 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[
 
 
 def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed: Mapping[str, str]) -> None:
-    """Refuses changes of fixed settings."""
+    """Refuse changes of fixed settings."""
     refused = {name: changed[name] for name in fixed if name in changed}
     if missing := [name for name, (old, _) in refused.items() if old is None and name in _ALWAYS_SAID]:
         raise _damaged(config, f"{missing[0]} is missing")

@@ -64,7 +64,7 @@ class Journal:
                 os.fsync(file.fileno())
 
     def append(self, *records: GameRecord) -> None:
-        """Adds games and waits once until the device has them; after a `RunError` they are not in the journal."""
+        """Add games and wait once until the device has them; after a `RunError` they are not in the journal."""
         # By its name: an interrupted `drop` may have put another file in its place, which is shorter.
         with storage.disk_errors(self._path), self._path.open("r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
@@ -80,7 +80,7 @@ class Journal:
                     self.records.extend(records)
 
     def drop(self, ids: Container[int]) -> None:
-        """Forgets the games with these ids, all at once."""
+        """Forget the games with these ids, all at once."""
         kept = [record for record in self.records if record.game_id not in ids]
         if len(kept) < len(self.records):
             self._end = write_journal(self._path, kept)
@@ -88,14 +88,14 @@ class Journal:
 
 
 def write_journal(path: Path, records: Sequence[GameRecord]) -> int:
-    """Writes a journal of these games in place of the file; returns its bytes."""
+    """Write a journal of these games in place of the file; return its bytes."""
     data = _MAGIC + b"".join(map(frame, records))
     storage.write_atomically(path, data)
     return len(data)
 
 
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
-    """Reads all whole frames of a journal, and changes nothing.
+    """Read all whole frames of a journal, and change nothing.
 
     A kill or a power cut can tear the last frame: its bytes end too early, or file systems leave zeros instead of
     whole blocks of it, or behind it. Any other bad frame is damage, a last frame with a flipped bit too.

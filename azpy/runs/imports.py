@@ -88,7 +88,7 @@ class Imported:
         return len(self.records) + self.left_out.total()
 
     def leave_out(self, reason: str, where: str) -> None:
-        """Counts a game or a file that is left out."""
+        """Count a game or a file that is left out."""
         (self.files_left_out if reason in FILE_REASONS else self.left_out)[reason] += 1
         if reason not in self.first:
             self.first[reason] = one_line(RunError(where))[:_MOST_SAID]
@@ -100,7 +100,7 @@ class Imported:
 
 
 def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters) -> Imported:
-    """Reads the games of files, and of the files in folders, as the games 0, 1, ... of a run.
+    """Read the games of files, and of the files in folders, as the games 0, 1, ... of a run.
 
     Args:
         paths: PGN, SGF or npz files, packed or not, and folders with such files.

@@ -90,7 +90,7 @@ class Gomocup(Protocol):
         return self._begin()
 
     def _begin(self) -> str:
-        """Begins another game."""
+        """Begin another game."""
         self._check_rule()
         self._forget()
         self._opened()  # here, because a move's clock already runs

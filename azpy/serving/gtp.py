@@ -200,7 +200,7 @@ class Gtp(Protocol):
         return name
 
     def _change_model(self, name: str) -> None:
-        """Has another player go on from the present position, with a new tree."""
+        """Have another player go on from the present position, with a new tree."""
         if name not in self._models:
             raise RequestError(f"model: expected {', '.join(self._models)}")
         if not self._board.fits(self._models[name].start):
@@ -223,7 +223,7 @@ class Gtp(Protocol):
         return self._board.vertex(answer.state, action)
 
     def _cleanup(self, words: list[str]) -> str:
-        """Plays on while stones of the opponent can still be taken, and passes then.
+        """Play on while stones of the opponent can still be taken, and pass then.
 
         azpy's rules call no stone dead: a search alone may pass beside dead stones where it wins with them too.
         """
@@ -275,7 +275,7 @@ class Gtp(Protocol):
             self._talk.say(f"error: {one_line(error)}", "")
 
     def _tell(self, asked: _Analysis, report: SearchReport) -> None:
-        """Tells the root's visited actions in one line, as the analysis asked for them."""
+        """Tell the root's visited actions in one line, as the analysis asked for them."""
         result, found, is_kata = report.result, [], asked.name.startswith("kata")
         places = {int(action): index for index, action in enumerate(result.actions)}
         told = report.lines(len(places))
@@ -339,7 +339,7 @@ class Gtp(Protocol):
         return asked
 
     def _name_actions(self, found: set[str], words: Sequence[str], color: int) -> None:
-        """Adds the vertices of `allow` or `avoid`, if they are of the color that is analyzed."""
+        """Add the vertices of `allow` or `avoid`, if they are of the color that is analyzed."""
         state, names = self._board.line.state, words[1].upper().split(",")
         known = {self._board.vertex(state, action).upper() for action in range(state.num_actions)}
         if wrong := [name for name in names if name not in known]:

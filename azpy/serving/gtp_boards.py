@@ -30,7 +30,7 @@ _Cells = frozenset[int]
 
 
 def expect(words: Sequence[str], pattern: str, expected: str) -> None:
-    """Refuses the words of a command that the pattern, one blank between two words, does not match."""
+    """Refuse the words of a command unless they match the pattern, with one blank between two words."""
     if not re.fullmatch(pattern, " ".join(words)):
         raise RequestError(f"syntax error: expected {expected}")
 
@@ -65,12 +65,12 @@ class Board(ABC):
         return self.line if self.line.state.turn == color else None
 
     def clear(self) -> None:
-        """Begins at the start again, which nothing leads back from."""
+        """Begin at the start again. `undo` does not lead back."""
         self.line = Line(self._first)
         self._past.clear()
 
     def play(self, color: int, vertex: str) -> None:
-        """Plays a move that the other program names.
+        """Play a move that the other program names.
 
         Raises:
             RequestError: an illegal move, or no vertex of this board.
@@ -83,7 +83,7 @@ class Board(ABC):
         self._go_to(line)
 
     def advance(self, line: Line, action: int) -> None:
-        """Plays an action after a line; `undo` leads back to the position now."""
+        """Play an action after a line; `undo` leads back to the position now."""
         after = line.upto(len(line.played))
         after.play(after.state.action_name(action))
         self._go_to(after)
@@ -93,7 +93,7 @@ class Board(ABC):
         self.line = line
 
     def undo(self) -> str:
-        """Takes the last move back.
+        """Take the last move back.
 
         Raises:
             RequestError: there is none.
@@ -274,7 +274,7 @@ class _Go(Board):
         return self._check_rules({words[0]: words[1]})
 
     def _check_rules(self, wanted: Mapping[str, object]) -> str:
-        """Refuses each rule that azpy does not play."""
+        """Refuse each rule that azpy does not play."""
         for rule, given in wanted.items():
             if rule not in self._played_rules:
                 raise RequestError(f"unknown rule {rule[:40]!r}: expected {', '.join(self._played_rules)}")
@@ -317,7 +317,7 @@ class _Go(Board):
         return [(size - 1 - row) * size + column for column, row in points[:count]]
 
     def _set_stones(self, points: Sequence[int]) -> str:
-        """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
+        """Begin a game with these stones of Black. They are no moves, so `undo` does not take them back."""
         if self.line.state.board():
             raise RequestError("board not empty")
         stones = "".join(f"[{chr(97 + cell % self.size)}{chr(97 + cell // self.size)}]" for cell in points)
@@ -327,7 +327,7 @@ class _Go(Board):
         return " ".join(self._first.action_name(cell) for cell in points)
 
     def _load(self, words: list[str]) -> str:
-        """Replays a file's game, with the file's komi, up to the move whose number is given."""
+        """Replay a file's game, with the file's komi, up to the move whose number is given."""
         expect(words, r"\S+( 0*[1-9][0-9]{0,5})?", "a file and the number of a move, counted from 1")
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1

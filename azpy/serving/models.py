@@ -65,7 +65,7 @@ class PlayerEngine:
         return [self.engine, *self._before]
 
     def renew(self) -> bool:
-        """Loads the player's newest checkpoint, if its network is another one; returns whether it is.
+        """Load the player's newest checkpoint, if its network is another one; return whether it is.
 
         Searches under way end with the network that they began with.
 

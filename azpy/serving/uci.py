@@ -53,7 +53,7 @@ class _Go:
     thread: threading.Thread | None = None  # gives the answer
 
     def stop(self) -> None:
-        """Has the answer given with what is known by now."""
+        """Have the answer given with what is known by now."""
         self.may_end.set()
         if self.search is not None:
             self.search.stop()
@@ -205,7 +205,7 @@ class Uci(Protocol):
             raise ValueError(problem)
 
     def _set_position(self, words: list[str]) -> str | None:
-        """Reads the words of a `position`; returns what is wrong with its first illegal move."""
+        """Read the words of a `position`; return what is wrong with its first illegal move."""
         try:
             self._line, problem = self._positions.read(words)
         except Exception as error:  # of a user's game too
@@ -240,7 +240,7 @@ class Uci(Protocol):
         self._talk.say(f"response {answers[words[0]]}")
 
     def _begin(self, words: Sequence[str]) -> None:
-        """Begins the search of a `go`."""
+        """Begin the search of a `go`."""
         self._finish()
         go = _Go(words)
         try:
@@ -261,7 +261,7 @@ class Uci(Protocol):
             self._go.stop()
 
     def _ponder_hit(self, _: list[str]) -> None:
-        """Ends the search on the opponent's time, and begins one as any other from the same tree."""
+        """End the search on the opponent's time, and start a usual one from the same tree."""
         go = self._go
         if go is None or go.may_end.is_set() or "infinite" in go.words:
             return
@@ -269,7 +269,7 @@ class Uci(Protocol):
         self._begin([word for word in go.words if word != "ponder"])
 
     def _finish(self) -> None:
-        """Ends the search that goes on; its answer is given first."""
+        """End the search that goes on; its answer is given first."""
         go, self._go = self._go, None
         if go is not None and go.thread is not None:
             go.stop()
@@ -350,7 +350,7 @@ class Uci(Protocol):
         return simulations, seconds
 
     def _answer(self, go: _Go) -> None:
-        """Waits for a search, and for leave to answer; then answers."""
+        """Wait for a search, and for permission to answer; then answer."""
         lines = [_NO_MOVE]
         try:
             if go.search is not None:

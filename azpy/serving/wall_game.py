@@ -85,7 +85,7 @@ class WallGame:
         self._loop = asyncio.new_event_loop()
 
     def run(self) -> None:
-        """Answers requests until the end of the input, then those that wait."""
+        """Answer requests until the end of the input, then those that wait."""
         thread = threading.Thread(target=self._loop.run_forever, name="azpy-wall-game", daemon=True)
         thread.start()
         try:
@@ -164,7 +164,7 @@ class WallGame:
         self._sessions[identity] = _ServerGame(model, state, model.engine.game(state))
 
     def _apply(self, session: _ServerGame, text: object) -> None:
-        """Plays a turn, and moves the game's tree along; begins a tree where it cannot follow."""
+        """Play a turn, and move the game's tree along; begin a tree where it cannot follow."""
         state = apply_move(session.state, text)
         try:
             for action in session.state.parse_actions(str(text)):

@@ -289,7 +289,7 @@ class Settings:
     max_plies: int | None = _option("max_plies")
 
     def __post_init__(self) -> None:
-        """Checks each setting, and those that depend on each other."""
+        """Check each setting, and those that depend on each other."""
         for name, about in ABOUT.items():
             about = replace(about, auto=False) if about.auto else about
             object.__setattr__(self, name, about.checked(name, getattr(self, name)))

@@ -69,7 +69,7 @@ class Collector(Loop):
         self._resume_budget("collected")
 
     def run(self) -> Iterator[Event]:
-        """Plays until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
+        """Play until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
 
         Yields:
             The events, in order. An interruption at any point loses at most the games in play, once `close` is called.
@@ -96,7 +96,7 @@ class Collector(Loop):
         yield self._finish(self._played)
 
     def _take_model(self, settings: Settings, start: _core.State) -> None:
-        """Opens the model's file if it holds another model than before."""
+        """Open the model's file if it holds another model than before."""
         if self._model is None:
             return
         _, data = model_bytes(self._model)  # once: the file may change meanwhile

@@ -47,7 +47,7 @@ class Comparison:
     simulations: int = 100  # a move in matches
 
     def __post_init__(self) -> None:
-        """Checks the game, `games` and `common`."""
+        """Check the game, `games` and `common`."""
         object.__setattr__(self, "games", games_of(make_game(self.game), self.games, 200))
         _refuse_own(self.common)
 
@@ -141,7 +141,7 @@ class Comparison:
 
 
 def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> None:
-    """Trains to the end, from the state of the folder on."""
+    """Train to the end, from what the folder holds."""
     from azpy.training.trainer import Trainer  # torch takes seconds to load
 
     with Trainer(settings, folder) as trainer:
@@ -156,7 +156,7 @@ def _refuse_own(names: Iterable[str]) -> None:
 
 
 def _check_same(folder: Path, settings: Settings) -> None:
-    """Refuses to go on with the training of another comparison."""
+    """Refuse to go on with the training of another comparison."""
     if not (folder / "config.toml").exists():
         return
     before = StoredRun(folder).settings

@@ -39,7 +39,7 @@ class Window:
         self.seen = self.newest = 0
 
     def add(self, games: Sequence[_core.GameRecord]) -> None:
-        """Adds the games of an iteration, and drops the oldest games beyond the window's size.
+        """Add the games of an iteration, and drop the oldest games beyond the window's size.
 
         Imported games that are held out are left out.
 
@@ -124,7 +124,7 @@ def fit(
     *,
     imported: bool = False,
 ) -> Iterator[Fitted]:
-    """Takes gradient steps: one at least, and fewer than `steps` where time is up.
+    """Take gradient steps: one at least, and fewer than `steps` where time is up.
 
     Args:
         loop: the run. Its budget says the learning rate, and when time is up.

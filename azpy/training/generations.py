@@ -72,7 +72,7 @@ class Generations:
     def publish(
         self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
     ) -> dict[str, float]:
-        """Exports a network, checks the model against it, and has it play; returns figures of the checks.
+        """Export a network, check the model against it, and have it play; return figures of the checks.
 
         Args:
             network: the newest.
@@ -88,7 +88,7 @@ class Generations:
         return self.ready.checks
 
     def reopen(self, network: Module, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
-        """Has a checkpoint's `model`, or the int8 model in `ready`, play after its checks on games in `buffer`.
+        """Have a checkpoint's `model`, or the int8 model in `ready`, play after its checks on games in `buffer`.
 
         The device or the precision may have changed since the checkpoint.
         """
@@ -105,7 +105,7 @@ class Generations:
         return self._opened(model, self._devices[0].without_tensorrt, threads=threads)
 
     def prune_engines(self) -> None:
-        """Deletes the TensorRT engines of networks that no longer play."""
+        """Delete the TensorRT engines of networks that no longer play."""
         kept = {network_id(self.model, precision) for precision in ("fp32", self.reduced)}
         for file in self._engines.glob("azpy-*"):  # their names hold the network's id
             if not any(f"{one:016x}" in file.name for one in kept):

@@ -109,17 +109,17 @@ class Loop:
         return self.folder.flags
 
     def note(self, row: Mapping[str, Any]) -> None:
-        """Adds a row of metrics."""
+        """Add a row of metrics."""
         self.folder.append_metrics(row)
         for watcher in self.watchers:
             watcher(row)
 
     def _resume(self) -> None:
-        """Goes on from the folder's contents."""
+        """Go on from the folder's contents."""
         raise NotImplementedError
 
     def _resume_budget(self, row: str) -> None:
-        """Counts the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
+        """Count the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
         self.folder.trim_metrics(self.iteration)
         self.budget.advance_to(self.folder.spent("seconds", row, "match", self._STOPPED))
         self._evaluations = max(self.budget.evaluations, self.folder.spent("evaluations", self._STOPPED))
@@ -143,7 +143,7 @@ class Loop:
         return Finished(str(folder.path), self.iteration, seconds, *facts, has_model)
 
     def close(self) -> None:
-        """Stops self-play and lets go of the run folder.
+        """Stop self-play and let go of the run folder.
 
         In the middle of a run, its journal gets all finished games, and its metrics the time and evaluations spent.
         """
@@ -162,7 +162,7 @@ class Loop:
     # Self-play
 
     def _play(self, metrics: dict[str, float], lineup: Lineup) -> Generator[Event, None, list[_core.GameRecord]]:
-        """Plays the games that the next iteration lacks, seals them, and returns all of them in order of their ids.
+        """Play the games that the next iteration lacks, seal them, and return all of them in order of their ids.
 
         Where time is up before a game is over, there is nothing to seal, and none is returned.
 
@@ -233,7 +233,7 @@ class Loop:
         self._workers = {worker.name: worker for worker in workers}
 
     def _ask(self, known: set[int]) -> None:
-        """Asks for the ids that no game has: in a deterministic run for those of this iteration, else for all."""
+        """Ask for the ids that no game has: in a deterministic run for those of this iteration, else for all."""
         folder, fixed = self.folder, self.settings.deterministic
         first, end, there = self.next_game, ENDLESS, [np.array([*known], np.int64)]
         if fixed:
@@ -259,7 +259,7 @@ class Loop:
         self.folder.append_metrics(row | {"evaluations": self._evaluations})
 
     def _end_play(self, *, ended: bool) -> None:
-        """Ends self-play. If games are in play, the journal gets those that are finished and that it lacks."""
+        """End self-play. If games are in play, the journal gets those that are finished and that it lacks."""
         cut_short = self._cut_short or not ended
         with contextlib.ExitStack() as last_first:
             if cut_short and not self.settings.deterministic:

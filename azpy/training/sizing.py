@@ -96,7 +96,7 @@ def placed(settings: Settings) -> tuple[str, str]:
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:
-    """Measures what a game costs.
+    """Measure what a game costs.
 
     Args:
         start: of the games.

@@ -63,7 +63,7 @@ class Lessons:
                 )
 
     def resume(self, folder: RunFolder) -> None:
-        """Goes on with the imported games of a run folder.
+        """Go on with the imported games of a run folder.
 
         Raises:
             RunError: the run began with other files or other settings of them.
@@ -96,7 +96,7 @@ class Lessons:
         self.are_there = 0 in sealed or self._imported is not None
 
     def keep(self, loop: Loop) -> Iterator[Event]:
-        """Puts games that were imported now, and what became of the others, on the disk."""
+        """Put games that were imported now, and what became of the others, on the disk."""
         if (imported := self._imported) is None:
             return
         self._imported = None
@@ -113,7 +113,7 @@ class Lessons:
 
 
 def learn(loop: Loop, games: Sequence[_core.GameRecord], learner: Learner) -> Iterator[Event]:
-    """Fits a learner to imported games, and measures it on those that are held out."""
+    """Fit a learner to imported games, and measure it on those that are held out."""
     settings, budget = loop.settings, loop.budget
     buffer, unknown = (_core.ReplayBuffer(loop.start, max_positions=2**40) for _ in range(2))
     buffer.extend(learned_from(games, settings.supervised_held_out))
@@ -140,7 +140,7 @@ def learn(loop: Loop, games: Sequence[_core.GameRecord], learner: Learner) -> It
 
 
 def _measured(loop: Loop, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Fitted:
-    """Notes the losses of the fit so far, and those on rows of held-out games."""
+    """Note the losses of the fit so far, and those on rows of held-out games."""
     metrics = {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
     if rows is not None:
         found = learner.measure(rows)

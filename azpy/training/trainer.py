@@ -84,7 +84,7 @@ class Trainer(Loop):
         super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
     def run(self) -> Iterator[Event]:
-        """Trains until the budget is spent; every finished iteration leaves a checkpoint.
+        """Train until the budget is spent; every finished iteration leaves a checkpoint.
 
         Yields:
             The events, in order. An interruption at any point loses at most the games in play and the gradient steps
@@ -109,7 +109,7 @@ class Trainer(Loop):
         yield self._finish()
 
     def _open(self) -> Iterator[Event]:
-        """Has the newest network play, and says how."""
+        """Have the newest network play, and say how."""
         generations, settings = self._generations, self.settings
         if generations.on_tensorrt:
             yield Noticed(_BUILDING)
@@ -135,7 +135,7 @@ class Trainer(Loop):
         yield self._begin(ready.evaluators, player, notices, parameters)
 
     def _supervise(self) -> Iterator[Event]:
-        """Fits the network to the imported games, which stay in the window until self-play has filled it.
+        """Fit the network to the imported games, which stay in the window until self-play has filled it.
 
         The checkpoint of iteration 0 ends this part. A part that was killed begins again.
         """
@@ -189,7 +189,7 @@ class Trainer(Loop):
         return last
 
     def _save(self) -> Path:
-        """Writes the checkpoint of the iteration that is done; returns its folder."""
+        """Write the checkpoint of the iteration that is done; return its folder."""
         state: dict[str, Any] = {"iteration": self.iteration, "next_game": self.next_game}
         state |= {"positions": self._window.seen, "budget": self.budget.state()}
         if scores := self.ranked.state():
@@ -204,7 +204,7 @@ class Trainer(Loop):
         )
 
     def _learn(self, metrics: dict[str, float], games: Sequence[_core.GameRecord]) -> Generator[Event, None, float]:
-        """Adds games to the window and takes the iteration's steps; returns the share of the steps that was taken."""
+        """Add games to the window and take the iteration's steps; return the share of the steps that was taken."""
         window, settings, iteration = self._window, self.settings, self.iteration + 1
         window.add(games)
         if not window.buffer.num_positions:
@@ -235,7 +235,7 @@ class Trainer(Loop):
         return share
 
     def _resume(self) -> None:
-        """Goes on from the newest checkpoint, if there is one."""
+        """Go on from the newest checkpoint, if there is one."""
         folder = self.folder
         self._generations = Generations(self.settings, self.start, folder)
         checkpoint = load_newest(folder, self._learner)
@@ -263,7 +263,7 @@ class Trainer(Loop):
 
 
 def _begin_with(learner: Learner, path: Path) -> str:
-    """Takes over a checkpoint's network or a file's weights; returns where they come from, and what they are."""
+    """Take over a checkpoint's network or a file's weights; return where they come from, and what they are."""
     given = f"--init {path}"
     if not path.exists():
         raise RunError(f"{given} does not exist, expected a run folder, a checkpoint or a file of weights")

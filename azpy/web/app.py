@@ -152,7 +152,7 @@ class Site:
                 del self._posts[address]
 
     async def drain(self, seconds: float) -> None:
-        """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
+        """Refuse new queries, and return once the open ones are answered: after `seconds` with partial results."""
         self.ready = False
         engines = [engine for model in self.models.values() for engine in model.engines]
         await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
@@ -162,7 +162,7 @@ class Site:
             await asyncio.sleep(0.05)
 
     def reload(self) -> None:
-        """Loads the newest checkpoint of each player, in a thread of its own. A player that cannot be loaded stays."""
+        """Load the newest checkpoint of each player, in a thread of its own. A player that cannot be loaded stays."""
 
         def load() -> None:
             for name, model in self.models.items():
@@ -424,7 +424,7 @@ async def _failed(_: Request, __: Exception) -> Response:
 
 
 def _keep_session(answer: Response, session: str, *, secure: bool = False, max_age: int | None = None) -> None:
-    """Has the browser keep a session for this page: without a path it is for the folder of the address."""
+    """Have the browser keep a session for this page: without a path it is for the folder of the address."""
     kept: dict[str, Any] = {"httponly": True, "samesite": "strict", "path": None}
     answer.set_cookie(COOKIE, session, max_age, secure=secure, **kept)
 

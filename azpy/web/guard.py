@@ -86,13 +86,13 @@ class Guard:
         self._sessions: dict[str, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; see ASGI."""
+        """Answer a request; see ASGI."""
         problem = self._problem(scope)
         answer = self._cors if problem is None else JSONResponse({"error": problem}, 403)
         await answer(scope, receive, send)
 
     async def _with_token(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request that shows the token, where one is needed. A browser's preflight request shows none."""
+        """Answer a request that shows the token, where one is needed. A browser's preflight request shows none."""
         answer = self._app
         if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(scope):
             self._counted()
@@ -111,7 +111,7 @@ class Guard:
         return name
 
     def end_session(self, scope: Scope) -> None:
-        """Lets the cookie of a request stand for the token no longer."""
+        """End the session of a request's cookie."""
         for session in self._sessions_in(scope):
             self._sessions.pop(session, None)
 

@@ -51,7 +51,7 @@ def without_comments(script: bytes) -> bytes:
 
 
 def check_page(game: str, crate: Path | None = None) -> None:
-    """Raises a `SettingsError` if no page without a server can be written for a game.
+    """Raise a `SettingsError` if a game cannot be played on a page without a server.
 
     Args:
         game: see `make_game`.
@@ -85,7 +85,7 @@ def _refuse(game: str, why: str) -> NoReturn:
 
 
 def _check_crate(game: str, crate: Path) -> None:
-    """Refuses a crate that makes no program for this core's games."""
+    """Refuse a crate that does not build a program for this core's games."""
     if not (crate / "Cargo.toml").is_file():
         raise SettingsError(f"--crate {crate}: Cargo.toml not found: give the folder of the crate that has {game}")
     if lacks := program.missing(crate):

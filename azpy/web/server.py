@@ -236,7 +236,7 @@ class _Json(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Has the log of the server written as JSON lines."""
+    """Have the log of the server written as JSON lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Json())
     # uvicorn says so of each WebSocket that is refused with a status, and of each text that is not UTF-8.

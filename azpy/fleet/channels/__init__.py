@@ -50,7 +50,7 @@ class Channel(ABC):
 
     @abstractmethod
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        """Queues a message. The bytes, a network, may be carried once for many workers, see `Backend.play`."""
+        """Queue a message. The bytes, a network, may be carried once for many workers, see `Backend.play`."""
 
     @abstractmethod
     def poll(self) -> Iterator[Message]:
@@ -62,7 +62,7 @@ class Channel(ABC):
 
     @abstractmethod
     def close(self, why: str = "") -> str:
-        """Ends the worker, and says how it ended; empty where the user need not know.
+        """End the worker, and say how it ended; empty where the user need not know.
 
         Args:
             why: what it did wrong; empty if nothing.
@@ -81,7 +81,7 @@ class Backend(ABC):
 
     @abstractmethod
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
-        """Begins with the first lineup, and takes note of each other one before workers are told of it.
+        """Begin with the first lineup, and take note of each other one before workers are told of it.
 
         Args:
             lineup: as the message `play` has it.
@@ -94,7 +94,7 @@ class Backend(ABC):
 
     @abstractmethod
     def look(self, seconds: float) -> Iterable[Channel]:
-        """Carries messages, and returns the lines to workers that are new.
+        """Carry messages, and return the lines to workers that are new.
 
         Args:
             seconds: to wait for something to come, at most.
@@ -112,7 +112,7 @@ class Backend(ABC):
 
     @abstractmethod
     def close(self, *, ended: bool) -> None:
-        """Lets go of everything. The lines are closed already.
+        """Let go of everything. The lines are closed already.
 
         Args:
             ended: the run, and not only this process.

@@ -54,7 +54,7 @@ class FolderLine(Channel):
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is queued, with the errors of the system."""
+        """Write what is queued, with the errors of the system."""
         while self._out:
             self._folder.lay(self._out[0].get("network"))
             self._folder.files.put("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
@@ -62,7 +62,7 @@ class FolderLine(Channel):
             self._out.popleft()
 
     def note(self, said: Mapping[str, Any], away: float = 0.0) -> None:
-        """Takes note of the worker's heartbeat; what is not as it should be is not believed.
+        """Take note of the worker's heartbeat; what is not as it should be is not believed.
 
         Args:
             said: what the worker says of itself.
@@ -136,7 +136,7 @@ class Folder(Backend):
             del self._models[oldest]
 
     def lay(self, sha256: str | None) -> None:
-        """Writes a network's file, unless it is there and whole; errors are those of the system."""
+        """Write a network's file, unless it is there and whole; errors are those of the system."""
         if sha256 is None or (model := self._models.get(sha256)) is None:
             return
         with contextlib.suppress(OSError, ValueError):
@@ -145,7 +145,7 @@ class Folder(Backend):
         self.files.write("networks", sha256, model)
 
     def _open(self) -> None:
-        """Takes the folder over: nothing that heads before have said counts."""
+        """Take the folder over: nothing that heads before have said counts."""
         self.files = SharedFolder(self._path, make=True)
         facts = {"epoch": self._epoch, "version": _core.__version__, "ended": False}
         with disk_errors(self.files.path):
@@ -185,7 +185,7 @@ class Folder(Backend):
         return new
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
-        """Looks at the heartbeats; gives the lines to workers that have come."""
+        """Look at the heartbeats; give the lines to workers that have come."""
         # First: it raises while the folder is out of reach, and then no worker counts as silent.
         keys = self.files.names("workers")
         now = self.clock()
@@ -247,12 +247,12 @@ class Folder(Backend):
         return Message(facts, body, partial(self._let_go, name))
 
     def _let_go(self, name: str) -> None:
-        """Deletes a message of a worker; the next look tries again."""
+        """Delete a message of a worker; the next look tries again."""
         self._read[name] = True
         self.files.delete("from", name)
 
     def forget(self, key: str, *, is_refused: bool) -> None:
-        """Closes the line to a worker: what it has left counts later, unless it is refused."""
+        """Close the line to a worker: what it has left counts later, unless it is refused."""
         del self._lines[key]
         self._closed[key] = is_refused
         self.files.delete("workers", key)

@@ -74,7 +74,7 @@ class RayPlayer:
         Worker(self._inbox, lambda message, body: self._said.put((dict(message), body))).run()
 
     def exchange(self, messages: Sequence[dict[str, Any]], seconds: float, network: bytes = b"") -> tuple[Said, bool]:
-        """Takes messages to the worker, and returns what it has said, and whether it may say more.
+        """Take messages to the worker, and return what it has said, and whether it may say more.
 
         Args:
             messages: with one lineup at most; the first one of all is `begin`.
@@ -152,7 +152,7 @@ class Actor(Channel):
             self.ask(0.0)
 
     def ask(self, seconds: float) -> None:
-        """Sends what is queued, and asks what the actor has to say; it may wait so long for something."""
+        """Send what is queued, and ask what the actor has to say; it may wait so long for something."""
         self.calls.append(self.actor.exchange.remote(self._out, seconds, *self._network))
         self._out, self._network = [], []
 
@@ -166,7 +166,7 @@ class Actor(Channel):
             yield Message(facts, body)
 
     def _hear(self) -> None:
-        """Takes the answer to the oldest call; a `ValueError`: it says nonsense."""
+        """Take the answer to the oldest call. Raise a `ValueError` if it is invalid."""
         errors = self._cluster.ray.exceptions
         try:
             said, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
@@ -183,7 +183,7 @@ class Actor(Channel):
             raise ValueError(_in_words(error)) from error
 
     def lose(self, how: str) -> None:
-        """Takes note that the actor is gone; `how` is empty where the user need not know."""
+        """Take note that the actor is gone; `how` is empty where the user need not know."""
         self.alive, self._how = False, how
         if how == _NODE_DIED:
             self.weight = 0.0
@@ -248,7 +248,7 @@ class Cluster(Backend):
             del self.stored[next(iter(self.stored))]
 
     def _connect(self, devices: Sequence[Device]) -> None:
-        """Connects to the cluster, or starts Ray here; a `RunError` says why it cannot."""
+        """Connect to the cluster, or start Ray here; a `RunError` says why it cannot."""
         where = self._where
         options: dict[str, Any] = {"address": self._address or "local"}
         if self._address:
@@ -276,7 +276,7 @@ class Cluster(Backend):
         self.notices.append(f"{where}: one worker for each {each} (workers: {len(self.places)}, nodes: {nodes})")
 
     def _look_at_nodes(self) -> list[Actor]:
-        """Looks at the nodes: gives the lines to new actors, and loses those whose node is gone."""
+        """Look at the nodes: return the lines to new actors, and drop those whose node is gone."""
         self._looked = self._clock()
         self.places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         for actor in self._actors:
@@ -319,7 +319,7 @@ class Cluster(Backend):
         return []
 
     def end(self, actor: Actor) -> None:
-        """Ends an actor."""
+        """End an actor."""
         self._actors.remove(actor)
         with contextlib.suppress(Exception):  # Ray's errors share no base
             self.ray.kill(actor.actor)
@@ -387,7 +387,7 @@ def _in_words(error: Exception) -> str:
 
 
 def _refuse_nobody(address: str, where: str) -> None:
-    """Raises a `RunError` where nothing takes connections: Ray itself would try for minutes."""
+    """Raise a `RunError` if nothing accepts connections there: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
