@@ -1,7 +1,7 @@
 """What Linux, macOS and Windows do not share, and what this process runs on: locks, pipes, processes, cores, memory.
 
-The other modules name none of it (tests/docs/test_imports.py): no `fcntl`, no signal but SIGINT and SIGTERM, no file of
-`/proc`. On Windows the forge's quick suite runs; az-match with programs and az-engine have not been tried there.
+The other modules do not use these (tests/docs/test_imports.py): no `fcntl`, no signals but SIGINT and SIGTERM, no
+files of `/proc`. On Windows the quick suite runs; az-match with programs and az-engine have not been tried there.
 """
 
 import codecs
@@ -68,7 +68,7 @@ def lock(descriptor: int) -> None:
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EDEADLK):  # a share without locks is not in use
+            if error.errno not in (errno.EACCES, errno.EDEADLK):  # the file system has no locks
                 raise
             raise BlockingIOError(error.errno, error.strerror) from error
     else:
@@ -77,7 +77,7 @@ def lock(descriptor: int) -> None:
 
 def lock_folder(path: Path) -> int:
     """Lock a folder as `lock` does; closing the returned descriptor unlocks it."""
-    if sys.platform == "win32":  # it opens no folders: a file beside it is locked
+    if sys.platform == "win32":  # Windows cannot open a folder, so lock a file beside it
         descriptor = os.open(f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT)
     else:
         descriptor = os.open(path, os.O_RDONLY)
@@ -96,7 +96,7 @@ def sync_folder(path: Path) -> None:
         try:
             os.fsync(descriptor)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some shared folders sync files alone
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some shared file systems sync only files
                 raise
         finally:
             os.close(descriptor)
@@ -169,7 +169,7 @@ if sys.platform == "win32":
     def _has_data(descriptor: int) -> bool:
         try:
             return bool(_winapi.PeekNamedPipe(msvcrt.get_osfhandle(descriptor), 0)[0])
-        except OSError:  # its other side is gone, or it is no pipe
+        except OSError:  # the other side is closed, or it is not a pipe
             return True
 
 
@@ -314,12 +314,12 @@ def keep_freed_memory() -> None:
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):  # Windows has no library without a name
         mallopt = ctypes.CDLL(None).mallopt  # not in other C libraries
-        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that every glibc takes; larger blocks go back
+        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the largest that every glibc accepts
         mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
 def made_with(*packages: str) -> dict[str, str | int]:
-    """What a run depends on besides its settings: the versions of azpy, Python and these packages."""
+    """The versions that a run depends on: azpy, Python and these packages."""
     versions = {name: str(importlib.import_module(name).__version__) for name in packages}
     return {"azpy": _core.__version__, "python": platform.python_version(), **versions}
 

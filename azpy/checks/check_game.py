@@ -1,7 +1,7 @@
-"""Plays a game and proves what it must keep, or finds a short line of play where it does not.
+"""Play a game and check its rules, or find a short line of play that breaks one.
 
-The stages: every line of play from the start, random games, and the same positions in another process. What holds is
-proved for the positions that were seen. Illegal actions are not tried in a game written in Python, because azpy plays
+The stages: every line of play from the start, random games, and the same positions in another process. A rule is
+checked for the positions that were seen. Illegal actions are not tried in a game written in Python, because azpy plays
 legal actions only.
 """
 
@@ -32,7 +32,7 @@ Progress = Callable[[str, float, str], object]
 
 @dataclass
 class Report:
-    """What a check looked at, and what it found."""
+    """What a check examined and found."""
 
     game: str  # the spec
     failure: Broken | None = None  # the first fault
@@ -114,7 +114,7 @@ class _Checker:
         """Every line of play, shortest first; a position that was met before is not played on from."""
         queue, seen, report = deque[Line]([()]), set[bytes](), self.report
         found: Broken | None = None
-        # The start is looked at whatever the time.
+        # The start is always checked, even without time.
         while queue and report.lines < _MOST_LINES and (not report.lines or time.monotonic() < until):
             line = queue.popleft()
             if found is not None and len(line) >= found.plies:
@@ -122,10 +122,10 @@ class _Checker:
             try:
                 with self._shortening():
                     look = self._inspect(line)
-                mark = self._mark(look)  # before the walk goes elsewhere
+                mark = self._mark(look)  # before the walk moves on
                 self._meet(Path(line, len(line)), look)
             except Broken as broken:
-                # Another line of this length may be at fault itself, where this one is by what follows it.
+                # Another line of this length may break a rule itself, while here an action after the line does.
                 found = broken if found is None or broken.plies < found.plies else found
                 continue
             report.lines += 1
@@ -157,9 +157,9 @@ class _Checker:
         self._fresh_start()
 
     def compare_processes(self) -> None:
-        """The positions after some lines, asked in another process where text hashes otherwise."""
+        """Compare the positions after some lines with those of another process, which hashes text differently."""
         if self.start.game_object is None:
-            return  # nothing of Python's is in it
+            return  # a game in Rust does not depend on Python's hashes
         self.on_progress("in another process", 0.0, "")
         step = max(1, len(self.known) // _ELSEWHERE_LINES)
         lines = [path.line for path, _ in self.known.values()][::step]
@@ -175,7 +175,7 @@ class _Checker:
             self.report.elsewhere += 1
 
     def warnings(self) -> list[Broken]:
-        """What may be wrong."""
+        """The warnings."""
         hidden = [] if self.alike.warning is None else [self.alike.warning]
         return [*hidden, *self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
 
@@ -184,7 +184,7 @@ class _Checker:
         with asked(line):
             facts = walk.facts()
             _check_object(walk, self.start, facts)
-            # The end and some other positions of a random game are enough.
+            # Checking the end and some other positions of a random game is enough.
             some = facts.turn == TERMINAL or len(line).bit_count() == 1
             return walk.look(from_start=from_start or some)
 
@@ -218,7 +218,7 @@ class _Checker:
             raise self._shortened_pair(broken)
 
     def _after(self, line: Line) -> Facts:
-        """The facts after a line that is played without a question."""
+        """The facts after a line, without reading any position on the way."""
         with self._shortening(), asked(line):
             return Walk(unasked(self.start, line)).facts()
 
@@ -262,7 +262,7 @@ class _Checker:
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))
         final = None
-        if game is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints its complaint
+        if game is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints a warning
             with contextlib.suppress(Exception):  # a game need not have an observation at its end
                 final = np.asarray(game.clone().encode(), np.float32)
         self.perspective.end(outcome, final, at_random=at_random)
@@ -275,7 +275,7 @@ class _Checker:
             return *self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
 
     def _fresh_start(self) -> None:
-        """A new game must begin as the first one."""
+        """Check that a new game starts as the first one did."""
         with asked(()):
             for start in (self.start, begun(made(self.spec))):
                 facts = Walk(start).facts()
@@ -289,7 +289,7 @@ class _Checker:
         if (game := self.walk.game_object) is not None:
             try:
                 content = pickle.dumps(game)
-            except Exception:  # a game that cannot be pickled is told apart by what it shows
+            except Exception:  # a game that cannot be pickled is compared by what it shows
                 self.opaque = True
         return digest(look.facts, look.facts.key, look.followers, content)
 
@@ -345,7 +345,7 @@ class _Checker:
             for action in line:
                 names.append(position.action_name(action))
                 position._play(action)
-        except Exception:  # a fault of the game is why it is shown
+        except Exception:  # the game is broken, so showing it may fail too
             names += [str(action) for action in line[len(names) :]]
         return names, str(position)
 

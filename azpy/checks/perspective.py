@@ -1,7 +1,7 @@
-"""Signs that a game mixes up its players: outcomes or observations in the wrong one's view.
+"""Signs that a game mixes up its players: outcomes or observations in the wrong player's view.
 
-No test of one position can tell whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
-another game. What can be said for certain is in `alike.py`. These are warnings: each can also be right.
+No test of one position shows whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
+another valid game. `alike.py` has the tests that are certain. These are warnings: each can also be right.
 """
 
 import math
@@ -31,7 +31,7 @@ class Perspective:
     def __init__(self, num_players: int = 2, *, zero_sum: bool = True) -> None:
         self._players, self._zero_sum = num_players, zero_sum
         self._span = math.inf, -math.inf  # of the outcomes for player 0
-        # Of each random game who moved last (-1: nobody knows), and who got the most alone, if anybody.
+        # For each random game: the player who moved last (-1: unknown), and the only player with the most, if any.
         self._winners: list[tuple[int, int | None]] = []
         self._tried = set[int]()  # of two players with a zero sum those who won where lines of play were tried
         self._first: NDArray[np.float32] | None = None

@@ -109,7 +109,7 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
         raise ModelError(
             f"the model cannot be quantized: {error.strerror or error}; it takes space in {tempfile.gettempdir()}"
         ) from error
-    except Exception as error:  # neither package's exceptions share a base
+    except Exception as error:  # the exceptions of both packages have no common base class
         raise ModelError(f"the model cannot be quantized: {first_line(error)}") from error
 
 

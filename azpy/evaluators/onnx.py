@@ -365,7 +365,7 @@ def _on_gpu(
     try:
         for rows in buckets:  # the first run of a shape prepares it
             runner.run(np.zeros((rows, *signature.obs_shape), np.float32))
-    except Exception as error:  # onnxruntime's exceptions share no base
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise DeviceError(f"{device.title} cannot run the model: {first_line(error)}") from error
     return runner
 

@@ -162,7 +162,7 @@ class CheckedEvaluator(ABC):
         rows = np.zeros((_WARM_UP_ROWS, *self.obs_shape), np.float32)
         try:
             logits, values = self._evaluate(rows)
-        except Exception as error:  # onnxruntime's and torch's exceptions share no base
+        except Exception as error:  # onnxruntime's and torch's exceptions have no common base class
             raise ModelError(f"{self.name} cannot be run: {first_line(error)}") from error
         expected = (_WARM_UP_ROWS,) if self.num_values == 1 else (_WARM_UP_ROWS, self.num_values)
         if logits.shape != (_WARM_UP_ROWS, self.num_actions) or values.shape != expected:

@@ -58,7 +58,7 @@ def open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
     with _SESSION_LOCK:
         try:
             return ort.InferenceSession(data, _session_options(ort, threads), providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's exceptions share no base
+        except Exception as error:  # onnxruntime's exceptions have no common base class
             if "External data path" in str(error):
                 raise ModelError(
                     f"{name} keeps its weights in a separate file, expected one file: torch.onnx.export(..., "
@@ -104,7 +104,7 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
             session = ort.InferenceSession(data, options, **given)
             fell_back = device.provider not in session.get_providers()
             why = None if fell_back else misplaced(nodes_by_provider(session), device)
-        except Exception as error:  # onnxruntime's exceptions share no base
+        except Exception as error:  # onnxruntime's exceptions have no common base class
             fell_back, why = False, first_line(error)
     if fell_back:
         why = f"{missing or 'ONNX Runtime fell back to another provider'}; {remedy(device)}"
@@ -137,7 +137,7 @@ def _plugin_device(ort: Any, device: Device) -> Any:
     except ModuleNotFoundError as error:
         absent = f"{EXTRAS[device.kind][0]} is not installed"
         raise MissingPackageError(f"{device.title} cannot be used: {absent}: {pip_install(device.kind)}") from error
-    except Exception as error:  # onnxruntime's exceptions share no base
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise DeviceError(f"{device.title} cannot be used: {first_line(error)}; {remedy(device)}") from error
     found = [each for each in ort.get_ep_devices() if each.ep_name == device.provider]
     if not found:

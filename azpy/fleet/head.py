@@ -1,8 +1,8 @@
-"""The head: has workers elsewhere play a run's games, and believes nothing that they say.
+"""The head: lets remote workers play a run's games, and checks everything that they send.
 
 It polls the channels to its workers, leases ids of one table to them, examines what they send, and acknowledges it once
-the caller has written it down. It ends a worker that dies, says nonsense or finishes nothing for too long, and opens
-the worker's ids again. All of this is here once: a channel only moves messages.
+the caller has written it down. It ends a worker that dies, sends invalid messages or finishes no game for too long, and
+opens the worker's ids again. All of this is here once: a channel only moves messages.
 """
 
 import contextlib
@@ -37,13 +37,13 @@ _END_SECONDS = 10.0  # for workers to send what is finished
 _MOST_DEATHS = 3.0  # so many without a finished game end the run
 _MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
 _MOST_SLOTS = 1 << 20
-_MOST_GONE = 256  # workers that are known one by one after their end
+_MOST_GONE = 256  # ended workers that are still listed one by one
 _MOST_IDS = 4096  # in a message
 _TWICE_SECONDS = 0.5  # between two looks for games that a second worker may play
 
 
 def open_fleet(settings: Settings, start: _core.State) -> Fleet:
-    """The players that the setting `workers` asks for. Nothing plays, and nothing is made, before `play`.
+    """The players that the setting `workers` names. No game or process starts before `play`.
 
     Raises:
         MissingPackageError: a package that these players need is not installed.
@@ -74,7 +74,7 @@ class Head(Fleet):
         self.table = IdTable(deterministic=settings.deterministic, clock=clock)
         self.members: list[Channel] = []
         self._gone: deque[Channel] = deque(maxlen=_MOST_GONE)  # the workers that ended last
-        self._past = Counter[str](), Counter[str]()  # totals of all that ended
+        self._past = Counter[str](), Counter[str]()  # totals of all ended workers
         self._deaths = list[float]()  # their weights, since the last finished game
         self._started = 0  # workers, the dead ones included
         self._examiner, self._run = Examiner(settings, start), digest_of_run(settings)
@@ -82,7 +82,7 @@ class Head(Fleet):
         self._model = b""  # the file of its network
         self._plays = ""  # its digest
         self._answers: str | None = None  # of its network here, in a deterministic run
-        self._arrived: deque[GameRecord] = deque()  # that nobody has taken, the oldest first
+        self._arrived: deque[GameRecord] = deque()  # games not taken yet, the oldest first
         self._taken: list[GameRecord] = []  # last; an interrupt may come before the caller has them
         self._given = 0  # games that the caller has taken
         # What lets go of a message, and how many games had arrived with it.
@@ -90,7 +90,7 @@ class Head(Fleet):
         self._leftover_waits = self._finishing = False
         self._looked_twice, self._looked_idle = -math.inf, clock()
 
-    # What the loop asks
+    # Methods that the loop calls
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
         """See `Fleet`."""
@@ -105,7 +105,7 @@ class Head(Fleet):
         """See `Fleet`.
 
         Raises:
-            RunError: there can be no workers, or they die again and again.
+            RunError: no worker can start, or workers keep dying.
         """
         self._acknowledge()
         if self._number:
@@ -134,14 +134,14 @@ class Head(Fleet):
         """See `Fleet`.
 
         Raises:
-            RunError: workers die again and again, the backend fails, or two results of one game differ in a
+            RunError: workers keep dying, the backend fails, or two results of one game differ in a
                 deterministic run.
         """
         self._acknowledge()
         self._give_out()
         self._exchange(0.0 if self._arrived else _WAIT)
         self._give_out()  # before the caller writes the games down
-        if not self._has_enough:  # all that has come was heard
+        if not self._has_enough:  # every message that came was read
             self._end_idle()
         self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
         for _ in self._taken:  # an interrupt may come here, and `finish` finds some twice
@@ -152,7 +152,7 @@ class Head(Fleet):
     def _end_idle(self) -> None:
         """End the workers that take too long to open a network or to finish a game.
 
-        The time in which the head did not look does not count: it was fitting, or the whole machine was paused.
+        The time in which the head was busy or the whole machine was paused does not count.
         """
         now, lease = self._clock(), self.table.lease_seconds()
         away, self._looked_idle = max(0.0, now - self._looked_idle - _MOST_STEP), now
@@ -231,14 +231,14 @@ class Head(Fleet):
         worker.send(self._lineup, b"" if before == worker.network else self._model)
 
     def _give_out(self) -> None:
-        # In a free run a worker that opens networks slowly plays on with the lineup before.
+        # In a free run, a worker that opens networks slowly keeps playing with the previous lineup.
         oldest = self._number - (not self._settings.deterministic)
         ready = [worker for worker in self.members if 0 < worker.lineup >= oldest]
         if not ready or self._has_enough or self._leftover_waits or self._finishing:
             return
         given: dict[str, list[range]] = {}
-        share = -(-self.table.num_open // len(ready))  # all have some where few are left
-        # Far workers with more would play many iterations' games with one network.
+        share = -(-self.table.num_open // len(ready))  # if few ids are left, every worker gets some
+        # With more ids, remote workers would play many iterations with one network.
         fair = max(1, (self._settings.games_per_iteration - len(self._arrived)) // len(ready))
         for worker in ready:
             held = self.table.held(worker.name)
@@ -287,11 +287,11 @@ class Head(Fleet):
     def _hear_leftover(self, message: Message) -> None:
         """Take the games of a worker of an earlier head."""
         try:
-            # It may be of another run, or of a network that plays no more.
+            # The message may come from another run, or from a network that no longer plays.
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 self._accept(message)
         except RunError:
-            message.let_go()  # the next head would end by it too
+            message.let_go()  # the next head would fail on it too
             raise
 
     def _accept(self, message: Message, worker: Channel | None = None) -> int:
@@ -299,13 +299,13 @@ class Head(Fleet):
 
         Args:
             message: of a worker.
-            worker: None: a head before this one may have given it its ids.
+            worker: None if an earlier head may have given it its ids.
 
         Returns:
             How many games the message has.
 
         Raises:
-            RefusedError: something that is no game of this run.
+            RefusedError: it holds something that is not a game of this run.
             RunError: two results of one game differ in a deterministic run.
         """
         facts = message.facts
@@ -313,7 +313,7 @@ class Head(Fleet):
             raise RefusedError("it plays a different run")
         if self._settings.deterministic:
             if facts["plays"] != self._plays:
-                return 0  # all games of a lineup before are done: these are copies
+                return 0  # all games of the previous lineup are done, so these are copies
             if facts["row_exact"] is not True:
                 raise RefusedError("its network's output for a position depends on the rest of the batch")
             if facts["answers"] != self._answers:
@@ -340,7 +340,7 @@ class Head(Fleet):
 
     @property
     def _has_enough(self) -> bool:
-        """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
+        """Whether enough games have arrived for now. The next network plays the other ids."""
         return len(self._arrived) >= self._settings.slots and not self._finishing
 
     def _end(self, worker: Channel, why: str = "", *, is_wrong: bool = False) -> None:
@@ -399,7 +399,7 @@ class Head(Fleet):
 
 
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:
-    """The totals that a worker says. Totals never fall."""
+    """The totals that a worker reports. Totals never fall."""
     if not isinstance(given, dict) or len(given.keys() | before.keys()) > _MOST_TOTALS:
         raise RefusedError("its totals are not a table of numbers")
     for value in given.values():

@@ -205,7 +205,7 @@ def python_game(spec: str) -> Game:
             f"game {spec!r}: no module {error.name}: Python looks in the current folder {Path.cwd()}, in those of "
             f"PYTHONPATH, and among its packages{near}"
         ) from error
-    except Exception as error:  # the user's own module: whatever it raises is about that file
+    except Exception as error:  # the user's module can raise anything, and every error is about that file
         raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
     what = "a class" if isinstance(named, type) else f"a {type(named).__name__}"
     raise SettingsError(

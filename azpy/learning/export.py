@@ -91,7 +91,7 @@ def network_of_model(model: bytes, game: Any, spec: str) -> Any:
 
 
 class _Player(nn.Module):
-    """The part of a module that plays."""
+    """The outputs of a module that play: policy and value."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def _without_graphs() -> Iterator[None]:
     """Keep torch's exporter from printing a network's whole graph to stdout where it fails (seen in 2.10 and 2.13)."""
     module: Any = torch._C
     names = "_jit_onnx_log", "_jit_set_onnx_log_enabled"
-    # The exporter means to ask whether the log is on, forgets the brackets, and so turns it on for good.
+    # The exporter forgets the parentheses where it reads whether the log is on, which turns the log on.
     module._jit_set_onnx_log_enabled(False)
     kept = [getattr(module, name) for name in names]
     for name in names:
@@ -133,9 +133,9 @@ def _without_graphs() -> Iterator[None]:
 
 
 def _traced(network: Any) -> bytes:
-    """A module of any kind, by torch's exporter that needs no package but onnx."""
+    """Export a module of any kind with torch's exporter that needs only the package onnx."""
     # On the CPU; two rows, as a trace of one may take its batch for a constant.
-    file: Any = io.BytesIO()  # torch's types know paths alone
+    file: Any = io.BytesIO()  # torch's type hints allow only paths
     rows, was_training = torch.zeros(2, *network.obs_shape), network.training
     names = ("observations", "logits", "values")
     try:
@@ -153,7 +153,7 @@ def _traced(network: Any) -> bytes:
                 training=torch.onnx.TrainingMode.PRESERVE,
                 do_constant_folding=False,
             )
-    except Exception as error:  # of torch's, which share no base
+    except Exception as error:  # torch's exceptions have no common base class
         raise ModelError(f"torch cannot write this network as ONNX: {raised(error)}") from error
     finally:
         network.train(was_training)
@@ -173,7 +173,7 @@ def _traced(network: Any) -> bytes:
 
 
 def _has_a_fixed_batch(model: Any) -> bool:
-    """Whether a model, whose outputs are said to have a free batch, always gives the same number of rows."""
+    """Whether a model always returns the same number of rows, although its outputs declare a free batch."""
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     for output in copied.graph.output:

@@ -110,7 +110,7 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
     if not steps or any(step.elo is None for step in steps):
         return plain_ladder(simulations, has_model)
     kept = list[Level]()
-    # What is no weaker than a way to play with more effort is left out.
+    # Leave out each step that is at least as strong as a step with more simulations.
     for step in reversed(steps):
         if not kept or float(step.elo or 0) < kept[0].elo:
             kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
@@ -140,7 +140,7 @@ class Step:
 
 @contextmanager
 def alone(run: Path) -> Iterator[None]:
-    """Keep other calibrations of a run out: they would play the same games, and replace each other's results.
+    """Lock out other calibrations of a run: they would play the same games and overwrite the results.
 
     Raises:
         RunError: another process measures the run, or the folder cannot be locked.
@@ -236,7 +236,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
     """What was played (game, iteration, network, seed, opening_plies) and found; an empty dict and list without a file.
 
     Raises:
-        RunError: it cannot be read, or says what no ladder says.
+        RunError: the file cannot be read or is invalid.
     """
     try:
         if not isinstance(facts := json.loads(storage.read_regular(path)), dict):
@@ -261,7 +261,7 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
 
 
 def _wrong_in(step: Step) -> str:
-    """What is wrong with a step that was read; empty if nothing is."""
+    """What is wrong with a step from the file; empty if nothing is."""
     if type(step.simulations) is not int or not 1 <= step.simulations <= _MOST_SIMULATIONS:
         return f"simulations is {step.simulations!r:.80}"
     if type(step.temperature) not in (int, float) or not 0 <= step.temperature <= WARMEST:

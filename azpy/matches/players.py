@@ -202,7 +202,7 @@ def load_players(
                 raise
             from azpy.learning.export import for_board  # torch takes seconds to load
 
-            # What is no such network, or of another game, is refused by the first error.
+            # The first load raises the error for another kind of network or another game.
             with contextlib.suppress(ModelError, SettingsError):
                 return OnnxEvaluator(for_board(data, start), device, game=start, threads=usable_cores())
             raise
@@ -242,7 +242,7 @@ def load_players(
 
 
 def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) -> dict[str, Any]:
-    """The options of a player's search; its own go first, and take away what has no effect beside them."""
+    """The options of a player's search. Its own options win, and remove those that have no effect beside them."""
     options = {**search, **own}
     # The default of a player's search is not always that of self-play.
     for name, why in unused(options, lambda name: _core.OPTIONS[name]["default"]).items():
@@ -250,7 +250,7 @@ def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) ->
             raise SettingsError(f"player {called!r}: {name} {why}")
         del options[name]
     if options.get("gumbel_actions"):
-        # The player plays to win: the draws of training would only weaken it.
+        # The player plays to win, and the random draws of training would weaken it.
         options = {"gumbel_scale": 0.0} | options
     return options
 

@@ -6,7 +6,7 @@
 - UGI: Universal Game Interface (kz04px/cutegames), UCI for any game. Positions are lines of play from the start, as
   `State.format_actions` writes them. Moves are the names that `State.action_name` gives.
 
-Our rules decide what is legal and who wins.
+azpy's rules decide what is legal and who wins.
 """
 
 import re
@@ -29,7 +29,7 @@ _MOST_LINES = 1_000  # of an answer of GTP, and options of a program of UCI
 _LONGEST_ABOUT = 60  # characters
 
 
-# The settings that azpy itself looks at: their types and ranges. All others are options of the program.
+# The settings that azpy reads itself, with their types and ranges. All others are options of the program.
 _SECONDS = About("seconds", "matches", float, low=0.001, high=86_400)
 _OWN = {
     "nodes": About("nodes of a move", "matches", int, low=1, high=2**31 - 1),
@@ -111,7 +111,7 @@ class _Refused(Misbehaved):
 
 
 class _Gtp(ProgramProtocol):
-    """Go Text Protocol: the program keeps the game, and is told each action that is not its own."""
+    """Go Text Protocol: the program keeps the game, and azpy sends it each action of the other players."""
 
     games = ("go", "othello")
 
@@ -152,7 +152,7 @@ class _Gtp(ProgramProtocol):
         for player, name in self.follow(game.actions):
             try:
                 await self._ask(f"play {'bw'[player]} {name}")
-            except _Refused:  # GRhino passes by itself, and knows no pass: in Othello nobody has a choice
+            except _Refused:  # GRhino passes by itself and has no command for it: a pass in Othello is forced
                 if not (self._is_othello and name == "pass"):
                     raise
         colour = "bw"[game.state.turn]
@@ -189,7 +189,7 @@ class _Gtp(ProgramProtocol):
 
 
 class _Interface(ProgramProtocol):
-    """What UCI and UGI share: the program is told the whole game before each search."""
+    """The common part of UCI and UGI: azpy sends the whole game before each search."""
 
     takes_nodes = True
     word = ""
@@ -304,7 +304,7 @@ class _Ugi(_Interface):
         self.program.send("query result", self.spec.timeout)
         outcome = game.state.outcome()
         ours = "p1win" if outcome > 0 else "p2win" if outcome < 0 else "draw"
-        # It answers in this order, or not at all.
+        # A program that supports the query answers it before readyok.
         for line in await self._until("isready", "readyok", self.spec.timeout):
             if line.startswith("response ") and (theirs := line.removeprefix("response ").strip()) != ours:
                 return f"reports {shown(theirs)}, but the result by the rules is {ours}"

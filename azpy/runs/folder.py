@@ -110,7 +110,7 @@ class RunFolder:
                 refuse_exported(self._checkpoints / f"{there[-1]:06d}")
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
             raise RunError(f"{self.path} is not a run folder: it has other files and no config.toml")
-        else:  # first: a folder with other files and no config.toml is refused as no run folder
+        else:  # write config.toml first: a folder with other files but without it is refused
             _clear_temporary_files(self.path)
             self.write_settings()
         self.sealed = SealedGames(self._games, identity(old | self._settings, self._run_id))
@@ -119,7 +119,7 @@ class RunFolder:
         _clear_temporary_files(self.path, self._games, self._checkpoints, *self._checkpoints.iterdir())
         self._journal = Journal(self._games / "journal.bin")
         self.journal = self._journal.records
-        if self.journal:  # sealed just before the process ended, whatever the iteration
+        if self.journal:  # games sealed just before the process ended, in any iteration
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         self._in_play = self._games / "in_play.bin"
@@ -127,7 +127,7 @@ class RunFolder:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
     def write_settings(self) -> None:
-        """Write config.toml anew; called once nothing in the folder stands in the way of going on."""
+        """Write config.toml again. Call it once the folder is known to be usable."""
         made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
         self.replace("config.toml", to_toml(self._settings, made_with, self.path, self.flags))
 
@@ -149,7 +149,7 @@ class RunFolder:
         self._journal.append(*records)
 
     def in_play(self) -> list[GameRecord]:
-        """The games that the last process left in play, as far as they came. A damaged file leaves a notice."""
+        """The unfinished games of the last process. If their file is damaged, add a notice."""
         try:
             return read_journal(self._in_play)[0] if self._in_play.exists() else []
         except (RunError, OSError) as error:
@@ -157,7 +157,7 @@ class RunFolder:
             return []
 
     def keep_in_play(self, records: Sequence[GameRecord]) -> None:
-        """Keep games in play, as far as they came, for the next process, in place of those before."""
+        """Store the unfinished games for the next process, replacing those stored before."""
         with storage.disk_errors(self.path):
             if records:
                 write_journal(self._in_play, records)
@@ -293,11 +293,11 @@ class RunFolder:
         `iteration` is the last one that is done, after so many seconds.
         """
         if not self.changed or not (iteration or self.journal or self.sealed.iterations()):
-            return  # the old settings were not used
+            return  # no iteration used the old settings
         changed = {name: list(pair) for name, pair in self.changed.items()}
         row = {"kind": "settings", "iteration": iteration, "changed": changed}
         noted = [earlier for earlier in self.metrics() if earlier["kind"] == "settings"][-1:]
-        if not noted or noted[0] | row != noted[0]:  # else it was killed before config.toml was written
+        if not noted or noted[0] | row != noted[0]:  # otherwise the process was killed before it wrote config.toml
             self.append_metrics(row | {"seconds": seconds})
         for name, pair in self.changed.items():
             old, new = ("not set" if value is None else value for value in pair)
@@ -308,7 +308,7 @@ class RunFolder:
             )
 
     def is_repeatable(self) -> bool:
-        """Whether config.toml alone makes this run again: it is deterministic and had one player and its settings."""
+        """Whether config.toml alone repeats this run: it is deterministic, and had one player and one set of settings."""
         rows = self.metrics()
         changed = {name for row in rows if row["kind"] == "settings" for name in row["changed"]}
         players = {row.get("model") for row in rows if row["kind"] in {"iteration", "collected"}}
@@ -356,7 +356,7 @@ def _damaged(config: Path, why: object) -> RunError:
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
     """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
     old = {name: None if value == "none" else value for name, value in old.items() if not isinstance(value, dict)}
-    # A file of an earlier version lacks settings that there were not then, and can hold options without effect.
+    # A file of an earlier version lacks newer settings, and can hold options without effect.
     as_before = [*(name for name in new if name not in old and name not in _ALWAYS_SAID), *unused(old)]
     same = {name for name in as_before if name in new and new[name] == default_of(name)}
     names = [name for name in dict.fromkeys([*new, *old]) if name not in same]

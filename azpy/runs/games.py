@@ -54,7 +54,7 @@ class Journal:
             storage.write_atomically(path, _MAGIC)
         found, self._end, self.dropped = read_journal(path)
         first = dict[int, GameRecord]()
-        for record in found:  # an append that failed, and could not be undone, was made again
+        for record in found:  # a failed append that could not be undone was repeated
             first.setdefault(record.game_id, record)
         self.records = list(first.values())
         self._path = path
@@ -65,22 +65,22 @@ class Journal:
 
     def append(self, *records: GameRecord) -> None:
         """Add games and wait once until the device has them; after a `RunError` they are not in the journal."""
-        # By its name: an interrupted `drop` may have put another file in its place, which is shorter.
+        # Open by name: an interrupted `drop` may have replaced the file by a shorter one.
         with storage.disk_errors(self._path), self._path.open("r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             begin = min(self._end, size)
-            if size > begin:  # a failed append left bytes, or all of its frame
+            if size > begin:  # a failed append left part of its frame, or all of it
                 file.truncate(begin)
                 file.seek(begin)
             try:
                 storage.append(file, frame(*records))
             finally:
                 if file.tell() > begin:
-                    self._end = file.tell()  # first: without it the next append would cut these games off
+                    self._end = file.tell()  # first: the next append cuts off what comes after
                     self.records.extend(records)
 
     def drop(self, ids: Container[int]) -> None:
-        """Forget the games with these ids, all at once."""
+        """Remove the games with these ids in one step."""
         kept = [record for record in self.records if record.game_id not in ids]
         if len(kept) < len(self.records):
             self._end = write_journal(self._path, kept)
@@ -148,7 +148,7 @@ def _lost_block(data: bytes, begin: int, end: int) -> bool:
 
 
 def _frame_after(data: bytes, begin: int) -> bool:
-    """Whether a frame begins anywhere behind a byte: a length with its checksum."""
+    """Whether a frame (a length with its checksum) begins anywhere after a byte."""
     ends = range(begin + _LENGTH.size, len(data) - _LENGTH.size)
     return any(zlib.crc32(data[end - _LENGTH.size : end]) == _LENGTH.unpack_from(data, end)[0] for end in ends)
 
@@ -225,12 +225,12 @@ class SealedGames:
         if any(text != "{}" for text in tags):
             arrays["tags"] = np.frombuffer("\n".join(tags).encode(), np.uint8)
         buffer = io.BytesIO()
-        # Level 1 takes half of the time of numpy's level 6, and 5 to 11 % more space.
+        # Level 1 takes half the time of numpy's level 6, and 5 to 11 % more space.
         with zipfile.ZipFile(buffer, "w") as file:
             for name, array in arrays.items():
                 member = io.BytesIO()
                 np.lib.format.write_array(member, array, allow_pickle=False)
-                # A ZipInfo of its own holds no time: equal games are equal files.
+                # A plain ZipInfo has no time stamp, so equal games give equal files.
                 file.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED, 1)
         storage.write_atomically(self.path(iteration), buffer.getvalue())
 
@@ -321,13 +321,13 @@ def _in_words(label: Mapping[str, Any]) -> str:
 def _reading(path: Path, to_do: str = ": delete it to go on without its games") -> Iterator[Any]:
     """The arrays of a file whose unpacking can be bounded.
 
-    Every error is a `RunError`, because a flipped byte causes errors of many kinds. `to_do` ends that of a damaged
+    Every error is a `RunError`, because a flipped byte causes errors of many kinds. `to_do` is appended for a damaged
     file.
     """
     try:
         storage.check_regular(path)
         with np.load(path, allow_pickle=False) as arrays:
-            # zipfile unpacks all of a block of other methods at once, however little is asked for.
+            # With other methods, zipfile unpacks a whole block at once, even for a short read.
             plain = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             if any(member.compress_type not in plain for member in arrays.zip.infolist()):
                 problem = "is damaged, or packed by a method whose size cannot be bounded"

@@ -25,7 +25,7 @@ FILE_REASONS = {  # why a file is left out
     "foreign": "a file of another game",
     "empty": "a file without a game",
 }
-REASONS = {  # why a game is left out, in the order in which a game is asked; the first reason counts
+REASONS = {  # why a game is left out, in the order of the checks; the first reason that applies counts
     "text": "text that cannot be read",
     "variant": "another variant",
     "start": "a set-up position",
@@ -43,7 +43,7 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
 }
 _TEXTS = tuple(f".{name}" for name in NAMES)
 _ARCHIVES = (".zip", ".tar", ".tgz", ".bz2", ".xz")
-_MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
+_MOST_BYTES = 1 << 31  # bytes of a file, and of its unpacked content
 _MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end
 _MOVES_OF_A_GAME = 40  # Lichess takes a game's time for that of its first 40 moves
@@ -153,12 +153,12 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         with storage.disk_errors(path):
             if path.is_dir():
-                # The folder may be one of a run that writes a file at the moment, or was killed while it did.
+                # A run may be writing a file into the folder, or was killed while it wrote one.
                 names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
                 known = (*_TEXTS, *_ARCHIVES, ".npz")
                 found = sorted(entry for entry in names if packed.suffix_of(entry.name) in known)
             else:
-                path.stat()  # what a user names must be there
+                path.stat()  # a path that the user named must exist
                 found = [path]
         if not found:
             raise RunError(
@@ -170,7 +170,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 def _games_in(path: Path, start: State, filters: Filters) -> Iterator[tuple[str, _Game | str]]:
     """The games of a file, each with the place where it stands; of one that is left out the reason."""
-    if path.suffix.lower() == ".npz" and path.is_file():  # to open a pipe would wait for ever
+    if path.suffix.lower() == ".npz" and path.is_file():  # opening a pipe would wait forever
         yield from _sealed_games(path, start)
         return
     if packed.suffix_of(path.name) in _ARCHIVES:
@@ -295,7 +295,7 @@ def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, _Game | str]]
 
 
 def _sealed(record: GameRecord, tags: Mapping[str, Any], rules: _core.ReplayBuffer) -> _Game | str:
-    """A game of a run: its searched plies say more than the action played, so they stay as they are."""
+    """A game of a run. Its searched plies hold more than the action played, so they are kept unchanged."""
     if record.capped:
         return "result"
     imported = record.as_imported(game_id=0, seed=0)

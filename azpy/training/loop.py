@@ -88,13 +88,13 @@ class Loop:
         self._cut_short = False  # the last iteration's self-play, by the clock
         self._asked = False  # the fleet for games
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
-        self._last_first = contextlib.ExitStack()  # `close` ends all of it, whatever fails
+        self._last_first = contextlib.ExitStack()  # `close` ends everything in it, even if one part fails
         self.ranked, self.fleet = RankedReward(settings, start), open_fleet(settings, start)
         self.folder = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with(*packages) | made)
         self._last_first.callback(self.folder.close)
         try:
             self._resume()
-            if not settings.deterministic:  # there a game has the tree of each ply before
+            if not settings.deterministic:  # a deterministic game needs its earlier trees, which are not stored
                 self.fleet.begun = self.folder.in_play()
             self._since = self.iteration  # before the first iteration of this process
             self.folder.note_changes(self.iteration, budget.elapsed())
@@ -200,7 +200,7 @@ class Loop:
         fleet, folder, budget, shares = self.fleet, self.folder, self.budget, self.time
         self._ask(known)
         fleet.play(lineup)
-        if fleet.begun:  # now they would be games twice
+        if fleet.begun:  # they are in play again, so forget the stored ones
             folder.keep_in_play([])
         begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
         longest = fleet.longest
@@ -276,7 +276,7 @@ class Loop:
 def worker_rows(
     before: Mapping[str, WorkerState], after: Sequence[WorkerState], seconds: float
 ) -> list[dict[str, Any]]:
-    """One row for each worker that is alive, or did something between two looks at the fleet.
+    """One row for each worker that is alive or did something between two readings of the fleet.
 
     Args:
         before: the states at the first look, by name.

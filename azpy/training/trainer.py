@@ -70,7 +70,7 @@ class Trainer(Loop):
         import_onnxruntime(settings.all_devices[0].choices[-1])  # it may be there, and damaged
         budget, start = Budget(settings, len(OPPONENTS)), start_of(settings)
         self._cores = use_threads(single=settings.deterministic)
-        match_search(settings, start)  # refuses what the run's matches cannot have
+        match_search(settings, start)  # raises for settings that the run's matches cannot use
         self._learner = learner_of(settings, start)
         rehearse(settings, start)
         self._window = Window(settings, start)
@@ -78,7 +78,7 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             self._begun_with = f"the network begins as that of {_begin_with(self._learner, Path(settings.init))}"
         self._lessons = Lessons(settings, start, path, supervised)
-        self._said_few = False  # that there are fewer positions than a batch has
+        self._said_few = False  # whether the notice about a small window was given
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
@@ -103,7 +103,7 @@ class Trainer(Loop):
             over = last or self.budget.is_over(self.iteration)
             if (over and self.folder.checkpoints()) or (self.iteration and self.budget.match_is_due(self.iteration)):
                 yield from play_matches(self, self._generations, self._cores, last=over)
-            # A match on the way can take the rest of the time. The last match may leave some.
+            # A match during the run can use up the time. The last match may leave some.
             if not over and not self.budget.is_over(self.iteration):
                 last = yield from self._iterate()
         yield self._finish()
@@ -119,7 +119,7 @@ class Trainer(Loop):
         else:
             generations.publish(self._learner.averaged)
             if (self._begun_with or is_own(settings.network)) and not self._lessons.are_there:
-                self._save()  # the other run may have another network soon, and the user's function be another
+                self._save()  # the other run may train on, and the user's function may change
         ready = generations.ready
         notices = [self._begun_with] if self._begun_with else []
         if ready.refused:

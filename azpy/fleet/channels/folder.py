@@ -1,8 +1,8 @@
 """Workers at a shared folder (`files.py`), wherever they run: the head's end of their lines.
 
-Each side leaves messages in the other one's mailbox, and lets go of a message by deleting its file. The head deletes a
-message once the games in it are written down, so a head that dies loses none: the next one reads them first. A worker
-is new to each head. The line to it ends by the head's clock: after too long without a change of the worker's counter.
+Each side leaves messages in the other's mailbox, and deletes the file of a message once it is handled. The head
+deletes a message once the games in it are written down, so a head that dies loses none: the next one reads them first.
+A worker is new to each head. The line to it ends by the head's clock: after too long without a change of the worker's counter.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ class FolderLine(Channel):
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`. The bytes, a network, lie in the folder."""
         self._out.append(message)
-        with contextlib.suppress(OSError):  # the next look at the folder tries again
+        with contextlib.suppress(OSError):  # retried at the next look at the folder
             self.flush()
 
     def flush(self) -> None:
@@ -62,7 +62,7 @@ class FolderLine(Channel):
             self._out.popleft()
 
     def note(self, said: Mapping[str, Any], away: float = 0.0) -> None:
-        """Take note of the worker's heartbeat; what is not as it should be is not believed.
+        """Record the worker's heartbeat; invalid values are ignored.
 
         Args:
             said: what the worker says of itself.
@@ -86,7 +86,7 @@ class FolderLine(Channel):
 
     def close(self, why: str = "") -> str:
         """See `Channel`. The worker begins anew, unless it did something wrong; what it has left then still counts."""
-        # Anybody can come to a folder: only a worker of which a game counted can end the run.
+        # Any process can join a folder, so only a worker with counted games can end the run.
         self.weight = float(self._is_at_fault and self.games > 0)
         self._folder.forget(self.key, is_refused=bool(why))
         if self._ended is not None:
@@ -120,8 +120,8 @@ class Folder(Backend):
         self._heartbeat: Heartbeat | None = None
         self._taken_over = self._finishing = False
         self._looked = self._looked_at_workers = -math.inf
-        self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
-        self._alone = 0.0  # since when there is no worker
+        self._trouble, self._told = math.inf, -math.inf  # when the folder became unreachable, and when azpy said so
+        self._alone = 0.0  # when the last worker left
 
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
         """See `Backend`. A worker's line lays the network into the folder before it writes of it."""
@@ -145,11 +145,11 @@ class Folder(Backend):
         self.files.write("networks", sha256, model)
 
     def _open(self) -> None:
-        """Take the folder over: nothing that heads before have said counts."""
+        """Take over the folder: messages of earlier heads no longer count."""
         self.files = SharedFolder(self._path, make=True)
         facts = {"epoch": self._epoch, "version": _core.__version__, "ended": False}
         with disk_errors(self.files.path):
-            for part in ("to", "workers", "networks"):  # networks may be damaged
+            for part in ("to", "workers", "networks"):  # networks too: they may be damaged
                 for name in self.files.names(part):
                     self.files.delete(part, name)
             self._heartbeat, self._alone = Heartbeat(self.files, "", "head", facts, self._is_mine), self.clock()
@@ -161,7 +161,7 @@ class Folder(Backend):
         return not self._taken_over
 
     def look(self, seconds: float) -> list[FolderLine]:
-        """See `Backend`. Trouble with the folder may pass."""
+        """See `Backend`. Errors of the folder are retried."""
         if self._taken_over:
             raise RunError(f"another az-train uses {self._path} now: give each run its own folder")
         if (wait := self._looked + _WAIT - self.clock()) > 0:
@@ -173,7 +173,7 @@ class Folder(Backend):
         try:
             if now - self._looked_at_workers >= _LOOK_AT_WORKERS:
                 new += self._look_at_workers()
-            self._look_at_mail()  # after the heartbeats: what a worker did before it ended is there
+            self._look_at_mail()  # read messages after the heartbeats, so that a worker's last messages are included
             for line in self._lines.values():
                 line.flush()
         except OSError as error:
@@ -186,7 +186,7 @@ class Folder(Backend):
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
         """Look at the heartbeats; give the lines to workers that have come."""
-        # First: it raises while the folder is out of reach, and then no worker counts as silent.
+        # Read this first: it raises while the folder is unreachable, so no worker counts as silent then.
         keys = self.files.names("workers")
         now = self.clock()
         away, self._looked_at_workers = max(0.0, now - self._looked_at_workers - _MOST_STEP), now
@@ -202,7 +202,7 @@ class Folder(Backend):
                     line.note(said)
                     yield line
             elif said.get("ended") is not None:
-                self.files.delete("workers", key)  # it slept
+                self.files.delete("workers", key)  # the worker was asleep
         if self._lines:
             self._alone = now
         elif now - self._alone > _NOTICE_SECONDS:
@@ -240,7 +240,7 @@ class Folder(Backend):
         except (FileNotFoundError, PermissionError, ValueError) as error:
             self._let_go(name)
             raise ValueError(f"one of its messages is damaged: {error}") from error
-        except OSError as error:  # it may pass
+        except OSError as error:  # the error may be temporary
             self._note_trouble(error)
             return None
         self._read[name] = False
@@ -252,7 +252,7 @@ class Folder(Backend):
         self.files.delete("from", name)
 
     def forget(self, key: str, *, is_refused: bool) -> None:
-        """Close the line to a worker: what it has left counts later, unless it is refused."""
+        """Close the line to a worker. Its remaining messages count later, unless it is refused."""
         del self._lines[key]
         self._closed[key] = is_refused
         self.files.delete("workers", key)
@@ -272,7 +272,7 @@ class Folder(Backend):
             self.notices.append(f"{self._path} cannot be used, trying again: {error.strerror or error}")
 
     def finish(self) -> None:
-        """See `Backend`. A worker that comes now waits for the next head."""
+        """See `Backend`. A worker that joins now waits for the next head."""
         self._finishing = True
 
     def close(self, *, ended: bool) -> None:
