@@ -308,7 +308,7 @@ class RunFolder:
             )
 
     def is_repeatable(self) -> bool:
-        """Whether config.toml alone repeats this run: it is deterministic, and had one player and one set of settings."""
+        """Whether config.toml alone repeats this run: it is deterministic, with one player and one set of settings."""
         rows = self.metrics()
         changed = {name for row in rows if row["kind"] == "settings" for name in row["changed"]}
         players = {row.get("model") for row in rows if row["kind"] in {"iteration", "collected"}}

@@ -1,8 +1,8 @@
 """Workers at a shared folder (`files.py`), wherever they run: the head's end of their lines.
 
-Each side leaves messages in the other's mailbox, and deletes the file of a message once it is handled. The head
-deletes a message once the games in it are written down, so a head that dies loses none: the next one reads them first.
-A worker is new to each head. The line to it ends by the head's clock: after too long without a change of the worker's counter.
+Each side leaves messages in the other's mailbox, and deletes the file of a message once it is handled. The head deletes
+a message once the games in it are written down, so a head that dies loses none: the next one reads them first. A worker
+is new to each head. The line to it ends by the head's clock: after too long without a change of the worker's counter.
 """
 
 import contextlib
