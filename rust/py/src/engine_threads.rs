@@ -133,7 +133,7 @@ impl EngineThreads {
         }
     }
 
-    /// Takes no more requests, and ends with the last of those there are. Whoever ponders stops.
+    /// Refuses new requests, and ends once the open ones are answered. Whoever ponders stops.
     pub(crate) fn close(&self) {
         self.pondering.stop();
         self.models.close();

@@ -141,7 +141,7 @@ fn end_by_ctrl_c(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The lock of something that is whole whenever a panic could leave it.
+/// Locks state that every panic leaves complete.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

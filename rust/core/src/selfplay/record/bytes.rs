@@ -9,11 +9,11 @@ const FORMAT: u32 = 7;
 /// Bits of the byte of flags of a game.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
-/// A game that was played to the end although a player would have resigned. It is read as any other game, and not written.
+/// The game was played on although a player would have resigned. It is read as a usual game, and no longer written.
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
-/// It has a number of simulations of its own, which no game has any more.
+/// The record has its own number of simulations, which is no longer written.
 const SIMULATIONS: u8 = 32;
 const RANKED: u8 = 64;
 const GAME_FLAGS: u8 = CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | RANKED;
@@ -124,7 +124,7 @@ impl GameRecord {
             targets: floats(words(num_targets)?),
             root_values: floats(words(num_values)?),
         };
-        // Here too, so that a record can be looked at before it is checked.
+        // Check the shape here too, so that a record can be read before `check`.
         if record.shape_fits() { Ok(record) } else { Err(unreadable("a game record whose arrays do not fit together")) }
     }
 }
