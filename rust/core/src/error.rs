@@ -1,4 +1,4 @@
-//! What can go wrong with what somebody gives: an option, a text of a game, a record. Its text is for people.
+//! Errors about input: an option, a text of a game, a record. Their texts are for people.
 
 use crate::game::{GameFault, PlayError};
 
@@ -57,7 +57,7 @@ pub enum Error {
     /// A game with variations in variations, too many of them.
     #[error("variations are nested more than {0} deep")]
     TooDeep(usize),
-    /// A game with so many variations that cannot be played that it is not what it says.
+    /// A game with too many variations that cannot be played.
     #[error("more than {most} variations cannot be played; the first: {first}")]
     TooManyUnfit {
         /// How many may be left out.
@@ -97,7 +97,7 @@ pub enum Error {
         /// What is wrong, the ply included.
         why: String,
     },
-    /// The same, of one of many games.
+    /// The same, for one of many games.
     #[error("game {game_id} breaks the rules: {why}")]
     InvalidGame {
         /// Which game.
@@ -178,7 +178,7 @@ impl Unfit {
         }
     }
 
-    /// The same with the line of `text` in which byte `at` stands.
+    /// The same, with the line of `text` that has byte `at`.
     #[must_use]
     pub fn in_line_of(self, text: &str, at: usize) -> Self {
         let is_over = matches!(self, Self::AfterEnd(_));

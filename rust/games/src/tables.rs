@@ -1,6 +1,6 @@
 //! What games of the backgammon family share: a side's checkers, the rolls of two dice, and their pictures.
 //!
-//! Places are bits. Which place is which is the game's matter.
+//! Places are bits. The game decides which place is which.
 
 use azpy_core::game::{Action, Player};
 use azpy_core::text::shown;

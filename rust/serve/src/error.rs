@@ -1,4 +1,4 @@
-//! What can be wrong: with a request and its fields, with a player's files, with a search.
+//! Errors: of a request and its fields, of a player's files, of a search.
 
 use std::fmt::Display;
 

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::object::{Limits, Object, number, whole};
 
-/// The values of limits that bound nothing.
+/// Limit values that mean no limit.
 pub(crate) const ENDLESS: u32 = u32::MAX;
 pub(crate) const FOREVER: f64 = 1e6;
 
 /// A way to play: each search has a tree of its own.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Level {
-    /// What clients call it.
+    /// Its name for clients.
     pub name: String,
     /// Of a move.
     pub simulations: u32,

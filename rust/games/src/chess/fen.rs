@@ -254,7 +254,7 @@ fn read_men(builder: &mut BoardBuilder, word: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What no game of chess has, so that the reason can be named.
+/// Checks for impossible positions, so that the error can name the reason.
 fn check_men(builder: &BoardBuilder) -> Result<(), Error> {
     for (color, name) in [(Color::White, "White"), (Color::Black, "Black")] {
         let count = |wanted: Option<Piece>| {
@@ -335,7 +335,7 @@ fn refusal(error: BoardBuilderError, en_passant: &str) -> Error {
             let square = shown(en_passant);
             invalid!("no pawn can just have gone two steps past {square}, the en-passant square of the FEN")
         }
-        // Each of the others was looked at before.
+        // The other kinds were checked before.
         error => invalid!("{error} (in a FEN)"),
     }
 }

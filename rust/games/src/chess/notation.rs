@@ -27,7 +27,7 @@ const VARIANTS: [(&str, bool); 10] = [
     ("fischer random", true),
 ];
 
-/// Whether a word at the beginning is meant as the men of a FEN, and not as part of a PGN.
+/// Whether the first word of a text looks like the board of a FEN, and not like part of a PGN.
 fn looks_like_fen(word: &str) -> bool {
     word.contains('/') && !word.contains(['{', '(', '[', ';', '$', '%', '-', '.'])
 }
@@ -62,7 +62,7 @@ impl Notation for Chess {
         Square::ALL.iter().filter_map(man).collect()
     }
 
-    /// The dearest first.
+    /// The most valuable first.
     fn captured(&self, actions: &[Action]) -> Vec<String> {
         let sorted = |men: String| {
             let mut men: Vec<char> = men.chars().collect();
@@ -152,7 +152,7 @@ impl Notation for Chess {
             |told, other| join(&mut told.notes, other.notes),
         )?;
         let mut tags = tags_of(&game);
-        // Where the tag says no result, the text behind the moves may.
+        // If the tag has no result, the text after the moves may have one.
         tags.retain(|(name, value)| name != "Result" || pgn::is_result(value));
         tags.retain(|(name, _)| pgn::is_free(name));
         tags.extend(game.result.map(|result| ("Result".to_owned(), result.to_owned())));

@@ -1,4 +1,4 @@
-//! SGF as a text: the nodes of a game with their properties, whatever these mean.
+//! SGF as a text: the nodes of a game with their properties, without interpreting them.
 
 use azpy_core::text::shown;
 use azpy_core::written::Wrong;
@@ -16,7 +16,7 @@ impl Property {
     /// The one value there may be.
     pub(super) fn value(&self) -> Result<&str, Error> {
         match &self.values[..] {
-            // Errors repeat it.
+            // Errors quote it.
             [value] if value.len() > 40 || value.trim().contains(char::is_control) => {
                 Err(invalid!("{} has an invalid value: {}", self.name, shown(value)))
             }
@@ -25,7 +25,7 @@ impl Property {
         }
     }
 
-    /// Whether it is there without a value. A move without one is a pass, but is not asked here.
+    /// Whether it has no value. (A move without a value is a pass, which callers check themselves.)
     pub(super) fn says_nothing(&self) -> bool {
         self.values.iter().all(|value| value.trim().is_empty())
     }
@@ -122,7 +122,7 @@ impl From<Error> for Broken {
 /// Takes the game that begins at a byte of a text, and says where the text goes on, or what is wrong.
 fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, Broken> {
     let (bytes, begin) = (text.as_bytes(), *at);
-    // A count and a list, not a recursion: variations may stand in each other as deep as someone likes. The list has the
+    // Use a count and a list instead of recursion, because variations may be nested arbitrarily deep. The list has the
     // node before each (.
     let (mut nodes, mut depth, mut open, mut here) = (Vec::<Node>::new(), 0_usize, Vec::new(), 0);
     // Whether the main line has ended, and whether a variation of this node has.
