@@ -1,4 +1,4 @@
-"""Looks at results from elsewhere before they count: nothing in them is believed."""
+"""Examines results of workers before they count."""
 
 from collections.abc import Iterable
 
@@ -12,11 +12,11 @@ MOST_BYTES = 1 << 24  # of a game: on 19 x 19 points one of Go can have 4 MB, an
 
 
 class RefusedError(ValueError):
-    """A result that is none of this run; the text says why."""
+    """A result that does not belong to this run; the text says why."""
 
 
 class Examiner:
-    """Knows what a game of the run can be."""
+    """Checks whether games can belong to the run."""
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self._settings, self._game = settings, start.game

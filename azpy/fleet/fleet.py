@@ -1,4 +1,4 @@
-"""What the head's loop asks of the players of its games, wherever they are."""
+"""The interface between a run's loop and the players of its games, on this machine or elsewhere."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _ROWS = 64  # whose answers two machines compare
 
 @dataclass(frozen=True)
 class Lineup:
-    """What plays from now on: a network, opened in this process and as a file to open elsewhere."""
+    """The current player: a network, opened in this process and as a file for other processes."""
 
     evaluators: Sequence[Any]  # of the network, one a device
     model: bytes | None = None  # the network's file; None: even priors and value 0
@@ -36,7 +36,7 @@ class Lineup:
 
 @dataclass(frozen=True)
 class WorkerState:
-    """What a user may see of one worker."""
+    """The state of one worker, for users."""
 
     name: str
     alive: bool  # whether it may still play
@@ -55,7 +55,7 @@ class Fleet(Protocol):
     fleet that confirms results to far workers does it then.
     """
 
-    notices: list[str]  # what a user should know, such as a worker's death; the caller takes them out
+    notices: list[str]  # notices for the user, such as a worker's death; the caller removes them
     plies: int = 0  # of a usual game, by random ones, once it plays; 0 where other processes play
     begun: Sequence[GameRecord] = ()  # games of another process that go on in this one; set it before `play`
     unfinished: Sequence[GameRecord] = ()  # after `close`, this process's games in play as far as they came

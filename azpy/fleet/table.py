@@ -1,8 +1,8 @@
-"""Which games of a run are open, leased to a worker, or done: each game counts exactly once, whatever dies.
+"""Which games of a run are open, leased to a worker, or done. Each game counts exactly once, even if processes die.
 
 A head that starts again takes the games on the disk for done, and opens all else. A worker's end opens its ids again. A
 result that comes late for an id that is still open is as good as any. A result for an id that was never leased does not
-count: nobody was asked for it. A game depends on its seed and id alone, so in a deterministic run a second result of an
+count. A game depends on its seed and id alone, so in a deterministic run a second result of an
 id must have the same bytes. In another run it may differ, because networks change while games are played: the first
 result counts.
 

@@ -60,7 +60,7 @@ class RankedReward:
 
     @functools.cached_property
     def _random_scores(self) -> list[float]:
-        """What stands in for recent scores before there are any. A game that the run would cut off has 0, as there."""
+        """Scores of random games, used until there are recent scores. A game that the run would cut off counts 0."""
         rng, scores = np.random.default_rng(self._settings.seed), []
         for _ in range(_RANDOM):
             position = self._start.clone()

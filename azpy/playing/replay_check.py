@@ -1,4 +1,4 @@
-"""A stored game's searches once more, compared with what was stored.
+"""Repeats the searches of a stored game, and compares the results with the record.
 
 A game depends on its seed, its id and its network's answers alone, so it can be played again by itself. The run's
 checkpoints hold the networks, by their ids. The network of the first iteration is made again from the seed.
@@ -63,7 +63,7 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
             f"game {record.game_id} cannot be repeated: the network changed during its first search, at ply {plies}"
         )
     evaluator, name = _find_model(run, network) if model is None else _open_given(run, network, model)
-    if not getattr(evaluator, "row_exact", True):  # as on a GPU
+    if not getattr(evaluator, "row_exact", True):  # as can happen on a GPU
         name += ", whose answers here depend on what else is in a batch"
     again = repeat(run.settings, run.start, evaluator, record)
     difference = _first_difference(record, again, plies)
@@ -94,7 +94,7 @@ def _find_model(run: StoredRun, network: int) -> tuple[Any, str]:
         from azpy.learning.export import to_onnx
         from azpy.learning.learner import Learner
 
-        if not is_own(run.settings.network):  # of others there is checkpoint 0
+        if not is_own(run.settings.network):  # networks of the user's own have a checkpoint 0
             settings = run.settings
             options: dict[str, Any] = {"seed": settings.seed, "value_smoothing": settings.value_smoothing}
             untrained = to_onnx(Learner(run.start, settings.network, **options).averaged)

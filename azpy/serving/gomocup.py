@@ -55,7 +55,7 @@ class Gomocup(Protocol):
             return False
         try:
             answer = self._answer(line)
-        except Exception as error:  # of the network too: the conversation goes on
+        except Exception as error:  # errors of the network too: the conversation continues
             answer = f"ERROR {one_line(error)}"
         if answer:
             self._talk.say(answer)
@@ -67,12 +67,12 @@ class Gomocup(Protocol):
         word = word.upper()
         if self._board is not None and word not in self._commands:
             if word != "DONE":
-                # More lines than cells cannot be right, and need not be kept.
+                # More lines than cells are wrong, so do not keep them.
                 self._board += [line] if line and len(self._board) <= self._size**2 else []
                 return ""
             lines, self._board = self._board, None
             return self._set_up(lines)
-        # A command in place of DONE: nothing waits for the answer to this BOARD.
+        # A command instead of DONE ends this BOARD without an answer.
         self._board = [] if word == "BOARD" else None
         if word in self._commands:
             return self._commands[word](rest)
@@ -93,7 +93,7 @@ class Gomocup(Protocol):
         """Begin another game."""
         self._check_rule()
         self._forget()
-        self._opened()  # here, because a move's clock already runs
+        self._opened()  # open the engine here, because a move's clock would already run
         self._played = []
         self._limits.pop("time_left", None)
         return "OK"
@@ -171,14 +171,14 @@ class Gomocup(Protocol):
         """Seconds for a move; None without a limit."""
         found = list[float]()
         if (turn := self._limits.get("timeout_turn")) is not None:
-            # 0 asks for a move at once.
+            # 0 means to move at once.
             found.append(turn / 1000 - _OVERHEAD)
         if match := self._limits.get("timeout_match", 0):
             found.append(seconds_to_think(self._limits.get("time_left", match) / 1000, _OVERHEAD))
         return max(0.001, min(found)) if found else None
 
     def _info(self, text: str) -> str:
-        """INFO has no answer: what is wrong with it is a MESSAGE, and so is what has no effect."""
+        """Read INFO, which has no answer: errors and options without effect become a MESSAGE."""
         key, _, value = text.partition(" ")
         key, value = key.lower(), value.strip()
         if key != "rule" and key not in _LIMITS:
@@ -193,7 +193,7 @@ class Gomocup(Protocol):
             self._close()
             try:
                 self._opened()
-            except Exception as error:  # the next move says it again
+            except Exception as error:  # the next move reports it again
                 return f"MESSAGE {one_line(error)}"
         return ""
 

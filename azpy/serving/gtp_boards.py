@@ -144,12 +144,12 @@ class _Othello(Board):
             raise RequestError("cannot score")
         discs = list(state.board().values())
         lead = discs.count("x") - discs.count("o")
-        # Empty cells are the winner's.
+        # Empty cells count for the winner.
         return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + self.size**2 - len(discs)}"
 
 
 class _Go(Board):
-    """Goes on where azpy's rules end a game (two passes, too many plies), and puts two stones of a color in a row.
+    """A game of Go that continues where azpy's rules end it, and allows two stones of a color in a row.
 
     The stones of the board are then set up anew, as a position without a past. After too many plies the later half of
     them still counts for ko.

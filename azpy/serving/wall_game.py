@@ -80,7 +80,7 @@ class WallGame:
     def __init__(self, models: Mapping[str, Player], talk: Conversation) -> None:
         self._models, self._talk = with_engines(models, 2 * MOST_SESSIONS), talk
         self._sessions: dict[str, _ServerGame] = {}
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by id: requests stand in line
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by id: its requests, in order
         self._room = threading.Semaphore(_MOST_WAITING)
         self._loop = asyncio.new_event_loop()
 
@@ -93,7 +93,7 @@ class WallGame:
                 if line:
                     self._take(line)
         finally:
-            for _ in range(_MOST_WAITING):  # until no request waits
+            for _ in range(_MOST_WAITING):  # wait until no request is open
                 self._room.acquire()
             self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join()
@@ -113,7 +113,7 @@ class WallGame:
             wrong = f"expected an object with a type of {', '.join(_ANSWERS)}, and a text as bgsId"
             self._refuse(wrong, identity if isinstance(identity, str) else "")
             return
-        # A server that does not wait for answers is read no further.
+        # Stop reading from a server that does not wait for answers.
         self._room.acquire()
         asyncio.run_coroutine_threadsafe(self._answer(kind, identity, request, arrived), self._loop)
 
@@ -135,7 +135,7 @@ class WallGame:
                             self._apply(session, request.get("move"))
                         else:
                             answer["bestMove"], answer["evaluation"] = await self._evaluate(session, arrived)
-                except Exception as error:  # of the network too: the request fails, and the game goes on
+                except Exception as error:  # errors of the network too: the request fails and the game continues
                     answer |= {"success": False, "error": one_line(error)}
                 if kind in {"evaluate_position", "apply_move"}:
                     answer["ply"] = 0 if session is None else session.ply
@@ -195,7 +195,7 @@ class WallGame:
         return move_text(state, actions), max(-1.0, min(1.0, side * result.value))
 
     async def _search(self, session: _ServerGame, arrived: float) -> azpy.SearchResult:
-        # Half of what is left, so that the second action has as much.
+        # Use half of the time left, so that the second action gets the other half.
         left = max(0.0, _SECONDS - (time.monotonic() - arrived)) / 2
         return await session.game.search(session.model.player.simulations, seconds=left, lines=0)
 
@@ -381,7 +381,7 @@ def _checked(value: Any, form: Any, path: str = "config") -> Any:
         is_right, expected = isinstance(value, dict), "an object"
     elif isinstance(form, list) or is_cell:
         is_right, expected = isinstance(value, list), "a list"
-    elif isinstance(form, range):  # to JSON True is no number
+    elif isinstance(form, range):  # a bool is not a number in JSON
         is_right, expected = type(value) is int and value in form, f"a whole number from {form[0]} to {form[-1]}"
     else:
         is_right = isinstance(value, str) and value in form

@@ -30,7 +30,7 @@ from azpy.training.events import Event
 OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "deterministic")
 # Defaults. The runs' own matches are not needed here. The eval batch must not depend on the machine.
 _USUAL: dict[str, Any] = {"match_every": NO_MATCHES, "final_match_games": 2, "eval_batch": 1}
-_FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # may change where a run goes on
+_FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # settings that may change when a run continues
 _LONGEST_NAME = 100
 _SHOWN = {"score", "low", "high", "evaluations", "rows_fitted", "seed"}  # of a stored row
 

@@ -138,7 +138,7 @@ def fit(
         How far it is, after each step.
 
     Raises:
-        DivergedError: the learner's network is of no use any more.
+        DivergedError: the losses or the learner's network are not finite.
     """
     step, budget = Fitted(iteration, 0, steps, 0.0, 0.0), loop.budget
 
@@ -166,7 +166,7 @@ def fit(
 
 
 class DivergedError(RunError):
-    """The losses or the network are not finite; the text says when, names the losses, and says what helps."""
+    """The losses or the network are not finite. The text says when, names the losses, and gives advice."""
 
 
 def diverged(loop: Loop, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
@@ -195,7 +195,7 @@ def load_newest(folder: RunFolder, learner: Learner) -> Checkpoint | None:
     """The learner takes over the newest checkpoint; None where there is none.
 
     Raises:
-        RunError: its network is not finite, or gives answers that are not. It stays: the fault may be the device's.
+        RunError: its weights or its outputs are not finite. It is kept, because the device may be at fault.
     """
     checkpoints = folder.checkpoints()
     if not checkpoints:

@@ -58,7 +58,7 @@ class Generations:
     def __init__(self, settings: Settings, start: _core.State, run: RunFolder) -> None:
         self._settings, self._start, self._run = settings, start, run
         self._devices, self._batch = settings.all_devices, settings.device_batch
-        self._engines = run.path / "engines"  # in a cache of the user, each generation would leave one
+        self._engines = run.path / "engines"  # the user's cache would keep an engine of every generation
         self.on_tensorrt = self._devices[0].kind == "tensorrt"
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
         self.ready = Ready([], {})
@@ -123,8 +123,8 @@ class Generations:
         try:
             int8 = to_int8(self.model, calibration(buffer, iteration)) if int8 is None else int8
             evaluators = self._open(int8, self._devices)
-        except ModelError as error:  # a layer that cannot be quantized, no space for its files
-            if self._settings.deterministic:  # the error may be gone another time, and would make other games
+        except ModelError as error:  # a layer cannot be quantized, or there is no space for its files
+            if self._settings.deterministic:  # the error may not repeat, and then the games would differ
                 raise
             return ready._replace(refused=f"int8 is not possible for this network: {error}")
         found = drift(exact, evaluators[0], *positions)
@@ -159,7 +159,7 @@ class Generations:
                 if not found.too_far:
                     return Ready(evaluators, checks, precision)
                 refused = f"{precision} differs too much from it: {found.too_far}"
-            except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
+            except (ModelError, DeviceError) as error:  # numbers are too large, or there is no kernel
                 refused = f"{precision} is not possible for this network: {error}"
         evaluators = chosen or self._open(self.model, self._devices)
         checks["parity"] = check_parity(network, evaluators[0], observations, _tolerance(evaluators[0]))

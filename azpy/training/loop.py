@@ -1,4 +1,4 @@
-"""What training and collecting games share: the life of a run, and its self-play."""
+"""The common part of training and collecting: the life of a run, and its self-play."""
 
 import contextlib
 import os

@@ -52,7 +52,7 @@ class Lessons:
         self._files, self._imported, self.are_there = list(map(path_argument, files)), None, False
         if files and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
             rating, seconds = settings.supervised_min_rating, settings.supervised_min_seconds
-            # Before the folder is made: a bad file leaves nothing behind.
+            # Import before making the folder, so that a bad file leaves nothing behind.
             filters = Filters(rating, seconds, settings.score_to_beat)
             self._imported = import_games(files, start, settings.seed, filters)
             records, share = self._imported.records, settings.supervised_held_out
@@ -70,7 +70,7 @@ class Lessons:
         """
         checkpoints, sealed = folder.checkpoints(), folder.sealed.iterations()
         if not checkpoints:
-            folder.trim_metrics(-1)  # the fit begins again, and so does an import that did not end
+            folder.trim_metrics(-1)  # a fit that did not end starts again, and so does an import
         rows = [row for row in folder.metrics() if row["kind"] == "imported"]
         if 0 in sealed and self._files and not rows:  # metrics.jsonl was lost
             rows.append({"kind": "imported", "iteration": 0, "files": self._files, "seconds": 0.0})
@@ -107,7 +107,7 @@ class Lessons:
         row = {"kind": "imported", "iteration": 0, "files": self._files, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
         row |= {"left_out": left_out, "seconds": loop.budget.elapsed()}
-        loop.folder.append_metrics(row)  # first: without the games it counts for nothing
+        loop.folder.append_metrics(row)  # write it first: it counts only with the games
         loop.folder.sealed.write(0, imported.records, imported.tags)
         yield Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 

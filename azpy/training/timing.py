@@ -1,4 +1,4 @@
-"""Where the time of a training run goes: shares of an iteration that add up to 1.
+"""How a training run spends its time: shares of an iteration that add up to 1.
 
 An iteration lasts from the metrics row before it to its own row, on the thread that runs the loop.
 """

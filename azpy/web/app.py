@@ -59,7 +59,7 @@ _LOG = logging.getLogger("azpy.web")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the server bears, besides what each client may ask for."""
+    """Limits of the server, besides those of each client."""
 
     body: int = 1 << 20  # bytes of a POST
     body_seconds: float = 10.0  # from the headers of a POST to its end
@@ -78,7 +78,7 @@ class Site:
         origins: of pages on other servers that may ask.
         frames: origins of pages that may show the page in a frame.
         token: what clients must show; None for no token.
-        bounds: what the server bears.
+        bounds: limits of the server.
         run: the run whose games the page lists.
         renews: whether a client may have the newest model loaded, with the action `renew`.
 
@@ -134,7 +134,7 @@ class Site:
         self.app = self._guard = Guard(self._counted, hosts, origins, token, without_token)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Bound the open POSTs of an address, from their headers on: so many bodies can wait in memory at once."""
+        """Limit the open POSTs of an address, from their headers on, because their bodies wait in memory."""
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._answer(scope, receive, send)
             return
@@ -169,7 +169,7 @@ class Site:
                 try:
                     event = "loaded" if model.renew() else "kept"
                     _LOG.info(event, extra={"model": name, "player": model.player.name})
-                except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
+                except Exception as error:  # a missing folder, or any error of a model's runtime
                     _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
 
         threading.Thread(target=load, name="azpy-reload", daemon=True).start()
@@ -241,9 +241,9 @@ class Site:
             said = f"the body did not arrive within {self.bounds.body_seconds:g} s"
             return self.refused(408, "slow", said, connection="close")
         except ClientDisconnect:
-            return Response(status_code=400)  # for nobody
+            return Response(status_code=400)  # the client has left
         try:
-            # A MiB can take 0.1 s, and a thread costs 0.1 ms.
+            # Reading a MiB can take 0.1 s, and a thread costs 0.1 ms.
             read, size = _core.Message, len(data)
             return read(bytes(data)) if size < _SOON else await self._in_thread(size, read, bytes(data)), size
         except ValueError as error:
@@ -290,19 +290,19 @@ class Site:
         """Yield the answers to a POST of `size` bytes, until its client has left."""
         with self._client() as (session, queue):
             identity = str(query.get("id"))
-            # Answers are read meanwhile: those of many turns would not all fit into the queue.
+            # Read answers meanwhile, because those of many turns would not fit into the queue.
             taken = self._renew(session, query) if _renews(query) else self._in_thread(size, session.take, query)
             del query
             taken.add_done_callback(lambda _: queue.wake())
             try:
                 busy = True
                 while busy and (await queue.wait(1.0) or not await request.is_disconnected()):
-                    # First whether searches go on, then what is there: a search ends after its answer was put.
+                    # Ask `is_busy` before reading: a search ends after its answer was put.
                     busy = not queue.overflown and (not taken.done() or session.is_busy)
                     while not queue.is_empty:
                         yield queue.get()
                 if taken.done():
-                    taken.result()  # raises what failed
+                    taken.result()  # raises its error
                 if queue.overflown:
                     yield queries.Response.later(identity, _UNREAD)
             finally:
@@ -376,7 +376,7 @@ class Site:
         """Have a message of a WebSocket answered. Returns it instead if it is for `_renew`."""
         try:
             read = _core.Message(message)
-            # What ends a search lets the server stop earlier.
+            # Messages that end searches let the server stop earlier.
             if self.ready and _renews(read):
                 return read
             if self.ready or (read.action(False) or "").startswith("terminate"):
@@ -408,7 +408,7 @@ def _renews(message: _core.Message) -> bool:
 
 
 async def _wrong(request: Request, error: Any) -> Response:
-    """The answer to a request for what is not there."""
+    """The answer to a request for an unknown path."""
     path = request.url.path[:100]
     said = (
         f"{path} does not accept {request.method[:20]}"
@@ -419,7 +419,7 @@ async def _wrong(request: Request, error: Any) -> Response:
 
 
 async def _failed(_: Request, __: Exception) -> Response:
-    """The answer where the server failed; uvicorn logs the exception."""
+    """The answer after a failure of the server; uvicorn logs the exception."""
     return JSONResponse({"error": _FAILED}, 500)
 
 
@@ -438,7 +438,7 @@ def _listed(run: StoredRun, iteration: int | None) -> dict[str, Any]:
             "game_id": record.game_id,
             "length": len(record),
             "outcome": record.outcome,
-            # What the rules say of the end is told with the game: it takes its positions.
+            # How the rules ended it (checkmate, ...) needs the positions, so only a single game tells.
             "result": result_of(run.start, record.outcome, end_of(record)),
         }
         for _, record in islice(run.games(chosen), _MOST_LISTED + 1)

@@ -1,4 +1,4 @@
-"""Who is let in: the Host and Origin of a request, and a token.
+"""Access control: the Host and Origin of a request, and a token.
 
 - Host: a page of another site can give its own name the address 127.0.0.1 (DNS rebinding). Its requests then carry its
   own name as Host, and are refused.
@@ -48,7 +48,7 @@ def checked_origin(flag: str, origin: str) -> str:
 
 
 class Guard:
-    """Lets requests in, or refuses them.
+    """Accepts or refuses requests.
 
     Args:
         app: who answers.
@@ -71,13 +71,13 @@ class Guard:
     ) -> None:
         self._app, self._counted = app, counted
         self._origins = frozenset(checked_origin("--origin", origin) for origin in origins)
-        # Without credentials: a page of another origin shows the token itself, and never by our cookie.
+        # Without credentials: a page of another origin sends the token itself, never azpy's cookie.
         self._cors = CORSMiddleware(
             self._with_token,
             allow_origins=self._origins,
             allow_methods=("GET", "HEAD", "POST"),
             allow_headers=("Authorization",),
-            allow_private_network=True,  # a public page asks a server at home
+            allow_private_network=True,  # a public page may query a server on a private network
         )
         # An address of IPv6 stands in brackets there.
         names = (f"[{host}]" if ":" in host and not host.startswith("[") else host for host in hosts)
@@ -101,7 +101,7 @@ class Guard:
         await answer(scope, receive, send)
 
     def session(self, token: str) -> str | None:
-        """A name for a cookie that stands for the token; None for a wrong token."""
+        """Open a session for a token, and return its cookie's name; None for a wrong token."""
         if self._token is None or not hmac.compare_digest(token.encode(), self._token):
             return None
         name = secrets.token_urlsafe(32)
@@ -116,7 +116,7 @@ class Guard:
             self._sessions.pop(session, None)
 
     def _problem(self, scope: Scope) -> str | None:
-        """Why Host or Origin is refused; None for neither."""
+        """Why Host or Origin is refused; None if both are fine."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:

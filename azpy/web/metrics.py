@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts since the start, and how long answers took. No text of a client is in it."""
+"""Metrics for Prometheus: counts since the start, and response times. They contain no client text."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,7 +20,7 @@ _ENGINE = {  # of `Engine.stats`
     "cache_hits": "answers of the cache",
     "batches": "calls of the network",
 }
-# The start of each count: that of the process tells it.
+# Leave out the creation time of each count: the start of the process tells it.
 prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 

@@ -28,10 +28,10 @@ POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 """The page's content security policy, as the server sends it."""
-# What WebAssembly needs besides, and where the page has it.
+# The other files that WebAssembly needs, and their places in the page.
 _WITH_PROGRAM = ("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'")
 _HEAD = '<meta charset="utf-8">'
-# What a server would say of itself. The page asks for it first.
+# The description that a server would send. The page asks for it first.
 _ABOUT = {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
 # The comments of a script, a fifth of the board's files; and texts between backticks, as group 1, which may look so.
 _COMMENTS = re.compile(rb"(`(?:\\[\s\S]|[^`\\])*`)|^[ \t]*(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE)
@@ -93,7 +93,7 @@ def _check_crate(game: str, crate: Path) -> None:
     said = program.described(crate)
     if isinstance(said, str):
         raise SettingsError(f"--crate {crate}: cargo cannot read it: {said}")
-    # The page's scripts and its program are of one version of azpy.
+    # The page's scripts and its program must be of one version of azpy.
     versions = {package["name"]: package["version"] for package in said["packages"]}
     if versions.get("azpy-own") != _core.__version__:
         has = f"azpy-own {versions['azpy-own']}" if "azpy-own" in versions else "no crate azpy-own"

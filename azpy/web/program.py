@@ -57,7 +57,7 @@ def _tools() -> tuple[str, list[str], dict[str, str]]:
 
 
 def missing(crate: Path) -> str:
-    """What this machine lacks to compile the crate in a folder, and what to do; nothing if it lacks nothing."""
+    """What is missing on this machine to compile the crate in a folder, and what to do; empty if nothing is."""
     cargo, builds_std, environment = _tools()
     rustc = environment.get("RUSTC", "rustc")
     for tool in (cargo, rustc):
@@ -98,7 +98,7 @@ def _remapped(crate: Path, said: dict[str, Any]) -> list[str]:
     places |= {path: name for path, name in packages.items() if cargo_home not in path.parents}
     places[crate] = "/crate"
     known = {folder: name for path, name in places.items() for folder in (path, path.resolve())}
-    # The last one that fits counts, and so the innermost.
+    # The last match wins, so the innermost folder comes last.
     inner_last = sorted(known.items(), key=lambda place: len(place[0].parts))
     return [f"--remap-path-prefix={path}={name}" for path, name in inner_last if path != Path(path.anchor)]
 

@@ -1,4 +1,4 @@
-"""What carries messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
+"""Transports of messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -15,7 +15,7 @@ class Message(NamedTuple):
 
     facts: dict[str, Any]
     body: bytes
-    let_go: Callable[[], object] = lambda: None  # the head needs it no more, whatever happens
+    let_go: Callable[[], object] = lambda: None  # called once the head no longer needs it
 
 
 class Channel(ABC):
@@ -57,7 +57,7 @@ class Channel(ABC):
         """What has come, without waiting. Messages that are not asked for stay for the next call.
 
         Raises:
-            ValueError: the worker says nonsense.
+            ValueError: a message is invalid.
         """
 
     @abstractmethod
@@ -73,7 +73,7 @@ class Backend(ABC):
     """Where workers come from. One thread calls all methods.
 
     Attributes:
-        notices: what a user should know; the head takes them out.
+        notices: sentences for the user; the head removes them.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Backend(ABC):
             devices: on which the network plays here.
 
         Raises:
-            RunError: there can be no workers.
+            RunError: no worker can start.
         """
 
     @abstractmethod
