@@ -227,15 +227,13 @@ $(DEV): $(LIGHT)/.built
 	@touch $@
 
 # Broken links fail. The pages get the folders that they have here, as the links between them name these.
-PAGES = $(wildcard *.md) docs Dockerfile examples/own_game.ipynb rust/c/azpy.h rust/core/src/game.rs \
-	rust/core/src/text.rs
 site: $(LIGHT)/.built
 	$(call install,$(LIGHT))
 	wheel=$$(echo $(LIGHT)/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[site]"
 	rm -rf target/site
-	mkdir -p target/site/pages
-	tar cf - $(PAGES) | tar xf - -C target/site/pages
+	$(BIN)/python docs/site.py assemble target/site/pages
 	$(BIN)/zensical build --strict
 	rm -rf .cache
 	for game in $(notdir $(wildcard azpy/players/*)); do \
 		$(BIN)/az-export azpy/players/$$game --web target/site/html/docs/players/$$game || exit 1; done
+	$(BIN)/python docs/site.py check target/site/html

@@ -1,22 +1,25 @@
-"""AlphaZero self-play at the speed of the hardware.
+"""AlphaZero for your game: a search core in Rust, and what trains, measures and serves players.
 
-A Rust core grows many search trees at once; an evaluator answers whole batches of their leaves.
+Five names to start with:
 
+- `make_game` returns the start of a built-in game; `Game` is the base class for your own.
+- `Search` searches one position, with any network or none.
+- `train` trains a player from nothing, as the command `az-train` does.
+- `load_run` opens a run folder, to play with its newest network.
+- `match` plays two players against each other, and returns the score with its 95 % interval.
+
+Example:
     >>> import azpy
-    >>> state = azpy.make_game("tic_tac_toe")
-    >>> result = azpy.Search(azpy.UniformEvaluator(), simulations=200).run(state)
-    >>> int(result.visits.sum())
-    200
+    >>> state = azpy.make_game("connect_four")
+    >>> result = azpy.Search(azpy.RolloutEvaluator(seed=1), simulations=2000).run(state)
+    >>> result.action
+    3
 
-Where to begin:
+To search many positions at once, see `VectorSearch`; to answer many clients, `Engine`; to play whole games, `SelfPlay`.
+`Evaluator` describes what a network must answer. `azpy.errors` has the exceptions. Docstrings write shapes in brackets:
+B positions, C planes of H rows and W columns, A actions, P players, L legal actions.
 
-- `make_game`, `parse_state`, `State`: positions; `Game`: a game of your own.
-- `Search`: one position; `VectorSearch`: many at once; `Engine`: many who ask at once; `SelfPlay`: whole games.
-- `train`, `load_run`, `match`, `replay`: from zero knowledge to a player, what it learned, how strong it is.
-- `Evaluator`: who answers a search's positions. `RolloutEvaluator` needs no network, `OnnxEvaluator` runs any.
-- `azpy.errors`: what commands and functions raise for what a user can put right.
-
-Importing `azpy` loads numpy and the core, never torch or onnxruntime.
+Importing `azpy` loads numpy and the core, but neither torch nor onnxruntime.
 """
 
 import importlib

@@ -13,40 +13,44 @@ from numpy.typing import NDArray
 
 
 class Game(ABC):
-    """One position of a game for one to six players: perfect information, turns in any order, dice allowed.
+    """Base class of games in Python: one position of a game for one to six players.
 
-    The object is the position: `play` changes it in place and `clone` copies it. `azpy.State(game)` wraps a copy of it,
-    so that it has the methods of a game in Rust. Searches, self-play and buffers take the object or the `azpy.State`.
-    Set the first three attributes on the class, or on the instance if they depend on a board size. They stay fixed
-    during a game. An exception raised in any method reaches the caller as itself. A broken promise (no legal action at
-    a player's turn, a game longer than `max_plies`) is an `azpy.GameError`. A game may also have these methods:
+    A game has perfect information, turns in any order, and may have dice. The object is the position: `play` changes it
+    in place and `clone` copies it. Searches, self-play and buffers take the object, or an `azpy.State` of it, which has
+    the methods of a game in Rust.
+
+    Set the first three attributes on the class, or on the instance if they depend on a board size. They must not change
+    during a game. An exception in a method reaches the caller unchanged. If a game breaks this contract (no legal
+    action at a player's turn, more plies than `max_plies`), azpy raises `azpy.GameError`.
+
+    A game can also have these methods:
 
     - `result_text() -> str` says at the end who won and how: "Red wins by 12 points".
-    - `to_svg() -> str` gives the position as an SVG document.
-    - `touches(action) -> list` gives what a person clicks, one after the other, to play a legal action: cells
-      (row * W + column) of a board of H x W cells as people see it, which azpy then draws; in a game with `to_svg`
-      (place, (x, y, width, height)), a name and a rectangle in the units of the picture's viewBox.
+    - `to_svg() -> str` returns the position as an SVG document.
+    - `touches(action) -> list` returns what a person clicks, in order, to play a legal action. Without `to_svg`, these
+      are cells (row * W + column) of a board of H x W cells, which azpy draws. With `to_svg`, each is
+      (place, (x, y, width, height)): a name, and a rectangle in the units of the picture's viewBox.
 
     Attributes:
-        num_actions: size of the policy A; actions are 0 to A - 1.
-        obs_shape: (C, H, W) of an observation; flat features are (F, 1, 1).
-        max_plies: upper bound on the plies of a game, chance outcomes counted.
-        num_players: how many players there are, 1 to 6; 2 if it is not set.
-        zero_sum: of two players, whether one loses what the other wins; True if it is not set. If it is False,
-            `outcome` gives two numbers, which may be anything in [-1, 1]: equal ones where the players work together.
-        side_names: what people call the players within a sentence, player 0 first, such as ("red", "blue", "green");
-            None, the default: "player 0", "player 1" and so on.
-        game: what records of games call this game; the name of the class if it is not set.
+        num_actions: the size A of the policy; actions are 0 to A - 1.
+        obs_shape: the shape (C, H, W) of an observation; flat features are (F, 1, 1).
+        max_plies: an upper bound on the plies of a game, chance outcomes counted.
+        num_players: the number of players, 1 to 6 (default 2).
+        zero_sum: for two players, whether one loses what the other wins (default True). If False, `outcome` returns
+            two numbers in [-1, 1], which are equal where the players cooperate.
+        side_names: what people call the players within a sentence, player 0 first, such as ("red", "blue", "green").
+            None (default): "player 0", "player 1" and so on.
+        game: the game's name in records of games (default: the name of the class).
         action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
             groups: action group * n + i, with i below n, means the same in each group. Networks then have one small
-            policy head for all cells. None, the default: actions do not come in such groups.
-        policy_planes: each action's place in planes of actions [N, H, W] (plane * H * W + row * W + column), if an
+            policy head for all cells. None (default): actions do not come in such groups.
+        policy_planes: the place of each action in planes of actions [N, H, W] (plane * H * W + row * W + column), if an
             action of one plane means the same in each cell; None for an action without a cell, such as a pass. One
             network (`--network 4x48+conv`) can then play on boards of several sizes, if observations mean the same on
-            each too. None, the default: those that follow from `action_cells`, if there are any.
+            each. None (default): what follows from `action_cells`.
 
     Example:
-        Take one or two counters from a heap; who takes the last one wins.
+        Take one or two counters from a heap. Taking the last one wins.
 
         >>> import numpy as np
         >>> import azpy
@@ -94,46 +98,56 @@ class Game(ABC):
 
     @abstractmethod
     def turn(self) -> int:
-        """Whose turn it is: a player, from 0 on, `azpy.CHANCE`, or `azpy.TERMINAL` when the game is over."""
+        """Return whose turn it is: a player from 0 on, `azpy.CHANCE`, or `azpy.TERMINAL` when the game is over."""
 
     @abstractmethod
     def legal_actions(self) -> list[int]:
-        """The legal actions, ascending and never empty. Asked at a player's turn only."""
+        """Return the legal actions, ascending and never empty. azpy calls this at a player's turn only."""
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """(outcome, probability) of a roll, ascending; the probabilities sum to 1. Asked at `azpy.CHANCE` only."""
+        """Return (outcome, probability) for each result of a roll, ascending; the probabilities sum to 1.
+
+        azpy calls this at `azpy.CHANCE` only.
+        """
         return []
 
     @abstractmethod
     def play(self, action: int) -> None:
-        """Plays a legal action, or takes a chance outcome, in place.
+        """Play a legal action, or take a chance outcome, in place.
 
-        Searches play what `legal_actions` or `chance_outcomes` gave. A game whose `play` refuses other actions may have
-        a method `play_legal` that does not check the action: searches call `play_legal` if it is there.
+        Searches play only what `legal_actions` or `chance_outcomes` returned. If `play` checks its action, add a method
+        `play_legal` that does not: searches call it instead.
         """
 
     @abstractmethod
     def clone(self) -> Self:
-        """An independent copy: playing on it leaves this position as it is."""
+        """Return an independent copy: playing on it leaves this position as it is."""
 
     @abstractmethod
     def outcome(self) -> float | Sequence[float]:
-        """The result, in [-1, 1], no bool. Asked at `azpy.TERMINAL` only.
+        """Return the result, in [-1, 1] and not as a bool. azpy calls this at `azpy.TERMINAL` only.
 
-        With two players the result for player 0: 1 a win, -1 a loss. With one player its score. Else a list of a number
-        for each player, player 0 first.
+        Returns:
+            With two players and a zero sum, a number for player 0: 1 is a win, -1 a loss. With one player, its score.
+            Else a list of one number a player, player 0 first.
         """
 
     @abstractmethod
     def encode(self) -> NDArray[np.float32]:
-        """The observation, float32 of `obs_shape`, seen by the player to move. Asked at a player's turn only."""
+        """Return the observation, float32 [C, H, W], from the view of the player to move.
+
+        azpy calls this at a player's turn only.
+        """
 
     @abstractmethod
     def key(self) -> int:
-        """The position's number, in [0, 2**128): equal keys must mean equal `encode`, `legal_actions` and future."""
+        """Return the position's number, in [0, 2**128).
+
+        Equal keys must mean equal `encode`, equal `legal_actions` and an equal future.
+        """
 
     def action_name(self, action: int) -> str:
-        """What a person calls the action, or the chance outcome, at this position; `azpy.parse_state` reads it."""
+        """Return what a person calls the action, or the chance outcome, here. `azpy.parse_state` reads these names."""
         return str(action)
 
     def __str__(self) -> str:

@@ -9,6 +9,9 @@ import griffe
 
 import azpy._core
 
+# The text of Returns is one value, as docstring_options of mkdocs.yml has it for docstrings in Python.
+_OPTIONS: Any = {"returns_multiple_items": False, "returns_named_value": False, "warnings": False}
+
 
 class Docstrings(griffe.Extension):
     """Gives each class, function and method of the stubs the docstring that `help` shows."""
@@ -31,8 +34,12 @@ def _describe(stubs: griffe.Object, found: Any) -> None:
             continue
         stub = member.final_target if isinstance(member, griffe.Alias) else member
         if one.__doc__:
-            stub.docstring = griffe.Docstring(_titled(inspect.cleandoc(one.__doc__)), parent=stub, lineno=1)
+            text = _titled(inspect.cleandoc(one.__doc__))
+            stub.docstring = griffe.Docstring(text, parent=stub, parser="google", parser_options=_OPTIONS)
         if isinstance(stub, griffe.Class):
+            if "__new__" in stub.members:  # the site takes a class's parameters from __init__ alone
+                stub.members["__init__"] = stub.members.pop("__new__")
+                stub.members["__init__"].name = "__init__"
             _describe(stub, one)
 
 

@@ -159,15 +159,14 @@ def torch_has_cuda() -> bool:
 
 
 class LoadedRun(StoredRun):
-    """A run folder, to look at its settings and games and to play with its newest network; it may be in use.
+    """A run folder: its settings, its games, and its newest network to play with. The run may be in progress.
 
     Args:
-        path: the run folder; or the name of a player that azpy brings along, such as "connect_four".
-        game: the run's game, its name or its class, needed where that is a Python class: reading the run then imports
-            its module, which runs code.
+        path: the run folder; or the name of a player that comes with azpy, such as "connect_four".
+        game: the run's game, as its name or class. Required for a game in Python: loading it imports its module.
 
     Raises:
-        RunError: no run folder, or its config.toml is damaged.
+        RunError: `path` is not a run folder, or its config.toml is damaged.
         SettingsError: `game` is not the run's game.
 
     Example:
@@ -184,11 +183,11 @@ class LoadedRun(StoredRun):
     def evaluator(self) -> CheckedEvaluator:
         """The network of the newest checkpoint, on the CPU.
 
-        `azpy.OnnxEvaluator(path, device)` takes another device, for runs: players that azpy brings along have no ONNX.
-        Without onnxruntime azpy's own code computes it, and a `SettingsWarning` says so.
+        For another device use `azpy.OnnxEvaluator(path, device)`; players that come with azpy have no ONNX model. If
+        onnxruntime is not installed, azpy's own code computes the network, and warns with a `SettingsWarning`.
 
         Raises:
-            ModelError: there is no checkpoint yet, or it is damaged, or only ONNX Runtime can compute the network.
+            ModelError: there is no checkpoint yet, it is damaged, or only ONNX Runtime can compute the network.
         """
         return open_network(self.path, game=self.start)
 

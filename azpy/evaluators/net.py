@@ -18,28 +18,28 @@ from azpy.runs.reader import read_model, stored_network
 
 
 class NetEvaluator(CheckedEvaluator):
-    """Answers batches of observations from a network of azpy's own, by azpy's own code for the CPU.
+    """An evaluator that computes one of azpy's own networks on the CPU, by azpy's own code. It needs numpy alone.
 
-    Searches ask it without the GIL, each thread for itself: one core computes a batch. ONNX Runtime shares a batch
-    among cores, runs on GPUs and takes networks of the user's own.
+    Searches call it without the GIL, and one core computes a batch. For batches on several cores, GPUs and your own
+    networks use `OnnxEvaluator`.
 
     Args:
-        network: path of a run folder, which stands for its newest checkpoint, or of a checkpoint in its run folder.
-        game: a `State`, or anything with its shapes, or a game's name as `azpy.make_game` takes it; the network must
-            fit it. Needed for a run whose game is a Python class. A run with "+conv" also takes another size.
+        network: the path of a run folder, for its newest checkpoint, or of a checkpoint in its run folder.
+        game: a `State`, an object with `num_actions` and `obs_shape`, or a game's name; the network must fit it.
+            Required for a run of a game in Python. A run with "+conv" also plays other board sizes.
 
     Attributes:
-        network_id: nonzero 64-bit hash of the network's shape and weights.
-        obs_shape: (C, H, W).
-        num_actions: A.
+        network_id: a nonzero 64-bit hash of the network's shape and weights.
+        obs_shape: the shape (C, H, W) of an observation.
+        num_actions: the number of actions A.
         device: "azpy".
         description: device and precision, in one line.
-        notes: empty, as nothing was chosen.
+        notes: always empty.
 
     Raises:
-        ModelError: the network is of the user's own, or does not fit the game; the path is no folder; there is no
-            checkpoint, or it is damaged, or in no run folder.
-        SettingsError: no such game; or `game` does not name the Python class of the run.
+        ModelError: the network is not one of azpy's own, or does not fit the game; the path is not a folder, has no
+            checkpoint, or a damaged one, or one outside a run folder.
+        SettingsError: there is no such game, or `game` does not name the Python class of the run.
 
     Example:
         >>> azpy.Search(azpy.NetEvaluator("runs/connect_four"), simulations=400)  # doctest: +SKIP
@@ -76,7 +76,7 @@ class NetEvaluator(CheckedEvaluator):
         return self._net.evaluate(observations)
 
     def fork(self) -> Self:
-        """The same: threads share it."""
+        """Return this evaluator: threads share it."""
         return self
 
 

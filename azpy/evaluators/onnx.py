@@ -36,40 +36,41 @@ _CPU_ROWS = 64
 
 
 class OnnxEvaluator(CheckedEvaluator):
-    """Answers batches of observations from an ONNX model on one device.
+    """An evaluator that runs an ONNX model on one device, with ONNX Runtime.
+
+    The model maps `observations` float32 [B, C, H, W] to raw `logits` float32 [B, A] and `values` float32 [B] in
+    [-1, 1], for the player to move.
 
     Args:
-        model: path of the model file, of a checkpoint's folder or of a run folder, which stands for its newest
-            checkpoint; or the model's bytes, which the evaluator keeps as long as it lives, for `pickle`.
-        device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1" or "webgpu" for a GPU, used or refused; or
-            "auto": the first of CUDA and WebGPU that answers more rows/s of this network than all cores of the CPU,
-            each in batches of `batch` rows; else the CPU. `notes` has the figures.
-        game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it;
-            the model must fit it.
-        threads: ONNX Runtime's own threads for one batch on the CPU. With 1, several pipelines may share one session.
-        precision: "fp32"; on TensorRT also "fp16" (on CUDA `TorchEvaluator` has it). On CUDA and TensorRT even fp32
-            lets layers use TF32. Measure what fp16 changes before you trust it (azpy/evaluators/drift.py).
-        buckets: rows that batches are padded to on a GPU, ascending; more rows are answered in several parts. They do
-            not count for a model whose batch is fixed.
-        cache_dir: where TensorRT keeps its engines, by default `~/.cache/azpy/tensorrt`. Each network gets files of its
-            own; nothing is deleted.
-        batch: rows of the largest batches to come: no bucket is prepared beyond the one that holds them. On the CPU
-            `row_exact` compares rows in batches of this size. If not given: all buckets, and 64.
+        model: the path of a model file, of a checkpoint's folder, or of a run folder, for its newest checkpoint; or
+            the model's bytes, which the evaluator keeps for `pickle`.
+        device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1" or "webgpu" for a GPU, which azpy uses or refuses; or
+            "auto": the first of CUDA and WebGPU that answers more rows/s of this network than all cores of the CPU, in
+            batches of `batch` rows, else the CPU. `notes` has the figures.
+        game: a `State`, an object with `num_actions` and `obs_shape`, or a game's name; the model must fit it.
+        threads: ONNX Runtime's threads for one batch on the CPU. With 1, several pipelines can share one session.
+        precision: "fp32"; on TensorRT also "fp16" (for fp16 on CUDA use `TorchEvaluator`). On CUDA and TensorRT, fp32
+            includes TF32. Measure what fp16 changes before you trust it (azpy/evaluators/drift.py).
+        buckets: rows to which batches are padded on a GPU, ascending; azpy splits larger batches. Ignored for a model
+            with a fixed batch.
+        cache_dir: where TensorRT keeps its engines (default `~/.cache/azpy/tensorrt`). azpy never deletes them.
+        batch: rows of the largest batches to come; azpy prepares no larger bucket. On the CPU, `row_exact` compares
+            rows in batches of this size. None: all buckets, and 64.
 
     Attributes:
-        network_id: nonzero 64-bit hash of the model's bytes, and of the precision if that is not fp32.
-        obs_shape: (C, H, W) the model was made for.
-        num_actions: A, the number of logits in a row.
+        network_id: a nonzero 64-bit hash of the model's bytes, and of the precision if that is not fp32.
+        obs_shape: the shape (C, H, W) that the model takes.
+        num_actions: the number A of logits in a row.
         signature: names and shapes of the model's input and outputs.
         device: where it runs: "cpu", "cuda:0", ...
         description: provider, precision and batches, in one line.
-        notes: why "auto" took or passed over a device; one line each.
+        notes: why "auto" chose or skipped a device, one line each.
 
     Raises:
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
-        DeviceError: the device was asked for by name and cannot be used.
-        MissingPackageError: onnxruntime is not installed, or one without a GPU in it.
-        SettingsError: no such device, or a precision that it does not have; or no such game.
+        DeviceError: you named a device that cannot be used.
+        MissingPackageError: onnxruntime is not installed, or lacks the device.
+        SettingsError: there is no such device or game, or the device does not have this precision.
 
     Example:
         >>> evaluator = OnnxEvaluator("runs/c4", "cuda")  # doctest: +SKIP
@@ -211,7 +212,7 @@ class OnnxEvaluator(CheckedEvaluator):
         return other
 
     def fork(self) -> Self:
-        """An evaluator for another pipeline's thread.
+        """Return an evaluator for another thread.
 
         On the CPU and on WebGPU it shares the session; on other GPUs it opens a session, and so a stream, of its own.
 

@@ -26,27 +26,28 @@ _FEW_ROWS = 7
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """Answers whole batches of positions: logits over the actions, and values.
+    """Any object that answers batches of positions with logits and values. There is nothing to register or subclass.
 
-    Arrays of torch, JAX and their like are taken too, if they are float32 and in main memory. The reply is checked: a
-    wrong shape or dtype, NaN, infinity or a value outside [-1, 1] raises
-    `azpy.EvaluatorError`; an exception raised here reaches the caller of the search as itself. The number of rows
-    differs from call to call. Row i of the reply may depend on row i of the observations alone; where it has the same
-    bits in any batch, searches and self-play repeat exactly.
+    azpy checks each reply: a wrong shape or dtype, NaN, infinity or a value outside [-1, 1] raises
+    `azpy.EvaluatorError`. An exception in the evaluator reaches the caller of the search unchanged. Arrays of torch,
+    JAX and similar libraries work too, if they are float32 and in main memory.
 
-    A search calls its evaluator from one thread at a time. `azpy.SelfPlay` has a thread for each pipeline: an
-    evaluator with a `fork` is forked for every pipeline but the first, and one without is shared, one call at a time.
+    The number of rows differs from call to call. Row i of the reply must depend on row i of the observations alone. If
+    a row has the same bits in any batch, searches and self-play repeat exactly.
 
-    Optional attributes, looked up when a search or self-play is made:
+    A search calls its evaluator from one thread at a time. `azpy.SelfPlay` has a thread for each pipeline: it forks an
+    evaluator with a `fork` for every pipeline but the first, and shares another evaluator, one call at a time.
 
-    * ``fork() -> Evaluator``: an evaluator of its own for another thread.
-    * ``evaluate_states(states, observations) -> (logits, values)`` or ``(logits, values, proven)``: asked in place of
-      `evaluate_batch`, which such an evaluator may lack. `states` is a list of `azpy.State`, copies for it alone.
-      `proven` [B] says which values are exact, as those of an endgame table: bools; or whole numbers, -1 where a value
-      is not exact, else the plies to the end of the game at the most (or a guess of them). A search with `solver` takes
-      a proven value as it takes the end of a game. At its root it counts as a value alone, so that an action is found.
-    * ``network_id: int``: a nonzero 64-bit hash of the network's weights. Without it no answer is kept; with it, equal
-      positions are asked once as long as the network is the same.
+    Optional attributes, which azpy looks up when it makes a search or self-play:
+
+    * ``fork() -> Evaluator`` returns an evaluator for another thread.
+    * ``evaluate_states(states, observations) -> (logits, values)`` or ``(logits, values, proven)`` replaces
+      `evaluate_batch`. `states` is a list of B `azpy.State`, copies that it may change. `proven` [B] says which values
+      are exact, such as those of an endgame table: bools; or ints, -1 where a value is not exact, else (about) the most
+      plies to the end of the game. A search with `solver` treats a proven value as the end of a game. At the root it
+      counts as a value alone, so that the search finds an action.
+    * ``network_id: int`` is a nonzero 64-bit hash of the network's weights. With it, azpy can cache answers by
+      position; without it, azpy caches nothing.
 
     Example:
         >>> import numpy as np
@@ -64,17 +65,17 @@ class Evaluator(Protocol):
     """
 
     def evaluate_batch(self, observations: NDArray[np.float32], /) -> Answer:
-        """Evaluates one batch.
+        """Evaluate one batch.
 
         Args:
-            observations: [B, C, H, W] float32, C order: one position a row, seen by the player to move. Read-only in
-                effect and valid during this call only: copy what is to be kept.
+            observations: float32 [B, C, H, W] in C order, one position a row, from the view of the player to move. Do
+                not write to it, and copy what you keep: it is valid during this call only.
 
         Returns:
-            ``(logits, values)``: raw logits [B, A] float32, not yet softmaxed, those of illegal actions ignored; and
-            values [B] or [B, 1] float32 in [-1, 1], 1 where the player to move wins. In a game of P players without a
-            zero sum [B, P], a number for each player in turn order, the player to move first: that of player p stands
-            at (p - mover) mod P.
+            ``(logits, values)``. Logits are float32 [B, A], before the softmax; azpy ignores those of illegal actions.
+            Values are float32 [B] or [B, 1] in [-1, 1]: 1 where the player to move wins. In a game of P players
+            without a zero sum, values are [B, P] in turn order from the player to move: player p has column
+            (p - mover) mod P.
         """
         ...
 
@@ -121,7 +122,7 @@ class CheckedEvaluator(ABC):
 
     @abstractmethod
     def fork(self) -> Self:
-        """An evaluator for another pipeline's thread."""
+        """Return an evaluator for another thread."""
 
     def evaluate_batch(self, observations: NDArray[np.float32]) -> Answer:
         """Answers as `Evaluator.evaluate_batch` says; safe to call from several threads. Observations are not kept.

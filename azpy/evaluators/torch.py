@@ -49,38 +49,36 @@ _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class TorchEvaluator(CheckedEvaluator):
-    """Answers batches of observations from a torch module.
+    """An evaluator that runs a torch module on one device.
 
-    The module is copied: training it further changes nothing here. In the copy, each batch norm right behind a
-    convolution of an `nn.Sequential` is folded into it, if that keeps the answers.
+    It copies the module: training the original changes nothing here. In the copy, azpy folds each batch norm into the
+    convolution before it in an `nn.Sequential`, if the answers stay the same.
 
     Args:
         network: a module that maps observations [B, C, H, W] to (logits [B, A], values [B] or [B, 1]), with values in
-            [-1, 1] for the player to move (in a game of P players without a zero sum values [B, P], the player to move
-            first); or the path of a run folder, which stands for its newest checkpoint, or of
-            a checkpoint in its run folder.
-        device: "cpu", "cuda", "cuda:1" or "mps" (Apple's); used or refused.
-        precision: "fp32", "bf16", or on a GPU "fp16": of weights and arithmetic; answers are float32. Measure what a
+            [-1, 1] for the player to move (in a game of P players without a zero sum: values [B, P], the player to
+            move first). Or the path of a run folder, for its newest checkpoint, or of a checkpoint in its run folder.
+        device: "cpu", "cuda", "cuda:1" or "mps" (Apple's), which azpy uses or refuses.
+        precision: of weights and arithmetic: "fp32", "bf16", or on a GPU "fp16". Answers are float32. Measure what a
             precision other than fp32 changes before you trust it.
-        game: a `State`, an `azpy.Game`, or anything with `num_actions` and `obs_shape`, or a game's name as
-            `azpy.make_game` takes it; the network must fit it. Needed if the module has no `num_actions` and
-            `obs_shape` of its own, and for a run whose game is a Python class. A run with "+conv" also takes a `State`
-            of another size.
-        buckets: rows that batches are padded to, ascending; more rows are answered in several parts. On CUDA each has a
-            CUDA graph, and (): no graphs. If not given: 8 to 2,048 on CUDA, and none elsewhere.
+        game: a `State`, an `azpy.Game`, an object with `num_actions` and `obs_shape`, or a game's name; the network
+            must fit it. Required for a module without `num_actions` and `obs_shape`, and for a run of a game in
+            Python. A run with "+conv" also plays other board sizes.
+        buckets: rows to which batches are padded, ascending; azpy splits larger batches. On CUDA each bucket has a
+            CUDA graph; () means no graphs. None: 8 to 2,048 on CUDA, and no buckets elsewhere.
 
     Attributes:
-        network_id: nonzero 64-bit hash of the module's structure and weights.
-        obs_shape: (C, H, W).
-        num_actions: A.
+        network_id: a nonzero 64-bit hash of the module's structure and weights.
+        obs_shape: the shape (C, H, W) of an observation.
+        num_actions: the number of actions A.
         device: where it runs: "cpu", "cuda:0", ...
         description: device and precision, in one line.
 
     Raises:
-        ModelError: the module does not fit the game, its answers have the wrong shapes, or no CUDA graph can hold it.
-        DeviceError: torch cannot use the device, or the device has no room.
-        RunError: the checkpoint is damaged, or in no run folder.
-        SettingsError: no such device, precision or game; or `game` does not name the Python class of the run.
+        ModelError: the module does not fit the game, its answers have wrong shapes, or no CUDA graph can hold it.
+        DeviceError: torch cannot use the device, or the device is out of memory.
+        RunError: the checkpoint is damaged, or outside a run folder.
+        SettingsError: there is no such device, precision or game, or `game` does not name the Python class of the run.
 
     Example:
         >>> import azpy
@@ -172,7 +170,7 @@ class TorchEvaluator(CheckedEvaluator):
             return first, second
 
     def fork(self) -> Self:
-        """An evaluator for another pipeline's thread; the weights are shared, as nothing writes to them."""
+        """Return an evaluator for another thread, with the same weights in memory."""
         return copy.copy(self)
 
 
@@ -307,17 +305,16 @@ def _folded(module: nn.Module, obs_shape: tuple[int, int, int], num_values: int)
 
 
 def export_onnx(module: nn.Module, game: GameShape | str, path: str | os.PathLike[str]) -> None:
-    """Writes a torch module as the ONNX model that `OnnxEvaluator` plays, and compares the two.
+    """Write a torch module as an ONNX model for `OnnxEvaluator`, and compare the answers of the two.
 
-    It needs the extras cpu and train, and no other package. The module's own heads beyond policy and value are left
-    out. Weights keep their `state_dict` names.
+    Needs the extras cpu and train. Heads beyond policy and value are left out. Weights keep their `state_dict` names.
 
     Args:
-        module: maps observations [B, C, H, W] float32 to (logits [B, A], values [B] or [B, 1] in [-1, 1]), all float32;
-            on the CPU. In a game of P players without a zero sum its values are [B, P]. It is written in evaluation
-            mode, and left in the mode that it has.
-        game: a `State`, or anything with `num_actions` and `obs_shape`, or a game's name as `azpy.make_game` takes it.
-        path: the file to write; replaced as a whole or not at all.
+        module: maps observations float32 [B, C, H, W] to (logits [B, A], values [B] or [B, 1] in [-1, 1]), all float32,
+            on the CPU. In a game of P players without a zero sum, values are [B, P]. azpy writes it in evaluation
+            mode, and restores its mode.
+        game: a `State`, an object with `num_actions` and `obs_shape`, or a game's name.
+        path: the file to write. azpy replaces it completely or not at all.
 
     Raises:
         ModelError: the module does not fit the game, cannot be written, or its model gives other numbers.

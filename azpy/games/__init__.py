@@ -1,4 +1,4 @@
-"""Games by name, lines of play, and the games of OpenSpiel."""
+"""Games by name, lines of play, and OpenSpiel's games."""
 
 from azpy.games.openspiel import open_spiel
 

@@ -21,25 +21,26 @@ _NAMES_FILES = "[en]fg_game|file|path|root"
 
 
 def make_game(name: str, **parameters: int | float | str) -> State:
-    """The start of a game.
+    """Return the start of a game.
 
     Args:
-        name: of a game in Rust, with parameters in it or without, as in "connect_four(width=5, height=4)"; or
-            "module:Class", a game in Python (imported as Python imports it); or "open_spiel:" and a game of
-            OpenSpiel.
-        parameters: of a game in Rust, in place of those in the name.
+        name: a built-in game, with or without parameters, such as "connect_four(width=5, height=4)"; a game in Python
+            as "module:Class", which imports the module; or "open_spiel:" and the name of an OpenSpiel game.
+        parameters: parameters of a built-in game. They replace those in the name.
 
     Returns:
         A `State`.
 
     Raises:
-        SettingsError: a ValueError: no such game or parameter, a board that the game refuses, a class that cannot be
-            imported or made or does not derive from `azpy.Game`, or a game of OpenSpiel that azpy cannot search.
-        MissingPackageError: a game of OpenSpiel where that is not installed.
+        SettingsError: a ValueError: there is no such game or parameter, the game refuses the board, the class cannot
+            be imported or made or does not derive from `azpy.Game`, or azpy cannot search the OpenSpiel game.
+        MissingPackageError: OpenSpiel is not installed.
 
     Example:
         >>> make_game("connect_four", width=5).num_actions
         5
+        >>> make_game("go(size=9)").obs_shape[1:]
+        (9, 9)
     """
     if ":" in name and parameters:
         raise SettingsError(f"game {name!r} takes no parameters, got {', '.join(parameters)}")

@@ -21,17 +21,17 @@ MAX_PLAYERS = 6
 
 
 def open_spiel(game: Any) -> State:
-    """The start of a game of OpenSpiel.
+    """Return the start of an OpenSpiel game.
 
     Args:
-        game: its name with its parameters, as in "quoridor(board_size=5)", or a `pyspiel.Game`.
+        game: the name with its parameters, such as "quoridor(board_size=5)", or a `pyspiel.Game`.
 
     Returns:
-        A `State`, whose `game_object` is an `OpenSpielGame`. Commands know the game as
+        A `State`, whose `game_object` is an `OpenSpielGame`. For commands, the game is
         "open_spiel:quoridor(board_size=5)".
 
     Raises:
-        SettingsError: no such game, or one that azpy cannot search; the text lists every reason.
+        SettingsError: there is no such game, or azpy cannot search it; the message lists every reason.
         MissingPackageError: OpenSpiel is not installed.
 
     Example:

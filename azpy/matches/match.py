@@ -25,30 +25,33 @@ def match(
     opening_plies: int | None = None,
     seed: int = 0,
 ) -> MatchResult:
-    """Plays a match, as `az-match A B` does: each opening with A in every seat, and copies of B in the others.
+    """Play a match, as the command `az-match A B` does.
 
-    A game of one player each plays alone, with the same openings and dice.
+    Each opening is played with A in every seat, and copies of B in the others. In a game of one player, each plays
+    alone, with the same openings and dice.
 
     Args:
         a: player A: a text or path as for `az-match`, a run, or an evaluator, which plays as a model does. Or an object
-            with `select_actions(states, seed)`, which returns a legal action for each of the states. The states are
-            copies, which it may play on.
+            with `select_actions(states, seed)`, which returns a legal action for each state. The states are copies,
+            which it may change.
         b: player B, likewise.
-        game: a game's name, "module:Class", or a class of a game in Python; by default that of the run.
-        games: of A, as many in each seat; by default 200, or a few more.
-        simulations: a move, for players that do not say.
-        device: where models in files run.
-        opening_plies: random actions before each round of games; by default the run's `match_opening_plies`, else 4.
-        seed: fixes openings, dice and players.
+        game: a game's name, "module:Class", or a class of a game in Python (default: the game of the run).
+        games: games of A, the same number in each seat (default: 200, or a few more).
+        simulations: simulations per move, for players that do not name their own.
+        device: the device of models in files.
+        opening_plies: random actions before each round of games (default: the run's `match_opening_plies`, else 4).
+        seed: the seed of openings, dice and players.
 
     Returns:
-        The result of A: `score`, `interval`, `elo`, `elo_interval`, `wins`, `draws`, `losses`. In a game of one player
-        `outcome_of(0)` and `outcome_of(1)` are the mean scores of A and B, and `difference` is what A got more.
+        The result of A, with `score` (0 to 1), its 95 % `interval`, `elo`, `elo_interval`, `wins`, `draws`, `losses`.
+        In a game of one player, `outcome_of(0)` and `outcome_of(1)` are the mean scores of A and B, and `difference` is
+        A's lead.
 
     Raises:
-        SettingsError: no such player or game, a number of games that seats do not share evenly, or a player that
-            returns something else than an action for each state.
-        RunError, ModelError: a run or model that cannot be used.
+        SettingsError: there is no such player or game, the seats cannot share the games evenly, or a player does not
+            return an action for each state.
+        RunError: a run cannot be used.
+        ModelError: a model cannot be used.
 
     Example:
         >>> import azpy

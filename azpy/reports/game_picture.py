@@ -90,20 +90,20 @@ class Replay:
 def replay(
     game: "str | State | Game | type[Game] | StoredRun", played: "GameRecord | Sequence[int] | str | int"
 ) -> Replay:
-    """A game to look at, position by position; a notebook shows it with buttons.
+    """Show a game position by position. A notebook shows it with buttons and a slider.
 
     Args:
         game: where the game begins: a game's name, a `State` or an `azpy.Game`; or a run (`azpy.load_run`).
-        played: the game: a record of self-play; actions, dice included; a text of PGN, SGF or the board's JSON, or
-            names of actions; or of a run the number of one of its games.
+        played: the game: a `GameRecord`; a list of actions, dice included; a text of PGN, SGF or the board's JSON, or
+            names of actions; or, for a run, the number of one of its games.
 
     Returns:
-        A `Replay`.
+        A `Replay`, whose `to_html()` returns a part of an HTML page.
 
     Raises:
-        ValueError: an action that the rules do not allow, or a text that cannot be read.
-        RunError: the run has no such game.
-        SettingsError: a number of a game, and no run; no such game; a record of another game.
+        ValueError: the rules do not allow an action, or the text cannot be read.
+        RunError: the run does not have this game.
+        SettingsError: there is no such game, the record is of another game, or `played` is a number without a run.
 
     Example:
         >>> import azpy

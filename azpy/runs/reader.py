@@ -93,7 +93,11 @@ class StoredRun:
 
     @functools.cached_property
     def start(self) -> State:
-        """The position in which its games begin; a `SettingsError` for a Python class that the user did not name."""
+        """The position at which the run's games begin.
+
+        Raises:
+            SettingsError: the game is a Python class, and `game` did not name it.
+        """
         how = '--game {0} (in Python game="{0}")'
         refuse_untyped(self.settings.game, self._typed, self.path, "reading the run", how)
         return make_game(self.settings.game)
@@ -104,17 +108,20 @@ class StoredRun:
         return int(checkpoint_at(self.path).name)
 
     def iterations(self) -> list[dict[str, Any]]:
-        """The figures of each finished iteration, ascending: its row of metrics.jsonl (docs/reference/formats.md)."""
+        """Return the rows of metrics.jsonl of finished iterations, in order (docs/reference/formats.md)."""
         return self._rows("iteration")
 
     def matches(self) -> list[dict[str, Any]]:
-        """The figures of each match that the run has played, in order: its row of metrics.jsonl."""
+        """Return the rows of metrics.jsonl of the matches that the run has played, in order."""
         return self._rows("match")
 
     def score_to_beat(self, iteration: int | None = None) -> float | None:
-        """What the games of an iteration were to beat, of the newest by default: searches with its network take it.
+        """Return the score that an iteration's games had to beat; searches with its network take it.
 
-        The mean, where the games began with several; None without the settings `ranked_reward` and `score_to_beat`.
+        If its games had different scores to beat, this is their mean. None without `ranked_reward` and `score_to_beat`.
+
+        Args:
+            iteration: None for the newest.
         """
         rows = [row for row in self.iterations() if iteration in (None, row["iteration"])]
         return rows[-1].get("score_to_beat") if rows else None
@@ -123,11 +130,15 @@ class StoredRun:
         return [row for row in read_metrics(self.path / "metrics.jsonl")[0] if row["kind"] == kind]
 
     def sealed_iterations(self) -> list[int]:
-        """Iterations whose games are sealed, ascending."""
+        """Return the iterations whose games are sealed, ascending."""
         return self._sealed.iterations()
 
     def games(self, iterations: Iterable[int]) -> Iterator[tuple[int, GameRecord]]:
-        """Sealed games: (iteration, game), by iteration and game id."""
+        """Yield (iteration, game) for the sealed games of these iterations, in order of iteration and game id.
+
+        Raises:
+            RunError: an iteration has no sealed games.
+        """
         sealed = self.sealed_iterations()
         for iteration in iterations:
             if iteration not in sealed:
@@ -137,14 +148,18 @@ class StoredRun:
                 yield iteration, record
 
     def tags(self, iterations: Iterable[int]) -> dict[int, dict[str, str]]:
-        """The players, date and event of imported games, as far as their files say them, by game id."""
+        """Return the players, date and event of imported games, as far as their files name them, by game id."""
         found = dict[int, dict[str, str]]()
         for iteration in iterations:
             found |= self._sealed.tags(iteration)
         return found
 
     def find_game(self, game_id: int) -> tuple[int | None, GameRecord]:
-        """A game and its iteration, None for the iteration in play."""
+        """Return (iteration, game) of the game with this id; the iteration is None while it is in progress.
+
+        Raises:
+            RunError: the run does not have this game.
+        """
         journal = self.path / "games/journal.bin"
         # The journal first: a game that is sealed meanwhile is found twice, not missed.
         records = read_journal(journal)[0] if journal.exists() else []
@@ -161,11 +176,15 @@ class StoredRun:
         raise RunError(f"{self.path} has no game {game_id}: {there}")
 
     def checkpoints(self) -> list[int]:
-        """Iterations that have a checkpoint, ascending."""
+        """Return the iterations that have a checkpoint, ascending."""
         return storage.numbered(self.path / "checkpoints")
 
     def model(self, iteration: int, name: str = "model.onnx") -> bytes:
-        """The exported model of a checkpoint, or another of its files, compared with the checkpoint's manifest."""
+        """Return the bytes of a checkpoint's model, or of another of its files, checked against its manifest.
+
+        Raises:
+            RunError: there is no such checkpoint, or the file is damaged.
+        """
         there = self.checkpoints()
         if iteration not in there:
             listed = f"it has {', '.join(map(str, there)) or 'none'}"

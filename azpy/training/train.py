@@ -27,27 +27,26 @@ def train(
     on_iteration: Callable[[dict[str, Any]], object] | None = None,
     **settings: Any,
 ) -> LoadedRun:
-    """Trains a player from zero knowledge, as `az-train` does; the same call goes on where a run stopped.
+    """Train a player from nothing, as the command `az-train` does. The same call resumes a stopped run.
 
     Args:
         game: a game's name, "module:Class", or a class of a game in Python.
-        out: the run folder, by default runs/GAME.
-        config: a TOML file with settings. Settings given here win.
-        supervised: files of games to begin with, see `az-train --supervised`.
-        on_iteration: gets the figures of each iteration that is done: its row of metrics.jsonl. True ends the run. It
-            can go on later; only the games in play and the last match are lost. An exception ends the run in the same
-            way, and is raised.
-        settings: as the flags of `az-train`, with _ for -. The rest comes from the run so far, else from the game's
-            preset; a game without one is measured first. With workers="ray", first put what
-            `azpy.fleet.channels.ray.environment()` gives into `os.environ`, as `az-train` does: a Ray that starts here
-            then has its token.
+        out: the run folder (default: runs/GAME).
+        config: a TOML file with settings. Keyword arguments override it.
+        supervised: files of games to learn from first, as for `az-train --supervised`.
+        on_iteration: is called after each iteration with its figures, a row of metrics.jsonl. If it returns True, the
+            run ends; the same call resumes it later, without the games in play and the last match. An exception ends
+            the run in the same way, and is raised.
+        settings: the flags of `az-train`, with _ for -. Other settings come from the run so far, else from the game's
+            preset; azpy measures a game without a preset first. For workers="ray", first put what
+            `azpy.fleet.channels.ray.environment()` returns into `os.environ`, so that a new Ray gets its token.
 
     Returns:
-        The run, with its newest network. If no iteration was done in time, its `evaluator` raises ModelError.
+        The run, as from `load_run`. If it has no finished iteration, its `evaluator` raises ModelError.
 
     Raises:
-        SettingsError: a setting that is unknown or out of range, or a game that cannot be made.
-        RunError: a folder that is in use, damaged, or of another run.
+        SettingsError: a setting is unknown or out of range, or the game cannot be made.
+        RunError: the folder is in use, damaged, or of another run.
         MissingPackageError: a package that training needs is not installed.
 
     Example:

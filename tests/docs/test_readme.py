@@ -77,6 +77,30 @@ def test_the_site_has_each_player_that_comes_along() -> None:
     assert set(re.findall(r'src="(?:../)*players/(\w+)/index.html"', page)) == players
 
 
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_chart_of_the_first_page_has_figures_of_the_page_on_strength() -> None:
+    page, strength = (README.parent / f"docs/{name}.md" for name in ("index", "explanation/strength"))
+    rows = re.findall(r"^\|.*\|$", strength.read_text(encoding="utf-8"), re.MULTILINE)
+    points = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', page.read_text(encoding="utf-8"))
+    for x, y in points:
+        minutes, score = round((float(x) - 50) / 16), f"{(240 - float(y)) / 220:.3f}"
+        assert any(re.search(rf"\b{minutes}\b", row) and score in row for row in rows), (minutes, score)
+    assert len(points) == 8
+
+
+@pytest.mark.skipif(not README.exists(), reason="needs the source tree")
+def test_the_site_fails_on_lost_links_and_requests_to_other_hosts(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/index.html").write_text('<h2 id="here"></h2><a href="../#top">up</a><a href="/more/">here</a>')
+    good = '<p id="top"><a href="more/#here">on</a><a href="https://example.org/">out</a><img src="a%20b.png">'
+    (tmp_path / "a b.png").touch()
+    command = [sys.executable, str(README.parent / "docs/site.py"), "check", str(tmp_path)]
+    for bad in ("", '<a href="more/#gone">', '<a href="../../x.rs">', '<script src="https://example.org/x.js">'):
+        (tmp_path / "index.html").write_text(good + bad)
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, len(done.stderr.splitlines())) == (bool(bad), bool(bad)), done.stderr
+
+
 LISTENED = Counter[str]()
 
 
@@ -221,7 +245,6 @@ def test_the_programs_run_one_after_another(
     else:
         assert "(64, 7)" in lines
         assert (tmp_path / "search.svg").read_text(encoding="utf-8").startswith("<svg")
-        assert LISTENED == {"pruned": 1, "finished": 1, "wandb": 2, "mlflow": 2, "shown": 2}
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
@@ -283,20 +306,23 @@ def test_the_cookbook_solves_its_problems(
     shutil.unpack_archive(README.parent / "tests/data/pool.zip")
     for run in ("connect_four", "enough"):
         shutil.copytree("pool", f"runs/{run}")
-    ended, played = list[object](), azpy.match
+    ended = list[object]()
+    _stand_ins(monkeypatch)
+    listened, small = azpy.train, azpy.match
 
-    def train(game: str, *, on_iteration: Any, **_: object) -> None:
+    def train(game: str, *, on_iteration: Any, out: str, **settings: Any) -> Any:
+        if out != "runs/enough":
+            return listened(game, on_iteration=on_iteration, out=out, **settings)
         ended.extend(on_iteration({"iteration": iteration}) for iteration in (9, 10))
         won = SimpleNamespace(interval=round_interval([0, 0, 0, 0, 20]))  # 40 games, all of them
         monkeypatch.setattr(azpy, "match", lambda *_, **__: won)
         ended.append(on_iteration({"iteration": 20}))
+        monkeypatch.setattr(azpy, "match", small)
+        return None
 
     monkeypatch.setattr(azpy, "train", train, raising=False)
-    monkeypatch.setattr(
-        azpy, "match", lambda a, b, games, **more: played(a, b, games=2, simulations=2, **more), raising=False
-    )
     text, names = (README.parent / "docs/guides/cookbook.md").read_text("utf-8"), dict[str, Any]()
-    assert text.count("\n## ") == 9
+    assert text.count("\n## ") == 13
     for kind, block in re.findall(r"^```(python|sh)\n(.*?)^```", text, re.M | re.S):
         if kind == "python":
             exec(compile(block, "cookbook", "exec"), names)
@@ -305,6 +331,7 @@ def test_the_cookbook_solves_its_problems(
             assert settings_from([*arguments, "--out", "runs/new"]) if name == "train" else az_export(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert ended == [False, False, True]
+    assert LISTENED == {"pruned": 1, "finished": 1, "wandb": 2, "mlflow": 2, "shown": 2}
     assert {"b2", "0.0"} < {*lines}
     assert [line.split(" by ")[1] for line in lines if line.startswith("player")] == ["3"]
 

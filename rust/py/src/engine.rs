@@ -39,38 +39,37 @@ const SPLIT_FROM: usize = 64;
 /// What the only model is called.
 pub(crate) const ONLY: &str = "main";
 
-/// Searches positions for many who ask at once, in threads of its own. It is for a site where people play against a
-/// network, or for a program with many games at a time.
+/// An engine that searches positions for many clients at once, in its own threads.
 ///
-/// Requests share each call of the evaluator, and join and leave between calls. A batch takes the leaves that wait, at
-/// most `max_batch`, and never waits for more. Requests of one priority take turns, so equal requests that come together
-/// take the same time. While a batch is evaluated, the trees of other requests grow.
+/// Use it for a site where people play against a network, or for a program with many games at a time. Use it in a
+/// `with` block, or call `close`. The block ends when every request is answered; an exception that leaves the block
+/// cancels them.
 ///
-/// What a request finds depends on its state, its seed and the options alone. It is what
-/// `azpy.Search(evaluator, seed=seed, ...).run(state)` finds: to the last visit if a row's answer does not depend on the
-/// rest of its batch (`row_exact`), and nearly so otherwise. Only `seconds`, `stop` and a lack of memory make the result
-/// depend on time.
+/// Requests share each call of the evaluator, and join and leave between calls. A batch takes the leaves that are
+/// ready, at most `max_batch`, and does not wait for more. Requests of one priority take turns. While one batch is
+/// evaluated, the trees of other requests grow. Each device evaluates one batch at a time.
 ///
-/// Each device has one call of an evaluator at a time. An exception in a call ends the requests of its batch: each raises
-/// a copy of the exception. A game that fails ends its own request alone.
+/// A request finds what `azpy.Search(evaluator, seed=seed, ...).run(state)` finds: to the last visit if the evaluator
+/// is `row_exact`, and nearly so otherwise. Only `seconds`, `stop` and a lack of memory make a result depend on time.
 ///
-/// Use an engine in a `with` block, or call `close`. The block ends when every request is answered; if an exception
-/// leaves the block, the requests are cancelled. Many threads may use an engine. The end of the interpreter cancels open
-/// requests. It first waits for threads that are no daemons, and so for what these threads wait for.
+/// If a call of the evaluator raises, each request of its batch raises a copy of the exception. If a game raises, its
+/// own request alone fails. Many threads may use one engine. At the end of the interpreter, open requests are
+/// cancelled.
 ///
 /// Args:
-///     models: an evaluator, or a dict from names to evaluators. Evaluators with the same attribute `device`, or without
-///         one, take turns.
-///     simulations: visits below the root, at most, for a request that does not give its own. None: 800, or no limit
-///         for a request with `seconds`.
-///     max_batch: rows of a call of an evaluator, at most (256); at least eval_batch.
-///     max_requests: requests that may wait for their answers at once (1024). One more raises `queue.Full`.
-///     total_memory_mb: memory of all trees together, in MB; None for no limit. Kept trees of games go first, the least
-///         recently used before the others. Then the search with the largest tree ends, with `stop` "memory".
-///     cache_positions: answers to keep for each network with a `network_id`, of all games together; 0 for none. One
-///         takes 48 bytes, and 4 for each legal action.
-///     threads: threads that grow the trees; by default one a core.
-///     Others as for `Search`.
+///     models: an evaluator, or a dict from names to evaluators. Evaluators with the same attribute `device`, or
+///         without one, take turns.
+///     simulations: the most visits below the root, for requests without their own number. None: 800, or no limit for a
+///         request with `seconds`.
+///     max_batch: the most rows in a call of an evaluator (256); at least eval_batch.
+///     max_requests: the most unanswered requests (1024). Another one raises `queue.Full`.
+///     total_memory_mb: memory of all trees together, in MB; None for no limit. At the limit, azpy first drops the
+///         least recently used kept trees, then ends the search with the largest tree, with `stop` "memory".
+///     cache_positions: how many answers to keep for each network with a `network_id`; 0 for none. Each takes 48 bytes,
+///         and 4 for each legal action.
+///     threads: how many threads grow the trees; by default one a core.
+///
+/// The other options are those of `Search`.
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("connect_four")
@@ -348,8 +347,10 @@ impl Engine {
         names
     }
 
-    /// Adds a model, or puts one in the place of another. Requests under way end with the network that they began with;
-    /// later ones search with this one. A game's kept tree of another network is dropped.
+    /// Add a model, or replace one.
+    ///
+    /// Searches under way end with their old network; later requests use the new one. A game drops a kept tree of the
+    /// old one.
     fn load(&self, name: &str, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = evaluator.py();
         AnyEvaluator::new(evaluator)?;
@@ -380,38 +381,40 @@ impl Engine {
         Ok(())
     }
 
-    /// Asks for a search of `state`, and returns at once. Returns a `Pending`: a `concurrent.futures.Future` of a
-    /// `SearchResult` with a method `stop()`. `asyncio.wrap_future` makes a future to await of it. `stop()` has the
-    /// request answered with what is known by now. `cancel()` works until the result is there, and ends the search.
+    /// Request a search of `state`, and return at once.
     ///
-    /// These errors are raised here: a state that cannot be searched, a closed engine (RuntimeError), an engine that is
-    /// full (`queue.Full`). The future raises what the evaluator or the game raised, and a copy if several requests fail
-    /// with it. No asyncio future takes a StopIteration, so a StopIteration becomes the cause of a RuntimeError. A result
-    /// keeps its tree for as long as the result is kept.
-    ///
-    /// Callbacks run in one thread of the engine, and other answers wait for them; searches do not. Never wait for a
-    /// request in a callback, in the evaluator or in a game: such a wait never ends.
+    /// Callbacks of the future run in one thread of the engine, and delay other answers, but not searches. Never wait
+    /// for a request in a callback, in the evaluator or in a game: it would never end.
     ///
     /// Args:
     ///     state: a position.
-    ///     simulations: in place of the engine's own number.
-    ///     seconds: from now on, in which to answer with what is known by then. A search whose simulations are done
-    ///         sooner is answered sooner. The search ends before the call of the evaluator that would end too late,
-    ///         going by the last calls. The root is evaluated in any case. So no limit is kept that is shorter than the
-    ///         call under way and one more.
-    ///     seed: of the noise and the dice.
-    ///     model: a name, if there are several models.
-    ///     priority: "play"; "analysis" takes the rows that are free, and if there are none, one turn for eight turns of
-    ///         a request to play; "ponder" goes on while there is nothing else to do.
-    ///     actions: the root's actions to choose among; None for all. The search is that of a game in which the others
-    ///         are not legal at the root.
-    ///     on_report: is called with a `SearchResult` of what is known so far, every `report_every` seconds (0.1). A slow
-    ///         listener hears the newest report only.
-    ///     standard_errors: whether the answer and its reports come with `standard_errors`, for which each of them walks
-    ///         the whole tree. Without it the walk is made when an answer of `submit` is asked for them, and reports and
-    ///         answers of an `EngineGame` have none.
-    ///     lines: how many `principal_variations` reports and answers of an `EngineGame` have; all by default. Each takes a
-    ///         descent through the tree.
+    ///     simulations: replaces the engine's own number for this request.
+    ///     seconds: a time limit from now on. azpy answers with what is known by then: it estimates from the last calls
+    ///         when to stop. The root is always evaluated, so a limit shorter than two calls of the evaluator can be
+    ///         exceeded.
+    ///     seed: the seed of root noise and dice.
+    ///     model: the name of a model, if there are several.
+    ///     priority: "play"; "analysis" takes free rows, or else one turn for every eight of a request to play;
+    ///         "ponder" searches while there is nothing else to do.
+    ///     actions: the root's actions to choose among; None for all. Other actions count as illegal at the root.
+    ///     on_report: is called with a `SearchResult` of what is known so far. A slow listener gets the newest report
+    ///         alone.
+    ///     report_every: seconds between reports (0.1).
+    ///     standard_errors: whether to compute `standard_errors` with each report and answer, by a walk through the
+    ///         whole tree. Without it, an answer of `submit` computes them when asked; reports and answers of an
+    ///         `EngineGame` have none.
+    ///     lines: how many `principal_variations` the reports and answers of an `EngineGame` have; all by default. Each
+    ///         takes a descent through the tree.
+    ///
+    /// Returns:
+    ///     A `concurrent.futures.Future` of a `SearchResult`, which can be awaited. Its method `stop()` answers the
+    ///     request with what is known by now. `cancel()` ends the search, and works until the result is there. The
+    ///     future raises what the evaluator or the game raised.
+    ///
+    /// Raises:
+    ///     GameError: the position cannot be searched.
+    ///     RuntimeError: the engine is closed.
+    ///     queue.Full: `max_requests` requests are open.
     #[pyo3(signature = (
         state, simulations = None, *, seconds = None, seed = 0, model = None, priority = "play", actions = None,
         on_report = None, report_every = None, standard_errors = false, lines = None
@@ -442,7 +445,10 @@ impl Engine {
         Ok(pending.future(py).expect("it was asked for"))
     }
 
-    /// A game that goes on from `state`, and keeps its tree between requests. See `EngineGame`.
+    /// Start a game at `state` that keeps its tree between requests.
+    ///
+    /// Returns:
+    ///     An `EngineGame`.
     #[pyo3(signature = (state, *, model = None, seed = 0))]
     fn game(
         slf: &Bound<'_, Self>,
@@ -455,9 +461,11 @@ impl Engine {
         Self::new_game(slf, &engine.name(model)?, &any_state(state)?, seed)
     }
 
-    /// Takes no more requests, and returns when those there are have been answered; those that ponder stop. After
-    /// `seconds` all are answered with what is known by then; with `cancel` they are cancelled. The call of an evaluator
-    /// that is under way ends first. A second call does no harm.
+    /// Take no more requests, and return when the open ones are answered. Pondering stops. A second call does nothing.
+    ///
+    /// Args:
+    ///     cancel: whether to cancel open requests. The call of the evaluator under way ends first.
+    ///     seconds: answer open requests after so long with what is known by then.
     #[pyo3(signature = (*, cancel = false, seconds = None))]
     fn close(&self, py: Python<'_>, cancel: bool, seconds: Option<f64>) -> PyResult<()> {
         if is_serving() {
@@ -501,14 +509,14 @@ impl Engine {
         self.close(py, !kind.is_none(), None)
     }
 
-    /// Counts since the start.
+    /// Counts since the start, as a dict.
     ///
-    /// Requests: requests (all), finished, failed, cancelled, open (not answered yet), left_over (open requests for whose
-    /// leaves the last batch had no room), late (finished after their `seconds`). seconds_p50 and seconds_p99 are the
-    /// times from `submit` to the answer, of the last 4,096 that finished (NaN before the first). Batches: batches, rows,
-    /// fill (rows over what the batches could have held), shared (leaves that shared a row with an equal leaf). Caches:
-    /// cache_fill (answers kept over what the caches have room for; 0 without a cache). Of finished requests: simulations,
-    /// evaluations, cache_hits, terminals, collisions.
+    /// Requests: requests (all), finished, failed, cancelled, open (not answered yet), left_over (open requests without
+    /// room in the last batch), late (finished after their `seconds`). Of the last 4,096 finished: seconds_p50 and
+    /// seconds_p99, from `submit` to the answer; NaN before the first. Batches: batches, rows, fill (share of the rows
+    /// that the batches could hold), shared (leaves that shared a row with an equal leaf). Caches: cache_fill (share of
+    /// their room in use; 0 without a cache). Of finished requests: simulations, evaluations, cache_hits, terminals,
+    /// collisions.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut stats = match self.threads() {

@@ -11,18 +11,18 @@ use pyo3::exceptions::{PyBaseException, PyOSError, PyRuntimeError, PyStopIterati
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 
-create_exception!(azpy._core, CoreError, PyRuntimeError, "A bug in azpy itself: a panic in the core.");
+create_exception!(azpy._core, CoreError, PyRuntimeError, "A bug in azpy itself: the core panicked.");
 create_exception!(
     azpy._core,
     EvaluatorError,
     PyValueError,
-    "An evaluator's reply that cannot be used: NaN, a wrong shape or dtype, a value outside [-1, 1]."
+    "The reply of an evaluator cannot be used: NaN, a wrong shape or dtype, or a value outside [-1, 1]."
 );
 create_exception!(
     azpy._core,
     GameError,
     PyValueError,
-    "A game that breaks its contract: no legal action at a player's turn, more plies than max_plies, ..."
+    "A game breaks its contract: no legal action at a player's turn, more plies than max_plies, ..."
 );
 
 /// A panic's text as a `CoreError`. A `PanicException` is no `Exception`: `except Exception` would miss it.

@@ -25,7 +25,7 @@ pub(crate) fn is_evaluating() -> bool {
     EVALUATING.get()
 }
 
-/// Equal priors and value 0 for every position: the search alone, in Rust.
+/// An evaluator with equal priors and value 0 for every position: the search alone, in Rust.
 ///
 ///     >>> import azpy
 ///     >>> result = azpy.Search(azpy.UniformEvaluator(), simulations=90).run(azpy.make_game("tic_tac_toe"))
@@ -46,8 +46,15 @@ impl UniformEvaluator {
     }
 }
 
-/// Equal priors and the outcome of one random game from the position: plain Monte Carlo tree search, in Rust.
-/// The same seed repeats the same games.
+/// An evaluator with equal priors and the outcome of one random game as the value: plain Monte Carlo tree search, in
+/// Rust.
+///
+/// Args:
+///     seed: the same seed plays the same random games.
+///
+///     >>> import azpy
+///     >>> azpy.Search(azpy.RolloutEvaluator(1), simulations=500).run(azpy.make_game("tic_tac_toe")).action
+///     4
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct RolloutEvaluator(u64);
 

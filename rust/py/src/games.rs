@@ -46,22 +46,21 @@ pub(crate) fn make_game(name: &str, params: Option<&Bound<'_, PyDict>>) -> PyRes
     make(name, given).map(State::of)
 }
 
-/// Reads a position in its game's notation, or as the line of play that leads there.
+/// Read a position from text: the game's notation, or a line of play.
 ///
 /// Args:
-///     game: a game's name, with its parameters if they are not the usual ones; or a State, or an instance of an
-///         azpy.Game, where a line of play then begins.
-///     text: see the game in docs/reference/games.md: what `State.to_text` writes, or names of actions and of chance outcomes with
-///         blanks between. A game written in Python is read by its `action_name`, and where that knows no name, by the
-///         number. An empty text is the position where a line begins.
-///     plies: how many moves of the text's main line are played; None for all.
+///     game: a game's name with its parameters. Or a `State` or `azpy.Game`, where a line of play then begins.
+///     text: what `State.to_text` writes, or names of actions and chance outcomes with blanks between;
+///         docs/reference/games.md has each game's notation. azpy reads the moves of a game in Python by `action_name`,
+///         else by number. An empty text is the position where a line begins.
+///     plies: how many moves of the main line to play; None for all.
 ///
 /// Returns:
-///     A State.
+///     A `State`.
 ///
 /// Raises:
-///     ValueError: text that cannot be read, or a position that cannot be; says what was expected.
-///     TypeError: something that is no game.
+///     ValueError: the text cannot be read, or the position is impossible.
+///     TypeError: `game` is not a game.
 ///
 ///     >>> import azpy
 ///     >>> azpy.parse_state("hex(size=5)", "a1 c3 b2").turn

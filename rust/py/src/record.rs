@@ -18,7 +18,9 @@ use crate::position::Fallible;
 use crate::settings::{U64, whole, within};
 use crate::state::State;
 
-/// One finished game of T plies, rolls included; K is the number of legal actions over all its samples.
+/// A finished game of T plies, rolls included. K is the number of legal actions over all its samples.
+///
+/// `SelfPlay` makes records, and `ReplayBuffer` takes them. A record can be pickled.
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct GameRecord(pub(crate) Arc<CoreRecord>);
 
@@ -30,101 +32,106 @@ impl GameRecord {
         &self.0.game
     }
 
-    /// Number in its run.
+    /// The game's number in its run.
     #[getter]
     fn game_id(&self) -> u64 {
         self.0.game_id
     }
 
-    /// Seed of its run.
+    /// The seed of the game's run.
     #[getter]
     fn seed(&self) -> u64 {
         self.0.seed
     }
 
-    /// The result as `State.outcome` gives it; 0 for each player if capped, a loss for who resigned.
+    /// The result, as `State.outcome` returns it: 0 for each player if capped, and a loss for a player who resigned.
     #[getter]
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         outcome_object(py, &self.0.outcomes)
     }
 
-    /// The result for each player, player 0 first; of two with a zero sum (x, -x).
+    /// The result for each player, player 0 first; (x, -x) for two players with a zero sum.
     #[getter]
     fn outcomes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, Player::ALL[..self.0.num_players].iter().map(|&player| self.0.outcome_of(player)))
     }
 
-    /// How many players the game has.
+    /// The number of players.
     #[getter]
     fn num_players(&self) -> usize {
         self.0.num_players
     }
 
-    /// Whether a cap on plies cut it short, as a draw.
+    /// Whether a cap on plies ended the game as a draw.
     #[getter]
     fn capped(&self) -> bool {
         self.0.capped
     }
 
-    /// Whether the player to move after the last ply gave the game up: the outcome is that player's loss.
+    /// Whether the player to move after the last ply resigned. The outcome is that player's loss.
     #[getter]
     fn resigned(&self) -> bool {
         self.0.resigned
     }
 
-    /// Positions that training draws: the searched ones, and all of a player in an imported game that nobody searched.
+    /// The number of positions to train on: the searched ones, and all of a player in an imported game without
+    /// searches.
     #[getter]
     fn positions(&self) -> usize {
         self.0.samples()
     }
 
-    /// Whether it comes from a file. Its outcome is then the file's, unless the rules end the game.
+    /// Whether the game comes from a file. Its outcome is then the file's, unless the rules end the game.
     #[getter]
     fn imported(&self) -> bool {
         self.0.imported
     }
 
-    /// Of one player: the score that the game was to beat, see the option `score_to_beat`; None without one.
+    /// In a game of one player: the score to beat (option `score_to_beat`), or None.
     #[getter]
     fn score_to_beat(&self) -> Option<f32> {
         self.0.score_to_beat
     }
 
-    /// What a network learns that each player got: `outcomes`, or with a score to beat 1 above it and -1 below it. Where
-    /// the outcome is just this score, a coin that the seed and the game's number toss decides.
+    /// What the network learns that each player got, player 0 first.
+    ///
+    /// These are `outcomes`; with a score to beat, 1 above it and -1 below it. If the outcome equals the score, a coin
+    /// decides, tossed by the seed and the game's number.
     #[getter]
     fn rewards<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, Player::ALL[..self.0.num_players].iter().map(|&player| self.0.reward_of(player)))
     }
 
-    /// int32 [T]: actions and chance outcomes.
+    /// Actions and chance outcomes, int32 [T].
     #[getter]
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.action as i32))
     }
 
-    /// int8 [T]: who played, -1 at a chance turn.
+    /// Who played each ply, int8 [T]; -1 at a chance turn.
     #[getter]
     fn players<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.player))
     }
 
-    /// uint8 [T]: bit 0, a sample to learn from, searched in full; bit 1, the network was exchanged during the search;
-    /// bit 2, a fast search, of which only the value is kept; bit 4, of an imported game, a sample of which only the
-    /// action is known. 0 where chance, an opening or the raw policy chose.
+    /// Bits of each ply, uint8 [T]; 0 where chance, an opening or the raw policy chose.
+    ///
+    /// Bit 0: a sample to learn from, searched in full. Bit 1: the network was exchanged during the search. Bit 2: a
+    /// fast search, of which only the value is kept. Bit 4: a sample of an imported game, of which only the action is
+    /// known.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))
     }
 
-    /// float32 [T]: the search's value for the player to move; 0 where not searched.
+    /// The search's value for the player to move, float32 [T]; 0 where nothing was searched.
     #[getter]
     fn root_values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         let of = |(index, ply): (usize, &Ply)| ply.mover().map_or(0.0, |mover| self.0.root_value_of(index, mover));
         PyArray1::from_iter(py, self.0.plies.iter().enumerate().map(of))
     }
 
-    /// float32 [T, P]: the search's value for each player, player 0 first; 0 where not searched.
+    /// The search's value for each player, float32 [T, P], player 0 first; 0 where nothing was searched.
     #[getter]
     fn player_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let players = self.0.num_players;
@@ -134,53 +141,55 @@ impl GameRecord {
         Ok(array.map_err(|error| PyValueError::new_err(error.to_string()))?.into_pyarray(py))
     }
 
-    /// uint64 [T]: `network_id` of the evaluator that searched, or whose raw policy chose; 0 for none.
+    /// The `network_id` of the evaluator that searched, or whose raw policy chose, uint64 [T]; 0 for none.
     #[getter]
     fn networks<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.network))
     }
 
-    /// int64 [T + 1]: where the entries of a ply begin and end in the four below; empty where it is no sample.
+    /// Where each ply's entries in `legal`, `visits`, `priors` and `targets` begin and end, int64 [T + 1]. A ply that
+    /// is not a sample has none.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         PyArray1::from_iter(py, self.0.offsets.iter().map(|&offset| i64::from(offset)))
     }
 
-    /// int32 [K]: legal actions, ply by ply, ascending.
+    /// Legal actions, ply by ply and ascending, int32 [K].
     #[getter]
     fn legal<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
         PyArray1::from_iter(py, self.0.legal.iter().map(|&action| action as i32))
     }
 
-    /// uint32 [K]: visits of each.
+    /// Visits of each legal action, uint32 [K].
     #[getter]
     fn visits<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
         PyArray1::from_slice(py, &self.0.visits)
     }
 
-    /// float32 [K]: priors of each, without root noise.
+    /// The prior of each legal action, float32 [K], without root noise.
     #[getter]
     fn priors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.0.priors)
     }
 
-    /// float32 [K]: policy target of each, what a network learns; they sum to 1 a ply. Shares of the visits, unless the
-    /// search said otherwise.
+    /// The policy target of each legal action, float32 [K]; the sum of a ply is 1. See `SearchResult.target`.
     #[getter]
     fn targets<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_vec(py, (0..self.0.plies.len()).flat_map(|ply| self.0.target(ply)).collect())
     }
 
-    /// A game that was played elsewhere, of which only the actions and the outcome are known.
+    /// Make the record of a game that was played elsewhere, of which only the actions and the outcome are known.
     ///
     /// Args:
-    ///     start: where it begins.
-    ///     actions: and chance outcomes, all legal.
-    ///     outcome: as `State.outcome` gives it, numbers in [-1, 1]; what the rules say where they end the game.
-    ///     game_id, seed: what it is called in its run.
+    ///     start: the position where it begins.
+    ///     actions: actions and chance outcomes, all legal.
+    ///     outcome: as `State.outcome` returns it, numbers in [-1, 1]. Where the rules end the game, the outcome of the
+    ///         rules.
+    ///     game_id: the game's number in its run.
+    ///     seed: the seed of its run.
     ///
     /// Raises:
-    ///     ValueError: the rules do not allow it.
+    ///     ValueError: the rules do not allow the game.
     #[staticmethod]
     #[pyo3(signature = (start, actions, outcome, *, game_id = 0, seed = 0))]
     fn of_actions(
@@ -200,11 +209,13 @@ impl GameRecord {
         Ok(Self(Arc::new(CoreRecord { game: start.inner.game().to_owned(), game_id, seed, ..record })))
     }
 
-    /// The same game as an imported one: its actions, searches and outcome. How it came to its end is not kept.
+    /// Return the same game as an imported one, with its actions, searches and outcome, but not how it ended.
     ///
     /// Args:
-    ///     game_id, seed: what it is called in its run.
-    ///     score_to_beat: of the run. Values of searches that counted another one are replaced by the reward.
+    ///     game_id: the game's number in its new run.
+    ///     seed: the seed of that run.
+    ///     score_to_beat: the score to beat of that run. The reward replaces values of searches that counted another
+    ///         score.
     #[pyo3(signature = (*, game_id, seed, score_to_beat = None))]
     fn as_imported(
         &self,
@@ -217,13 +228,15 @@ impl GameRecord {
         Ok(Self(Arc::new(named.as_imported(score_to_beat))))
     }
 
-    /// The record in azpy's own format.
+    /// Return the record in azpy's own format.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.to_bytes())
     }
 
-    /// Reads what `to_bytes` gave. Raises ValueError for anything else; whether the game obeys the rules is checked
-    /// by `ReplayBuffer.add`.
+    /// Read what `to_bytes` returned. `ReplayBuffer.add` checks later whether the game obeys the rules.
+    ///
+    /// Raises:
+    ///     ValueError: the bytes are not a record.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         CoreRecord::from_bytes(data).map(|record| Self(Arc::new(record))).map_err(RustError::raised)

@@ -127,7 +127,7 @@ pub(crate) fn params(spec: &str) -> Vec<(&'static str, Param)> {
     entry.params.iter().map(value).collect()
 }
 
-/// The games there are: name -> parameters with their defaults.
+/// Return the built-in games: a dict from name to its parameters with their defaults.
 ///
 ///     >>> import azpy
 ///     >>> azpy.list_games()["connect_four"]

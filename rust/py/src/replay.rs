@@ -68,11 +68,19 @@ impl AnyReplay {
     }
 }
 
-/// The last games of a run, from which training batches are drawn.
+/// The newest games of a run, from which training draws batches.
 ///
 /// Args:
-///     game: a game's name, a State, or an azpy.Game at its start.
-///     max_positions: positions to keep, about; the oldest games go first.
+///     game: a game's name, a `State`, or an `azpy.Game` at its start.
+///     max_positions: about how many positions to keep; the oldest games go first.
+///
+///     >>> import azpy
+///     >>> buffer = azpy.ReplayBuffer("tic_tac_toe")
+///     >>> with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=8, games=4) as games:
+///     ...     buffer.extend(games)
+///     >>> observations, legal, policies, values = buffer.sample(16, seed=1)
+///     >>> observations.shape, policies.shape, values.shape
+///     ((16, 2, 3, 3), (16, 9), (16,))
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct ReplayBuffer {
     start: AnyState,
@@ -139,58 +147,66 @@ impl ReplayBuffer {
         Ok(Self { workers, inner, start, process: Mutex::new(Process::current()) })
     }
 
-    /// Checks a game against the rules and keeps it as the newest. Raises ValueError for a game that the rules do not
-    /// allow.
+    /// Check a game against the rules, and keep it as the newest.
+    ///
+    /// Raises:
+    ///     ValueError: the rules do not allow the game.
     fn add(&self, py: Python<'_>, record: &GameRecord) -> PyResult<()> {
         self.extend_by(py, vec![record.0.clone()])
     }
 
-    /// Checks games against the rules and keeps them, the last one as the newest. Raises ValueError for a game that the
-    /// rules do not allow; then the buffer is unchanged.
+    /// Check games against the rules, and keep them, the last one as the newest.
+    ///
+    /// Raises:
+    ///     ValueError: the rules do not allow one of the games; the buffer is unchanged.
     fn extend(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<()> {
         let records = records.try_iter()?.map(|record| Ok(record?.cast::<GameRecord>()?.get().0.clone()));
         self.extend_by(py, records.collect::<PyResult<_>>()?)
     }
 
-    /// Keeps about `max_positions` positions from now on, and lets go of the oldest games beyond. One game stays.
+    /// Keep about `max_positions` positions from now on, and drop the oldest games beyond. One game always stays.
     fn resize(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<()> {
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         self.locked(py, |inner| each!(inner, buffer => buffer.resize(max_positions)))
     }
 
-    /// Games held.
+    /// The number of games.
     #[getter]
     fn num_games(&self, py: Python<'_>) -> PyResult<usize> {
         self.locked(py, |inner| each!(inner, buffer => buffer.num_games()))
     }
 
-    /// Positions held that can be learned from.
+    /// The number of positions to learn from.
     #[getter]
     fn num_positions(&self, py: Python<'_>) -> PyResult<usize> {
         self.locked(py, |inner| each!(inner, buffer => buffer.num_samples()))
     }
 
-    /// Draws a batch from the positions held by playing the games again; on several threads, but in a fork of the process
-    /// that made the buffer (a worker of torch's DataLoader) on the calling one.
+    /// Draw a batch of positions, by playing the stored games again.
+    ///
+    /// Uses several threads; in a forked process, such as a worker of torch's DataLoader, the calling thread alone.
     ///
     /// Args:
-    ///     rows: B.
+    ///     rows: B, the rows of the batch.
     ///     seed: the same seed draws the same batch from the same games.
     ///     root_value_weight: w in the value target (1 - w) outcome + w root_value.
     ///     symmetries: whether to apply a random symmetry to each row.
-    ///     imported_value_weight: weight of the value target of an imported game's row, where that of others is 1. The
-    ///         weights are returned if it is given.
-    ///     details: whether the last element is a dict that says where each row comes from, for targets of your own.
+    ///     imported_value_weight: the weight of the value target in rows of imported games; other rows have 1. If
+    ///         given, `sample` also returns the weights.
+    ///     details: whether to return a dict, as the last element, that says where each row comes from.
     ///
     /// Returns:
-    ///     observations float32 [B, C, H, W], legal bool [B, A], policy targets float32 [B, A] (0 for illegal actions),
-    ///     value targets float32 [B] for the player to move (in a game of several players without a zero sum float32 [B, P],
-    ///     one a player in turn order, the player to move first); with imported_value_weight also weights float32 [B] of the
-    ///     value targets. A ply of an imported game that nobody searched has no root value: its value target is the
-    ///     outcome, and its policy target the action played, with a share of 0.05 spread over the legal actions.
-    ///     With details also a dict: `game_ids` uint64 [B], `plies` int64 [B] (the row is the position before this ply of
-    ///     the game's record), `states` (B States, as played) and `symmetries` int64 [B], which symmetry of the state the
-    ///     row shows (0: none; see `State.symmetric_action`).
+    ///     observations float32 [B, C, H, W]; legal bool [B, A]; policy targets float32 [B, A], 0 for illegal actions;
+    ///     value targets float32 [B] for the player to move (games of several players without a zero sum: float32 [B,
+    ///     P] in turn order, the player to move first). With `imported_value_weight`, also weights float32 [B] of the
+    ///     value targets. With `details`, also a dict of `game_ids` uint64 [B], `plies` int64 [B] (the row is the
+    ///     position before this ply), `states` (B States, as played) and `symmetries` int64 [B] (the symmetry of the
+    ///     state that the row shows; 0 is none, see `State.symmetric_action`). In a ply of an imported game without a
+    ///     search, the value target is the outcome, and the policy target is the action played, with a share of 0.05
+    ///     spread over the legal actions.
+    ///
+    /// Raises:
+    ///     ValueError: the buffer is empty, or an argument is out of range.
     #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, imported_value_weight = None, details = false))]
     #[allow(clippy::too_many_arguments)] // they are keywords
     fn sample<'py>(

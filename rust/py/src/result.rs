@@ -17,11 +17,13 @@ use crate::picture::drawn;
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::threads::looking;
 
-/// What a search found. Arrays are [L], one entry a legal action, ascending; values are for the player to move.
+/// What a search found.
 ///
-/// `standard_errors`, `principal_variations` and `to_svg` read the search's tree when they are asked for, and raise
-/// ValueError once it has been run, advanced or replaced. So a result is small, but as long as there is one its search's
-/// tree stays in memory: to keep many, use one `Search` for all. A notebook shows a result as its picture.
+/// Arrays are [L]: one entry a legal action, in ascending order. Values are for the player to move.
+///
+/// `standard_errors`, `principal_variations` and `to_svg` read the search's tree when you ask for them. They raise
+/// ValueError once the tree was run, advanced or replaced. A result keeps its tree in memory: to keep many results,
+/// make them with one `Search`. A notebook shows a result as its picture.
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("tic_tac_toe")
@@ -148,99 +150,107 @@ impl SearchResult {
 
 #[pymethods]
 impl SearchResult {
-    /// int64 [L]: the legal actions; empty when the game is over.
+    /// The legal actions, int64 [L]; empty when the game is over.
     #[getter]
     fn actions<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         PyArray1::from_iter(py, self.inner.actions.iter().map(|&action| i64::from(action)))
     }
 
-    /// int64 [L]: simulations through each action.
+    /// Simulations through each action, int64 [L].
     #[getter]
     fn visits<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         PyArray1::from_iter(py, self.inner.visits.iter().map(|&visits| i64::from(visits)))
     }
 
-    /// float32 [L]: the evaluator's priors, without root noise.
+    /// The evaluator's prior of each action, float32 [L], without root noise.
     #[getter]
     fn priors<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.inner.priors)
     }
 
-    /// float32 [L]: mean value of each action for the player to move; 0 for an action without visits.
+    /// The mean value of each action for the player to move, float32 [L]; 0 for an action without visits.
     #[getter]
     fn q<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.inner.q)
     }
 
-    /// Mean value of the position for the player to move, in [-1, 1], its own evaluation included; when the game is
-    /// over, the outcome for player 0.
+    /// The mean value of the position for the player to move, in [-1, 1], its own evaluation included. When the game is
+    /// over: the outcome for player 0.
     #[getter]
     fn value(&self) -> f32 {
         self.inner.value
     }
 
-    /// float32 [P]: mean value of the position for each player, player 0 first; when the game is over, the outcomes. In a
-    /// game of two players and zero sum (x, -x).
+    /// The mean value of the position for each player, float32 [P], player 0 first; (x, -x) for two players with a zero
+    /// sum. When the game is over: the outcomes.
     #[getter]
     fn values<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.inner.values)
     }
 
-    /// int64 [L]: -1, or the plies in which the game is proven to end, with the value in `q`, after the action (254 for
-    /// 254 and more). Only with `solver`.
+    /// Plies from each action to the proven end of the game, int64 [L]; -1 where nothing is proven, and at most 254.
+    /// `q` has the proven value. Needs `solver`.
     #[getter]
     fn proofs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
         PyArray1::from_iter(py, self.inner.proofs.iter().map(|&proof| i64::from(proof) - 1))
     }
 
-    /// The plies in which the game is proven to end with `value`, or None.
+    /// Plies in which the game is proven to end with `value`, or None.
     #[getter]
     fn proof(&self) -> Option<u8> {
         self.inner.proof.checked_sub(1)
     }
 
-    /// float32 [L]: the policy to learn from this search; sums to 1. Shares of the visits (those of a proven action are
-    /// from before it was proven), or with Gumbel the improved policy, all on `action` where the position is proven.
-    /// Without visits, the priors.
+    /// The policy to learn from this search, float32 [L]; it sums to 1.
+    ///
+    /// With PUCT: shares of the visits; those of a proven action are from before its proof. With Gumbel: the improved
+    /// policy, or all on `action` where the position is proven. Without visits: the priors.
     #[getter]
     fn target<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         PyArray1::from_slice(py, &self.inner.target)
     }
 
-    /// Why the run ended: "simulations" (all are done), "evaluations", "decided" (early_stop), "proven", "seconds",
-    /// "game over", "stopped" and "memory" (in an `Engine`), or "visits" (the root has 2**32 - 2**18 visits, about the most that a tree can count).
+    /// Why the run ended: "simulations" (all are done), "evaluations", "decided" (`early_stop`), "proven", "seconds",
+    /// "game over", "visits" (the root has as many as a tree can count, about 2**32); in an `Engine` also "stopped" and
+    /// "memory".
     #[getter]
     fn stop(&self) -> &'static str {
         self.inner.stop.name()
     }
 
-    /// The action to play: a proven win; else the one with the most visits (then the higher prior, then the lower
-    /// number), or what `lcb` or Gumbel's rule says; or what is proven to be better. None when the game is over.
+    /// The action to play, or None when the game is over.
+    ///
+    /// It is a proven win if there is one; else the action with the most visits (then the higher prior, then the lower
+    /// number), or the choice of `lcb` or Gumbel's rule. A proven better action replaces it.
     #[getter]
     fn action(&self) -> Option<u32> {
         self.inner.action
     }
 
-    /// The line of play that `action` begins, most visited from there on, up to the first roll.
+    /// The line of play that begins with `action` and takes the most visited action from there, up to the first roll.
     #[getter]
     fn principal_variation(&self) -> Vec<u32> {
         self.inner.principal_variation.clone()
     }
 
-    /// float32 [L]: the standard error of each `q`, from how the values of the action's simulations scatter. NaN below
-    /// 2 visits, and where `max_memory_mb` left no room for a node below the action that was evaluated several times.
+    /// The standard error of each `q`, float32 [L], from the scatter of the values of the action's simulations.
     ///
-    /// It takes the simulations for independent, which those of a search are not: a measure of scatter, no promise.
+    /// NaN below 2 visits, and where `max_memory_mb` left no room for a node. The formula assumes independent
+    /// simulations, which those of a search are not.
     #[getter]
     fn standard_errors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         Ok(PyArray1::from_vec(py, self.errors(py)?))
     }
 
-    /// The lines of the `count` most visited actions, as [(actions, visits, q)].
+    /// Return the lines of the `count` most visited actions, as [(actions, visits, q)].
     ///
-    /// `actions` is the action with the most visited ones after it, at most `length` and up to the first roll; `visits`
-    /// are the simulations through the action, `q` its mean value for the player to move. The first line is
-    /// `principal_variation` where `action` is the most visited one. An action without visits has none.
+    /// Args:
+    ///     count: how many lines, at most. An action without visits has none.
+    ///     length: the most actions in a line. A line ends at the first roll.
+    ///
+    /// Returns:
+    ///     For each line its actions, the simulations through the first action, and its mean value for the player to
+    ///     move.
     #[pyo3(signature = (count = 3, length = None))]
     fn principal_variations(
         &self,
@@ -253,13 +263,16 @@ impl SearchResult {
         Ok(lines.map(|Variation { actions, visits, q, .. }| (actions, visits, q)).collect())
     }
 
-    /// The tree as a picture, SVG that needs no other file: of the visited nodes down to `depth` plies (rolls counted)
-    /// below the root the `max_nodes` most visited, at most 10,000.
+    /// Return the tree as an SVG picture that needs no other file.
     ///
-    /// A node shows its visits N, the prior P that it was searched with (root noise included; after a roll the
-    /// probability) and Q, the mean value for the player who is named: who chose the action; player 0 after a roll; at
-    /// the root the player to move. Siblings stand in the order of their visits; "+n more" counts visited ones left
-    /// out. An exception in a game written in Python comes as it is; an action that it cannot name is a number.
+    /// A node shows its visits N, the prior P that the search used (root noise included; after a roll, the
+    /// probability), and Q, the mean value for the named player: the one who chose the action, player 0 after a roll,
+    /// or the player to move at the root. Siblings stand in the order of their visits, and "+n more" counts visited
+    /// ones that are left out.
+    ///
+    /// Args:
+    ///     depth: the most plies below the root, rolls counted.
+    ///     max_nodes: the most nodes, at most 10,000; the most visited ones are shown.
     #[pyo3(signature = (max_nodes = 60, depth = None))]
     fn to_svg<'py>(
         &self,
@@ -283,9 +296,11 @@ impl SearchResult {
         self.to_svg(py, 60, None).map(Some)
     }
 
-    /// Counts of this run: simulations, evaluations (leaves the evaluator answered, the root's own included),
-    /// cache_hits, terminals, collisions, rounds, unexpanded (leaves for whose children a full tree had no room), depth
-    /// (plies of the longest descent, rolls counted); and of the tree: nodes, memory_bytes.
+    /// Counts, as a dict of ints.
+    ///
+    /// Of this run: simulations, evaluations (leaves that the evaluator answered, the root included), cache_hits,
+    /// terminals, collisions, rounds, unexpanded (leaves that found a full tree), depth (plies of the longest descent,
+    /// rolls counted). Of the tree: nodes, memory_bytes.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = search_stats(py, &self.stats)?;
@@ -295,8 +310,12 @@ impl SearchResult {
         Ok(stats)
     }
 
-    /// float32 [A]: probabilities proportional to target^(1/temperature), so by default to powers of the visits; 0 for
-    /// illegal actions, and for what is proven to lose unless there is nothing else. Temperature 0 is all on `action`.
+    /// Return the probability of each action, float32 [A], in proportion to target^(1/temperature).
+    ///
+    /// Illegal actions have 0. So do actions that are proven to lose, unless nothing else is left.
+    ///
+    /// Args:
+    ///     temperature: 0 puts all on `action`.
     #[pyo3(signature = (temperature = 1.0))]
     fn policy<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let mut policy = vec![0.0; self.num_actions];

@@ -24,19 +24,24 @@ use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
 
-/// Search of one position.
+/// A search of one position at a time.
 ///
 /// Args:
-///     evaluator: UniformEvaluator, RolloutEvaluator, OnnxEvaluator, or any object with `evaluate_batch`.
-///     simulations: visits below the root that a run adds at most. None: 800, or no limit in a run with `seconds`.
-///     cache_positions: answers to keep, where the evaluator has a `network_id`.
-///     seed: of the noise and the dice; run k of two searches with the same seed draws the same.
+///     evaluator: any object with `evaluate_batch` or `evaluate_states`; see `azpy.Evaluator`.
+///     simulations: the most visits below the root that a run adds. None: 800, or no limit in a run with `seconds`.
+///     cache_positions: how many answers of the evaluator to keep, if it has a `network_id`; 0 for none.
+///     seed: the seed of root noise and dice. The k-th runs of two searches with one seed draw the same numbers.
 ///
 /// Options (keywords, each with its default):
 #[doc = azpy_core::search_options!()]
 ///
-/// `gumbel_actions` above 0 takes the place of PUCT: options that only PUCT looks at are refused with it, and Gumbel's
-/// without it (`azpy._core.OPTIONS` has each option's rule, range and source).
+/// `gumbel_actions` above 0 replaces PUCT by Gumbel's sequential halving. Options of PUCT alone are then refused, and
+/// options of Gumbel are refused without it. `azpy._core.OPTIONS` has the rule, the range and the source of each
+/// option.
+///
+/// Raises:
+///     TypeError: an unknown option, or a value of a wrong type.
+///     ValueError: a value out of range, or options that exclude each other.
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("connect_four")
@@ -77,19 +82,27 @@ impl Search {
         })
     }
 
-    /// Searches `state` from nothing, or without one goes on with the tree of the last run (moved by `advance`).
+    /// Search a position, or continue the search of the last run.
     ///
-    /// At a finished game there is nothing to do. With 0 simulations the root alone is evaluated. Raises GameError at a
-    /// chance turn; an exception in the evaluator or the game comes as it is.
+    /// A finished game gives an empty result. With 0 simulations azpy evaluates the root alone.
     ///
     /// Args:
-    ///     state: a position; None to go on.
-    ///     simulations: in place of the search's own number.
-    ///     seconds: the run ends after so long, with the round under way, or with the last simulation if that comes first;
-    ///         the root is evaluated in any case.
-    ///     actions: the root's actions to choose among; None for all. The search is that of a game in which the others are
-    ///         not legal in `state`, which must be given.
-    ///     gumbel: float64 [L], draws for the root's actions in place of random ones, with `gumbel_actions`.
+    ///     state: the position, as `State` or `azpy.Game`. None continues with the tree of the last run, moved by
+    ///         `advance`.
+    ///     simulations: replaces the search's own number for this run.
+    ///     seconds: a time limit. The round under way ends first, and the root is always evaluated.
+    ///     actions: the root's actions to choose among; None for all. Other actions count as illegal at the root. Needs
+    ///         `state`.
+    ///     gumbel: float64 [L], used for the root's legal actions in place of random Gumbel draws. Needs
+    ///         `gumbel_actions`.
+    ///
+    /// Returns:
+    ///     A `SearchResult`.
+    ///
+    /// Raises:
+    ///     GameError: the position is a chance turn, or the game breaks its contract.
+    ///     EvaluatorError: the evaluator's reply cannot be used.
+    ///     Exception: what the evaluator or a game in Python raises, unchanged.
     #[pyo3(signature = (state = None, simulations = None, *, seconds = None, actions = None, gumbel = None))]
     fn run(
         &self,
@@ -156,8 +169,10 @@ impl Search {
         each!(&*session, session => session.check()).map(|()| result)
     }
 
-    /// Moves the root along an action or a chance outcome and keeps what the tree knows below it; `run()` goes on from
-    /// there. Raises ValueError, and changes nothing, if it is not legal.
+    /// Move the root along an action or a chance outcome, and keep the tree below it. `run()` continues from there.
+    ///
+    /// Raises:
+    ///     ValueError: the action is not legal; the search is unchanged.
     fn advance(&self, action: Whole) -> PyResult<()> {
         let kept = exclusive(&self.session)?;
         match kept.as_ref() {
@@ -179,8 +194,12 @@ impl Search {
 
 /// Searches of B positions of one game that share each call of the evaluator.
 ///
-/// Settings are those of `Search`, and `threads`: they grow the trees, by default one a core. Finished games take no part.
-/// A fork of the process has none of the threads: there the calling one grows the trees.
+/// Args:
+///     states: the positions, [B], as `State` or `azpy.Game`.
+///     evaluator: as for `Search`.
+///     threads: how many threads grow the trees; by default one a core. A forked process uses the calling thread alone.
+///
+/// The other arguments and options are those of `Search`. A run leaves finished games out.
 ///
 ///     >>> import azpy
 ///     >>> states = [azpy.make_game("tic_tac_toe") for _ in range(3)]
@@ -243,8 +262,11 @@ impl VectorSearch {
         Ok(looking(&self.session)?.count())
     }
 
-    /// Adds simulations to every tree. On an exception nothing stays in flight, and `run` may be called again.
-    /// `seconds` as for `Search.run`.
+    /// Add simulations to every tree. You can call `run` again after an exception.
+    ///
+    /// Args:
+    ///     simulations: visits to add to each tree.
+    ///     seconds: a time limit, as for `Search.run`.
     #[pyo3(signature = (simulations, *, seconds = None))]
     fn run(&self, py: Python<'_>, simulations: Whole, seconds: Option<f64>) -> PyResult<()> {
         let limit = settings::limit(seconds)?;
@@ -255,14 +277,17 @@ impl VectorSearch {
         each!(&mut *session, session => session.run(py, evaluator, simulations, limit))
     }
 
-    /// What each search found, [B].
+    /// Return what each search found, as a list of B `SearchResult`.
     fn results(&self, py: Python<'_>) -> PyResult<Vec<SearchResult>> {
         self.look(py, |session| {
             (0..session.count()).map(|index| SearchResult::sharing(self.session.clone(), session, index)).collect()
         })
     }
 
-    /// float32 [B, A]: `SearchResult.policy` of every tree; a row of zeros where the game is over.
+    /// Return `SearchResult.policy` of every tree, float32 [B, A]. The row of a finished game is zero.
+    ///
+    /// Args:
+    ///     temperature: as for `SearchResult.policy`.
     #[pyo3(signature = (temperature = 1.0))]
     fn action_probabilities<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let temperature = check_temperature(temperature)?;
@@ -277,8 +302,9 @@ impl VectorSearch {
         Ok(policies.into_pyarray(py))
     }
 
-    /// int64 [B]: an action drawn from each row of `action_probabilities`; -1 where the game is over. The same call
-    /// after the same run draws the same.
+    /// Draw an action from each row of `action_probabilities`, int64 [B]; -1 for a finished game.
+    ///
+    /// The same call after the same run draws the same actions.
     #[pyo3(signature = (temperature = 1.0))]
     fn select_actions<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let temperature = check_temperature(temperature)?;
@@ -294,22 +320,27 @@ impl VectorSearch {
         Ok(PyArray1::from_vec(py, actions))
     }
 
-    /// float32 [B]: `SearchResult.value` of every tree.
+    /// Return `SearchResult.value` of every tree, float32 [B], each for its player to move.
     fn root_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let value = |session: &AnyBatch, index| session.search(index).result().value;
         let values = self.look(py, |session| (0..session.count()).map(|index| value(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, values))
     }
 
-    /// Copies of the positions, [B].
+    /// Return copies of the positions, [B].
     fn states(&self) -> PyResult<Vec<State>> {
         let session = looking(&self.session)?;
         let state = |index| Ok(State::of(session.state(index)?));
         (0..session.count()).map(state).collect()
     }
 
-    /// Plays actions [B] (or chance outcomes) and keeps each tree below them; -1 leaves a tree as it is. Raises
-    /// ValueError at the first action that is not legal; the trees before it have moved.
+    /// Play an action or a chance outcome in each tree, and keep the tree below it.
+    ///
+    /// Args:
+    ///     actions: ints [B]; -1 leaves a tree as it is.
+    ///
+    /// Raises:
+    ///     ValueError: an action is not legal. The trees before it have moved.
     fn advance(&self, actions: Listed<Whole>) -> PyResult<()> {
         let Listed(actions) = actions;
         let mut session = changing(&self.session)?;
@@ -323,7 +354,7 @@ impl VectorSearch {
         Ok(())
     }
 
-    /// Puts another position in place of the `index`-th.
+    /// Replace the position with this index, and start its tree anew.
     fn replace(&self, index: Whole, state: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut session = changing(&self.session)?;
         let state = any_state(state)?;
@@ -335,9 +366,11 @@ impl VectorSearch {
         each!(&mut *session, session => session.replace(index, &state))
     }
 
-    /// Counts since the last run began, as in `SearchResult.stats`, over all trees; and since the start: batches
-    /// (calls of an evaluator), rows, rows_capacity (rows, had every tree found eval_batch leaves), shared (leaves
-    /// that shared a row with an equal one).
+    /// Counts, as a dict of ints.
+    ///
+    /// Since the last run began, over all trees: those of `SearchResult.stats`. Since the start: batches (calls of the
+    /// evaluator), rows, rows_capacity (rows if every tree had filled eval_batch), shared (leaves that shared a row
+    /// with an equal leaf).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let session = looking(&self.session)?;

@@ -86,31 +86,35 @@ impl BackgroundTask for Playing {
 type Counted = (SelfPlayStats, Vec<PipelineStats>);
 type Live = Mutex<Option<Arc<Playing>>>;
 
-/// Games that a network plays against itself, in background threads. Iterating gives finished `GameRecord`s, and ends when
-/// all games there are have been given; after `admit` it goes on.
+/// Games that a network plays against itself, in background threads.
 ///
-/// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. The slots
-/// are shared out over the pipelines; each pipeline calls its own evaluator (`fork()` where there is one, else all share
-/// the object and call it one at a time) with at most eval_batch leaves from each of its slots. Use it in a `with`
-/// block, or call `close`. A fork of the process has no pipelines: there every method but `close` raises RuntimeError.
+/// Iterate over it to get finished `GameRecord`s. The iteration ends when all games are finished and taken; after
+/// `admit` it continues. Use it in a `with` block, or call `close`.
+///
+/// A game depends on (seed, game id) and the evaluator's answers alone, not on slots, pipelines or threads. Each
+/// pipeline calls its own evaluator, made by `fork()`, with at most eval_batch leaves from each of its slots. Pipelines
+/// share an evaluator without `fork`, one call at a time. In a forked process every method but `close` raises
+/// RuntimeError.
 ///
 /// Args:
-///     game: a game's name, a State, or an azpy.Game at its start.
-///     evaluator: as for `Search`; or a list of evaluators of one network, each on a device of its own: the pipelines are
-///         dealt out to them in turn.
-///     slots: games at once, 2^20 at most.
-///     pipelines: threads with a batch of their own, 256 at most: while one batch is evaluated the other trees grow.
-///     cache_positions: answers to keep, where the evaluator has a `network_id`; 0 for none. One takes 48 bytes,
+///     game: a game's name, a `State`, or an `azpy.Game` at its start.
+///     evaluator: as for `Search`; or a list of evaluators of one network, each on a device of its own, which take the
+///         pipelines in turn.
+///     slots: how many games are in play at once, at most 2^20.
+///     pipelines: threads that each have their own batch, at most 256. While one batch is evaluated, the other trees
+///         grow.
+///     cache_positions: how many answers to keep, if the evaluator has a `network_id`; 0 for none. Each takes 48 bytes,
 ///         and 4 for each legal action.
-///     threads: grow the trees; by default one a core.
-///     first_game, games: ids of the games to play, first_game on; games None plays for ever. `admit` adds others.
-///     stagger: the first games of the slots begin one after another, while the longest game comes to so many plies; 0:
-///         all at once. Games that begin together end together.
+///     threads: how many threads grow the trees; by default one a core.
+///     first_game: the id of the first game.
+///     games: how many games to play; None plays until `close`. `admit` adds others.
+///     stagger: spreads the starts of the slots' first games over so many plies of the longest game; 0 starts all at
+///         once. Games that start together end together.
 ///
 /// Options of self-play (keywords, each with its default):
 #[doc = azpy_core::selfplay_options!()]
 ///
-/// Options of its searches are those of `Search`; root_noise is 0.25 unless given.
+/// The options of its searches are those of `Search`, with root_noise 0.25 by default.
 ///
 ///     >>> import azpy
 ///     >>> with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=4, simulations=20, games=10) as games:
@@ -223,8 +227,11 @@ impl SelfPlay {
         slf
     }
 
-    /// The next finished game, in the order of finishing. An exception in the evaluator or the game is raised here as it
-    /// is, and ends the run. A StopIteration would pass for the last game: it becomes the cause of a RuntimeError.
+    /// Return the next finished game, in the order of finishing.
+    ///
+    /// Raises:
+    ///     Exception: what the evaluator or the game raised, unchanged; it ends the run. A StopIteration becomes the
+    ///         cause of a RuntimeError.
     fn __next__(&self, py: Python<'_>) -> PyResult<GameRecord> {
         let Some(playing) = self.playing()? else {
             return Err(PyStopIteration::new_err(()));
@@ -244,9 +251,13 @@ impl SelfPlay {
         Ok(GameRecord(Arc::new(record)))
     }
 
-    /// Has the games `first` to `first + n - 1` played too, after those that wait already. A game is the same whatever
-    /// is played besides: ids may come in any order and with gaps. An id that is admitted twice is played twice. Raises
-    /// ValueError where self-play has no end, as every id is played there.
+    /// Add the games `first` to `first + n - 1` to those to play.
+    ///
+    /// Ids may come in any order and with gaps. A game does not depend on what else is played. An id that you admit
+    /// twice is played twice.
+    ///
+    /// Raises:
+    ///     ValueError: self-play without `games` plays every id already.
     fn admit(
         &self,
         py: Python<'_>,
@@ -263,9 +274,11 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// The finished games that nobody has taken yet, `most` at most. Without any it waits for the first one, so many
-    /// seconds at most, and raises what ended the run; with 0 seconds it does neither. After `pause` and without `most`:
-    /// all there are.
+    /// Return the finished games that nobody has taken yet, in a list.
+    ///
+    /// Args:
+    ///     most: the most games to return; None for all.
+    ///     seconds: how long to wait for the first one. With 0 it does not wait, and does not raise what ended the run.
     #[pyo3(signature = (most = None, *, seconds = 0.0))]
     fn take_finished(&self, py: Python<'_>, most: Option<Whole>, seconds: f64) -> PyResult<Vec<GameRecord>> {
         let playing = self.open()?;
@@ -297,8 +310,8 @@ impl SelfPlay {
         Ok(games.into_iter().map(|record| GameRecord(Arc::new(record))).collect())
     }
 
-    /// Changes to another evaluator between rounds, and returns when every pipeline has: nothing is sent to the old one
-    /// any more, and answers are told apart by `network_id`. Trees go on with what they know.
+    /// Change to another evaluator between rounds, and return when every pipeline has. Trees keep what they know, and
+    /// `network_id` tells the answers of the two apart.
     fn swap(&self, py: Python<'_>, evaluator: &Bound<'_, PyAny>) -> PyResult<()> {
         let playing = self.open()?;
         let evaluators = AnyEvaluator::for_pipelines(evaluator, self.pipelines, &self.turns)?;
@@ -306,8 +319,9 @@ impl SelfPlay {
         wait(py, || Ok(playing.core.is_swapped(PATIENCE).then_some(())))
     }
 
-    /// Has the games that begin from now on count their scores against this one in place of the option `score_to_beat`.
-    /// Their records name the score. A game of several players then ends self-play with a GameError.
+    /// Replace the option `score_to_beat` for games that begin from now on. Their records name the score.
+    ///
+    /// A game of several players then ends self-play with a GameError.
     fn set_score_to_beat(&self, py: Python<'_>, score: f32) -> PyResult<()> {
         if !(-1.0..=1.0).contains(&score) {
             return Err(PyValueError::new_err(format!("the score to beat must be in [-1, 1], got {score}")));
@@ -317,22 +331,24 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// Holds the pipelines at the end of their rounds, and returns when all are there; games in play stay as they are.
+    /// Hold the pipelines at the end of their rounds, and return when all have stopped. Games in play stay as they are.
     fn pause(&self, py: Python<'_>) -> PyResult<()> {
         let playing = self.open()?;
         py.detach(|| playing.core.pause(true));
         wait(py, || Ok(playing.core.is_paused(PATIENCE).then_some(())))
     }
 
-    /// Lets the pipelines go on.
+    /// Let paused pipelines continue.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {
         let playing = self.open()?;
         py.detach(|| playing.core.pause(false));
         Ok(())
     }
 
-    /// Has games go on that another self-play left `unfinished`, once their ids come up; `admit` them or leave `games`
-    /// out. Their first search begins without the tree of the ply before. A game of another run begins anew.
+    /// Continue games that another self-play left `unfinished`, once their ids come up; `admit` them, or leave `games`
+    /// out.
+    ///
+    /// Their first search starts with a new tree. A game of another run starts from its beginning.
     fn go_on(&self, py: Python<'_>, games: Listed<PyRef<'_, GameRecord>>) -> PyResult<()> {
         let playing = self.open()?;
         let games = games.0.iter().map(|game| (*game.0).clone()).collect();
@@ -340,15 +356,15 @@ impl SelfPlay {
         Ok(())
     }
 
-    /// After `close`: the games that were in play, as far as they came, if anything was searched in them. Each is a
-    /// record without an outcome; `go_on` of another self-play takes it.
+    /// After `close`: records of the games that were in play and searched, without outcomes. `go_on` of another
+    /// self-play takes them.
     #[getter]
     fn unfinished(&self) -> Vec<GameRecord> {
         let games = locked(&self.unfinished).clone();
         games.into_iter().map(|record| GameRecord(Arc::new(record))).collect()
     }
 
-    /// Stops after the rounds under way, and leaves the games in play `unfinished`. Does nothing in a fork of the process.
+    /// Stop after the rounds under way, and keep the games in play as `unfinished`. Does nothing in a forked process.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if !self.process.is_current() {
             return Ok(());
@@ -378,10 +394,11 @@ impl SelfPlay {
         self.close(py)
     }
 
-    /// Totals since the start, also after `close`. Of finished games: games, positions (samples), searches (samples or
-    /// not) and fast_searches (among them). Of rounds, whose moves need not be finished: simulations, evaluations,
-    /// cache_hits, terminals, collisions, batches, rows, rows_capacity (rows, had every tree found eval_batch leaves),
-    /// shared (leaves that shared a row with an equal one).
+    /// Totals since the start, as a dict of ints; also after `close`.
+    ///
+    /// Of finished games: games, positions (samples), searches (samples or not) and fast_searches (among them). Of
+    /// rounds: simulations, evaluations, cache_hits, terminals, collisions, batches, rows, rows_capacity (rows if every
+    /// tree had filled eval_batch), shared (leaves that shared a row with an equal leaf).
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (stats, _) = self.counted(py)?;
@@ -402,7 +419,7 @@ impl SelfPlay {
         Ok(dict)
     }
 
-    /// The games in play, and the plies of the longest of them, both after each pipeline's last round.
+    /// The number of games in play, and the plies of the longest one, after each pipeline's last round.
     #[getter]
     fn in_play(&self, py: Python<'_>) -> PyResult<(usize, usize)> {
         let playing = self.open()?;
@@ -411,10 +428,11 @@ impl SelfPlay {
         Ok((pipelines.iter().map(|stats| stats.in_play).sum(), longest))
     }
 
-    /// Where the time of each pipeline went since the start, also after `close`: rounds; seconds_growing (trees, encoding and moves
-    /// included), seconds_evaluating (in the evaluator, its turn at a shared one included), seconds_waiting (for
-    /// finished games to be taken), seconds_idle (without a game to play) and seconds_paused. They add up to the
-    /// pipeline's life, the round under way not included.
+    /// Where the time of each pipeline went since the start, as a list of dicts; also after `close`.
+    ///
+    /// Each has rounds, seconds_growing (trees, encoding and moves), seconds_evaluating (in the evaluator, or waiting
+    /// for a shared one), seconds_waiting (for finished games to be taken), seconds_idle (without a game) and
+    /// seconds_paused. Together they are the pipeline's life without the round under way.
     #[getter]
     fn pipeline_stats<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let (_, pipelines) = self.counted(py)?;

@@ -26,32 +26,32 @@ use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_or
 /// x, y, width and height.
 type Rect = (f64, f64, f64, f64);
 
-/// A game with its variations, as `State.read_variations` gives it.
+/// A game with its variations, as `State.read_variations` returns it.
 #[pyclass(module = "azpy", frozen, get_all)]
 pub(crate) struct Variations {
-    /// Where the moves begin.
+    /// The position where the moves begin.
     start: Py<State>,
-    /// Each move as (before, name, short name): `before` is the index of the move before it, and -1 at the start. A move
-    /// stands behind the one before it. Of the moves behind one move, the first is that of the main line. A line stands
-    /// before the variations of its moves.
+    /// The moves as (before, name, short name). `before` is the index of the move before, or -1 at the start. The first
+    /// move after a position belongs to the main line, and a line comes before the variations of its moves.
     moves: Vec<(i64, String, String)>,
-    /// What the text says of the game, by name (PGN's tags, SGF's game info properties), as `State.write_variations` takes
-    /// it; the first value of a name counts. `Result` is there if PGN has a result as its tag or behind the moves.
+    /// What the text says of the game, by name: PGN's tags, SGF's game info properties. `State.write_variations` takes
+    /// it. If a name comes twice, its first value counts. `Result` is there if PGN has a result.
     tags: HashMap<String, String>,
-    /// What the text says of positions: by the index of the move before, -1 for the start, the values of each name. Names
-    /// are those of SGF's properties; of PGN a comment is `C`, and `NAG` has the numbers of glyphs.
+    /// What the text says of positions: by the index of the move before (-1 for the start), a dict from name to values.
+    /// Names are SGF's properties; in PGN, `C` is a comment and `NAG` has the numbers of glyphs.
     notes: NotesByIndex,
-    /// Why lines end early, or are not there.
+    /// Why lines end early or are missing, one text each.
     left_out: Vec<String>,
 }
 
-/// A position of any game. `azpy.make_game` gives the start of one that has a name.
-///
-/// An exception in a game written in Python reaches the caller as it is; a reply that breaks the contract of
-/// `azpy.Game` is a GameError.
+/// A position of any game. `azpy.make_game` returns the start of a named game.
 ///
 /// Args:
-///     game: an instance of an azpy.Game, of which the State holds a clone; or a State, which is copied.
+///     game: an `azpy.Game`, which the State clones; or a State, which it copies.
+///
+/// Raises:
+///     GameError: a game in Python breaks the contract of `azpy.Game`; from any method. Exceptions of the game itself
+///         reach the caller unchanged.
 ///
 ///     >>> import azpy
 ///     >>> state = azpy.make_game("tic_tac_toe")
@@ -140,8 +140,8 @@ impl State {
         any_state(game).map(Self::of)
     }
 
-    /// The game and, where they are not the usual ones, its parameters: "connect_four(width=5,height=4,k=4)". Of a game
-    /// written in Python its attribute `game`, or the name of its class.
+    /// The game with those of its parameters that differ from the defaults: "connect_four(width=5,height=4,k=4)". For a
+    /// game in Python: its attribute `game`, or the name of its class.
     #[getter]
     fn game(&self) -> &str {
         self.inner.game()
@@ -153,8 +153,7 @@ impl State {
         self.inner.game().split('(').next().unwrap_or_default()
     }
 
-    /// All parameters of a game written in Rust, with what they are here, as `azpy.make_game` takes them. Of other games
-    /// none: {}.
+    /// All parameters of a game in Rust with their values, as `azpy.make_game` takes them; {} for other games.
     ///
     ///     >>> import azpy
     ///     >>> azpy.make_game("go(size=13)").params
@@ -165,40 +164,39 @@ impl State {
         if is_python { Ok(PyDict::new(py)) } else { params(self.inner.game()).into_py_dict(py) }
     }
 
-    /// What people call the players within a sentence, player 0 first, such as ("White", "Black"); None where the game has
-    /// no names for them.
+    /// What people call the players within a sentence, player 0 first, such as ("White", "Black"); or None.
     #[getter]
     fn side_names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.inner.side_names().map(|names| PyTuple::new(py, names)).transpose()
     }
 
-    /// Whether the picture makes sense upside down, as the other player sees it. Pieces fall in Connect Four, so there
-    /// it does not.
+    /// Whether the picture makes sense upside down, as the other player sees it. False for Connect Four, where pieces
+    /// fall.
     #[getter]
     fn can_rotate(&self) -> bool {
         self.inner.can_rotate()
     }
 
-    /// The azpy.Game that is this position, or None for a game written in Rust. Only look at it: play on a clone.
+    /// The `azpy.Game` of this position, or None for a game in Rust. Do not play on it: play on a clone.
     #[getter]
     fn game_object(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.inner.object().map(|object| object.clone_ref(py))
     }
 
-    /// How many players the game has, 1 to 6.
+    /// The number of players, 1 to 6.
     #[getter]
     fn num_players(&self) -> usize {
         self.inner.num_players()
     }
 
-    /// Whether the game has two players and one loses what the other wins. Then values and outcomes are one number; of
-    /// other games they are one number a player.
+    /// Whether the game has two players, and one loses what the other wins. Its values and outcomes are then one
+    /// number; games of more players have one number a player.
     #[getter]
     fn zero_sum(&self) -> bool {
         self.inner.is_zero_sum()
     }
 
-    /// Whose turn it is: the player's number, `azpy.CHANCE` or `azpy.TERMINAL`.
+    /// Whose turn it is: a player's number from 0 on, `azpy.CHANCE` or `azpy.TERMINAL`.
     #[getter]
     fn turn(&self) -> PyResult<i32> {
         self.ask(|state| turn_number(state.turn()))
@@ -210,13 +208,13 @@ impl State {
         self.ask(|state| state.turn() == Turn::Terminal)
     }
 
-    /// Size A of the policy.
+    /// The size A of the policy. Actions are 0 to A - 1.
     #[getter]
     fn num_actions(&self) -> usize {
         self.inner.num_actions()
     }
 
-    /// (C, H, W) of an observation.
+    /// The shape (C, H, W) of an observation.
     #[getter]
     fn obs_shape(&self) -> (usize, usize, usize) {
         self.inner.obs_shape().into()
@@ -228,37 +226,39 @@ impl State {
         self.inner.max_plies()
     }
 
-    /// A divisor for each of the C planes, if every value of a plane is n / divisor in float32 with a whole n. Else None.
-    /// A network with `+conv` reads the planes that are divided by the board's area in units of 64 cells.
+    /// A divisor for each of the C planes, or None. Every value of a plane is then n / divisor in float32, with a whole
+    /// n. A network with `+conv` reads planes that are divided by the board's area in units of 64 cells.
     #[getter]
     fn plane_divisors(&self) -> Option<Vec<u16>> {
         self.inner.plane_divisors()
     }
 
-    /// The cell of the planes (row * W + column) that each group of actions belongs to, where they come in equal
-    /// groups: action group * n + i, with i below n of the same meaning in all of them. Else None. Networks then have
-    /// one policy head for all cells.
+    /// The cell of the planes (row * W + column) of each group of actions, or None if actions do not come in equal
+    /// groups. Action group * n + i, with i below n, means the same in every group. Networks then have one policy head
+    /// for all cells.
     #[getter]
     fn action_cells(&self) -> Option<Vec<u16>> {
         self.inner.action_cells()
     }
 
-    /// Each action's place in planes of actions [N, H, W] (plane * H * W + cell), where an action of one plane means the
-    /// same in each cell; None for an action without a cell, such as a pass. One network can then play on boards of
-    /// several sizes (`--network 4x48+conv`). None in a game without such planes.
+    /// The place of each action in planes of actions [N, H, W] (plane * H * W + cell), or None if there are no such
+    /// planes. An action of one plane means the same in each cell. The place is None for an action without a cell, such
+    /// as a pass. One network can then play on boards of several sizes (`--network 4x48+conv`).
     #[getter]
     fn policy_planes(&self) -> Option<Vec<Option<u32>>> {
         self.inner.policy_planes()
     }
 
-    /// How many symmetries the rules have, the identity (number 0) included.
+    /// The number of symmetries of the rules, with the identity as number 0.
     #[getter]
     fn num_symmetries(&self) -> usize {
         self.inner.num_symmetries()
     }
 
-    /// The result, and how it came about, as people of this game say it. A game written in Python may have a method
-    /// `result_text` for it. Raises ValueError before the end.
+    /// Return the result, and how it came about, in words. A game in Python can have a method `result_text` for it.
+    ///
+    /// Raises:
+    ///     ValueError: the game is not over.
     ///
     ///     >>> import azpy
     ///     >>> azpy.parse_state("chess", "f3 e5 g4 Qh4#").result_text()
@@ -285,17 +285,21 @@ impl State {
         Ok(result_words(self.inner.side_names(), &outcomes, self.inner.is_zero_sum(), how))
     }
 
-    /// The legal actions, ascending; none unless it is a player's turn.
+    /// Return the legal actions, ascending; an empty list unless it is a player's turn.
     fn legal_actions(&self) -> PyResult<Vec<u32>> {
         self.ask(|state| state.legal())
     }
 
-    /// (outcome, probability) of the roll, ascending; none unless `turn` is `azpy.CHANCE`.
+    /// Return (outcome, probability) for each result of the roll, ascending; an empty list unless `turn` is
+    /// `azpy.CHANCE`.
     fn chance_outcomes(&self) -> PyResult<Vec<(u32, f32)>> {
         self.ask(|state| state.rolls())
     }
 
-    /// Plays an action, or takes a chance outcome. Raises ValueError, and changes nothing, if it is not legal here.
+    /// Play an action, or take a chance outcome.
+    ///
+    /// Raises:
+    ///     ValueError: it is not legal here; the position is unchanged.
     fn play(&mut self, py: Python<'_>, action: Whole) -> PyResult<()> {
         let played = try_play(action, |action| self.inner.try_play(action));
         self.inner.take_error()?;
@@ -311,27 +315,38 @@ impl State {
         self.inner.take_error()
     }
 
-    /// An independent copy.
+    /// Return an independent copy.
     #[pyo3(name = "clone")]
     pub(crate) fn copy(&self) -> PyResult<Self> {
         self.inner.copied().map(Self::of)
     }
 
-    /// The result for player 0 where two players share a zero sum: 1 a win, -1 a loss. Of one player the score, in [-1, 1].
-    /// Else a tuple of one number a player. Raises ValueError before the end.
+    /// Return the result of a finished game, in [-1, 1].
+    ///
+    /// Returns:
+    ///     With two players and a zero sum, a float for player 0, with 1 for a win and -1 for a loss. With one player,
+    ///     the score as a float. Else a tuple of one float a player.
+    ///
+    /// Raises:
+    ///     ValueError: the game is not over.
     fn outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let outcomes = self.outcomes("outcome")?;
         outcome_object(py, if self.inner.is_zero_sum() { &outcomes.numbers()[..1] } else { outcomes.numbers() })
     }
 
-    /// The result for each player, player 0 first, whatever their number: of two with a zero sum (x, -x). Raises
-    /// ValueError before the end.
+    /// Return the result for each player as a tuple, player 0 first; (x, -x) for two players with a zero sum.
+    ///
+    /// Raises:
+    ///     ValueError: the game is not over.
     #[pyo3(name = "outcomes")]
     fn each_outcome<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.outcomes("outcomes")?.numbers())
     }
 
-    /// float32 [C, H, W], seen by the player to move. Raises ValueError unless it is a player's turn.
+    /// Return what a network sees of the position, float32 [C, H, W], from the view of the player to move.
+    ///
+    /// Raises:
+    ///     ValueError: it is not a player's turn.
     fn observation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f32>>> {
         let turn = self.ask(|state| state.turn())?;
         if !matches!(turn, Turn::Player(_)) {
@@ -345,28 +360,28 @@ impl State {
         Ok(array.into_pyarray(py))
     }
 
-    /// The position's number, below 2**128: equal keys mean equal observations, legal actions and future.
+    /// Return the position's number, below 2**128. Equal keys mean equal observations, legal actions and future.
     fn key(&self) -> PyResult<u128> {
         self.ask(|state| state.key())
     }
 
-    /// What a person calls the action here.
+    /// Return what a person calls the action at this position.
     fn action_name(&self, action: Whole) -> PyResult<String> {
         let action = self.action(action)?;
         self.ask(|state| state.action_name(action))
     }
 
-    /// The action as people of this game write it in short, SAN in chess; elsewhere as `action_name`.
+    /// Return the action in short notation: SAN in chess; in other games the same as `action_name`.
     fn short_name(&self, action: Whole) -> PyResult<String> {
         let action = self.action(action)?;
         self.ask(|state| state.short_name(action))
     }
 
-    /// The board as text.
+    /// Return the board as text.
     ///
     /// Args:
-    ///     color: pieces in colours of their owners, by ANSI escapes. None: where standard output is a terminal and the
-    ///         environment does not say otherwise (NO_COLOR, TERM=dumb). `str(state)` never has colours.
+    ///     color: whether to color the pieces by ANSI escapes. None: if standard output is a terminal and the
+    ///         environment does not forbid it (NO_COLOR, TERM=dumb). `str(state)` has no colors.
     #[pyo3(signature = (color = None))]
     fn render(&self, py: Python<'_>, color: Option<bool>) -> PyResult<String> {
         let text = self.__str__()?;
@@ -377,20 +392,23 @@ impl State {
         Ok(if color { colored(&self.inner, &text) } else { text })
     }
 
-    /// A picture of the position: a whole SVG document. A game written in Python may have a method `to_svg` for it, or
-    /// `touches` for a board of cells; the picture of others is their text.
+    /// Return the position as an SVG document.
+    ///
+    /// A game in Python can have a method `to_svg` for it, or `touches` for a board of cells. Otherwise the picture is
+    /// its text.
     fn to_svg(&self) -> PyResult<String> {
         self.ask(|state| state.to_svg())
     }
 
-    /// The places of the picture (`to_svg`) that a person touches, one after the other, to play a legal action.
+    /// Return the places of the picture (`to_svg`) that a person touches, in order, to play a legal action.
     ///
-    /// Each is (place, (x, y, width, height)): what people call the place, and its rectangle in the units of the
-    /// picture's viewBox, from the upper left corner. A move is where the piece stands and where it goes. The list is
-    /// empty for an action without a place, such as a pass, and where it is no player's turn.
+    /// A move has two places: where the piece stands and where it goes. The list is empty for an action without a
+    /// place, such as a pass, and at a chance turn. The places of one action are never the first places of another one.
+    /// Actions with the same places, such as promotions in chess, differ by their names.
     ///
-    /// No action's places are the first places of another action. Actions with the same places, as promotions in chess,
-    /// are told apart by their names. The middle of a place lies in no other place of the position.
+    /// Returns:
+    ///     A list of (place, (x, y, width, height)), with the name of the place, and its rectangle in units of the
+    ///     picture's viewBox, from the upper left corner.
     ///
     ///     >>> import azpy
     ///     >>> state = azpy.make_game("chess")
@@ -405,9 +423,9 @@ impl State {
         Ok(touches.into_iter().map(|touch| (touch.place, touch.rect.into())).collect())
     }
 
-    /// What lies where on the board: names of places, as `touches` has them, and the character that `render` shows there.
-    /// Empty places are left out. Filled for Breakthrough, chess, Go, Gomoku, Hex, Othello and tic-tac-toe; {} for games
-    /// in which more than one man lies on a place, and for games written in Python.
+    /// Return the pieces on the board: a dict from a place (see `touches`) to the character that `render` shows there.
+    ///
+    /// Supported by Breakthrough, chess, Go, Gomoku, Hex, Othello and tic-tac-toe; other games return {}.
     ///
     ///     >>> import azpy
     ///     >>> azpy.parse_state("go(size=9)", "C3 D4 pass").board()
@@ -420,8 +438,10 @@ impl State {
         self.to_svg()
     }
 
-    /// The position in the game's notation (FEN, SGF, ...), as `azpy.parse_state` reads it. Raises ValueError for a
-    /// game that has none which says everything.
+    /// Return the position in the game's notation (FEN, SGF, ...), which `azpy.parse_state` reads.
+    ///
+    /// Raises:
+    ///     ValueError: the game has no notation of whole positions.
     fn to_text(&self) -> PyResult<String> {
         self.inner.to_text().ok_or_else(|| {
             let name = self.name();
@@ -431,7 +451,10 @@ impl State {
         })
     }
 
-    /// The position in the Forsyth-Edwards Notation. Raises ValueError for another game than chess.
+    /// Return the position in the Forsyth-Edwards Notation.
+    ///
+    /// Raises:
+    ///     ValueError: the game is not chess.
     ///
     ///     >>> import azpy
     ///     >>> azpy.parse_state("chess", "e4 c5").fen()
@@ -443,15 +466,16 @@ impl State {
         })
     }
 
-    /// A copy of the position as a start, without the plies that led to it. In chess nothing was repeated, the clocks
-    /// begin anew, and a game that only its past ended goes on. In Go no earlier board bars a stone, and nobody has
-    /// passed. Other games keep what they have.
+    /// Return a copy of the position as a start, without the plies that led to it.
+    ///
+    /// In chess, repetitions and the fifty-move count start anew. In Go, no earlier board forbids a stone, and nobody
+    /// has passed. A game that only its past ended continues. Other games are copied as they are.
     ///
     /// Args:
-    ///     player: who is to move; None: whose turn it is. Only Go lets the other player be to move.
+    ///     player: the player to move; None keeps it. Only Go accepts the other player.
     ///
     /// Raises:
-    ///     ValueError: a player who cannot be to move.
+    ///     ValueError: this player cannot be to move.
     ///
     ///     >>> import azpy
     ///     >>> over = azpy.parse_state("go", "C3 pass pass")
@@ -467,8 +491,13 @@ impl State {
         inner.map(Self::of).ok_or_else(refused)
     }
 
-    /// Reads a line of play that begins here: names of actions (and of chance outcomes) with blanks between, or a game's
-    /// own notation. Raises ValueError with the word that is wrong.
+    /// Read a line of play that begins here, and return its actions.
+    ///
+    /// Args:
+    ///     text: names of actions and chance outcomes with blanks between, or the game's own notation.
+    ///
+    /// Raises:
+    ///     ValueError: the line cannot be played; the text names the wrong word.
     ///
     ///     >>> import azpy
     ///     >>> azpy.make_game("hex", size=5).parse_actions("a1 c3 b2")
@@ -479,8 +508,12 @@ impl State {
         read?.map_err(RustError::raised)
     }
 
-    /// Writes a line of play that begins here as text that `parse_actions` reads: names with blanks between; of the Wall
-    /// Game whole turns. Raises ValueError for an action that is not legal.
+    /// Write a line of play that begins here, as text that `parse_actions` reads.
+    ///
+    /// The text is the names with blanks between; the Wall Game writes whole turns.
+    ///
+    /// Raises:
+    ///     ValueError: an action is not legal.
     ///
     ///     >>> import azpy
     ///     >>> state = azpy.make_game("wall_game")
@@ -491,9 +524,13 @@ impl State {
         self.ask(|state| state.format_actions(&actions))?.map_err(RustError::raised)
     }
 
-    /// The men that each player took on a line of play that begins here, as `board` shows them; of chess the dearest
-    /// first. Texts without letters for games in which men are not taken. Raises ValueError for an action that is not
-    /// legal.
+    /// Return the pieces that each player captured on a line of play that begins here, one text a player, as `board`
+    /// shows them.
+    ///
+    /// Chess lists the most valuable pieces first. Games without captures give empty texts.
+    ///
+    /// Raises:
+    ///     ValueError: an action is not legal.
     ///
     ///     >>> import azpy
     ///     >>> state = azpy.make_game("chess")
@@ -512,19 +549,22 @@ impl State {
         self.ask(|state| state.captured(&legal))
     }
 
-    /// Reads a game with its variations: PGN for chess, SGF for Go, of this game's size and options. An SGF's own
-    /// komi counts. Any other text that `parse_state` reads is one line, or a start without moves.
+    /// Read a game with its variations: PGN for chess, SGF for Go, with this game's board size and options.
     ///
-    /// A variation that cannot be played is left out from the wrong move on, as are moves after the rules end the game. Equal
-    /// moves of one position become one.
+    /// An SGF's own komi counts. Any other text that `azpy.parse_state` reads is one line, or a start without moves.
+    /// azpy cuts a variation at its first illegal move, cuts moves after the end of the game, and merges equal moves of
+    /// one position.
     ///
     /// Args:
-    ///     text: one game. A game that does not say where it begins begins here.
-    ///     max_moves: the most moves, those of variations too.
-    ///     max_depth: how deep variations may stand in each other; 1 is a variation of the main line.
+    ///     text: one game. A game that does not say where it begins starts at this position.
+    ///     max_moves: the most moves, variations included.
+    ///     max_depth: how deep variations may nest; 1 is a variation of the main line.
+    ///
+    /// Returns:
+    ///     A `Variations` with `start`, `moves`, `tags`, `notes` and `left_out`.
     ///
     /// Raises:
-    ///     ValueError: text that cannot be read, a bound, or a main line that cannot be played; says where.
+    ///     ValueError: the text cannot be read, exceeds a bound, or has an illegal main line; the message says where.
     ///
     ///     >>> import azpy
     ///     >>> azpy.make_game("chess").read_variations("1. e4 (1. d4 d5) e5").moves
@@ -549,20 +589,20 @@ impl State {
         Ok(Variations { start, moves: named.collect(), tags: tags.into_iter().rev().collect(), notes, left_out })
     }
 
-    /// Writes a game with variations that begins here: PGN for chess, SGF for Go.
+    /// Write a game with variations that begins here: PGN for chess, SGF for Go.
     ///
     /// Args:
-    ///     moves: each as (before, name): the index of the move before it, or -1 at the start, and the name of its action. A
-    ///         move stands behind the one before it. Of the moves behind one move, the first is that of the main line.
-    ///     tags: what the text says of the game as a whole: PGN's tags, or properties of SGF's first node, but those that
-    ///         follow from the game. Without a result (`Result`, `RE`) it has that of the rules at the end of the main line.
-    ///     notes: what it says of positions, as `Variations.notes` has it: comments, marks, glyphs.
+    ///     moves: (before, name) of each move: the index of the move before, or -1 at the start, and the name of its
+    ///         action. A move comes after the one before it. The first move after a position belongs to the main line.
+    ///     tags: what to say of the game: PGN's tags, or properties of SGF's first node, without those that follow from
+    ///         the game. If there is no result (`Result`, `RE`), the end of the main line gives it.
+    ///     notes: what to say of positions, as in `Variations.notes`: comments, marks, glyphs.
     ///     max_moves: the most moves.
-    ///     max_depth: how deep variations may stand in each other.
+    ///     max_depth: how deep variations may nest.
     ///
     /// Raises:
-    ///     ValueError: a move that is not legal or a bound; a tag or note that cannot be written; a position with
-    ///         a past, which such a text does not hold; or another game than chess and Go.
+    ///     ValueError: a move is not legal, a bound is exceeded, a tag or note cannot be written, the position has a
+    ///         past that such a text does not hold, or the game is neither chess nor Go.
     ///
     ///     >>> import azpy
     ///     >>> text = azpy.make_game("go", size=9).write_variations([(-1, "C3"), (0, "D4"), (0, "E5")], {"PB": "Ann"})
@@ -591,12 +631,12 @@ impl State {
         text?.map_err(RustError::raised)
     }
 
-    /// The action that corresponds to `action` after a symmetry.
+    /// Return the action that corresponds to `action` after a symmetry.
     fn symmetric_action(&self, symmetry: Whole, action: Whole) -> PyResult<u32> {
         Ok(self.inner.symmetric_action(self.symmetry(symmetry)?, self.action(action)?))
     }
 
-    /// The observation [C, H, W] as it is after a symmetry.
+    /// Return the observation after a symmetry, float32 [C, H, W].
     fn symmetric_observation<'py>(
         &self,
         py: Python<'py>,

@@ -19,12 +19,12 @@ use crate::threads::locked;
 
 use super::{Engine, reports, request_of};
 
-/// A game that goes on in an `Engine`, and keeps its tree between requests. `Engine.game` makes one.
+/// A game in an `Engine` that keeps its tree between requests. `Engine.game` makes one.
 ///
-/// Requests of one game are answered in the order in which they came; `play` and `undo` take their places among them. With
-/// `simulations`, an answer is what a `Search` finds that is run and advanced in the same way (run k of a search with this
-/// game's seed). Its arrays and `principal_variations` can be read at any time, and `standard_errors` where the request asked
-/// for them; its picture cannot, as the tree goes on.
+/// The engine handles requests, `play` and `undo` of one game in order. With `simulations`, an answer is what a
+/// `Search` with the game's seed finds that is run and advanced in the same way. You can read its arrays and
+/// `principal_variations` at any time, and `standard_errors` if the request asked for them; it has no picture, because
+/// the tree continues.
 ///
 ///     >>> import azpy
 ///     >>> with azpy.Engine(azpy.RolloutEvaluator(1), simulations=400) as engine:
@@ -73,9 +73,9 @@ impl EngineGame {
 
 #[pymethods]
 impl EngineGame {
-    /// Asks for a search of the position after everything that was asked for before; as `Engine.submit`. A search that
-    /// ponders ends as soon as the game is asked for something else. A search with `actions` has a tree of its own, and
-    /// leaves the game's as it is.
+    /// Request a search of the current position, and return a future, as `Engine.submit` does.
+    ///
+    /// A search with `actions` grows its own tree, and leaves the game's tree as it is.
     #[pyo3(signature = (
         simulations = None, *, seconds = None, priority = "play", actions = None, on_report = None, report_every = None,
         standard_errors = false, lines = None
@@ -102,7 +102,7 @@ impl EngineGame {
         Ok(pending.future(py).expect("it was asked for"))
     }
 
-    /// Searches on until the game is asked for something else, while the engine has nothing else to do.
+    /// Search until the next call on this game, while the engine has nothing else to do. Returns a future.
     fn ponder(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         if self.engine.get().config.gumbel().is_some() {
             return Err(PyValueError::new_err(
@@ -112,8 +112,10 @@ impl EngineGame {
         self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None, false, None)
     }
 
-    /// Plays an action or a chance outcome, after everything that was asked for before; the tree below it is kept. Raises
-    /// ValueError, and changes nothing, if it is not legal.
+    /// Play an action or a chance outcome, and keep the tree below it.
+    ///
+    /// Raises:
+    ///     ValueError: it is not legal; the game is unchanged.
     fn play(&self, py: Python<'_>, action: Whole) -> PyResult<()> {
         self.check_fork()?;
         py.detach(|| {
@@ -124,8 +126,10 @@ impl EngineGame {
         })
     }
 
-    /// Takes the last action back. The last 8 positions before this one keep their trees while memory lasts. Raises
-    /// ValueError where there is no action.
+    /// Take the last action back. The last 8 positions before this one keep their trees while memory lasts.
+    ///
+    /// Raises:
+    ///     ValueError: nothing was played.
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
         self.check_fork()?;
         let undone = py.detach(|| {
@@ -139,12 +143,13 @@ impl EngineGame {
         Err(PyValueError::new_err("undo() has no move to take back: the game is at its start position"))
     }
 
-    /// Goes to the position to which `actions` lead from `start`, for programs that name their position anew each time.
-    /// The tree is kept along the actions that it shares with the position before.
+    /// Go to the position to which `actions` lead from `start`, for programs that name the whole line of play each
+    /// time.
+    ///
+    /// azpy keeps the tree along the actions that the new line shares with the old one.
     ///
     /// Returns:
-    ///     This game; or another one, where `start` is another position or no action is shared. The tree of a game would
-    ///     otherwise grow with each game from one start.
+    ///     This game; or a new one, if `start` is another position or the lines share no action.
     ///
     /// Raises:
     ///     ValueError: an action is not legal. The game has then played the actions before it.
@@ -181,14 +186,14 @@ impl EngineGame {
         Ok(found)
     }
 
-    /// The position after everything that was asked for, a copy.
+    /// A copy of the current position.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<State> {
         self.check_fork()?;
         Ok(State::of(py.detach(|| self.tree.state())?))
     }
 
-    /// Actions that can be undone.
+    /// The number of actions that can be undone.
     #[getter]
     fn num_played(&self, py: Python<'_>) -> PyResult<usize> {
         self.check_fork()?;
