@@ -152,7 +152,7 @@ class _Checker:
             longest = max(longest, self._play_game(number, until))
             self.on_progress("random games", (number + 1) / games, f"{number + 1} of {games} games")
         if self.report.games == 0 and games:
-            got = f"no random game ended in the time there was; the longest had {longest} plies"
+            got = f"no random game ended in time; the longest had {longest} plies"
             self.warned["unfinished"] = Broken("unfinished", got, f"an end within max_plies, {self.start.max_plies}")
         self._fresh_start()
 
@@ -200,7 +200,7 @@ class _Checker:
             with asked(line[:ply]):
                 offered = self.walk.play(action)
             if not offered:
-                got = f"action {action} is not legal after the same actions as before, when it was"
+                got = f"action {action} is no longer legal after the same actions"
                 raise Gone("replay", got, "the same legal actions", line[:ply])
         return self._look(self.walk, line, from_start=True)
 
@@ -247,7 +247,9 @@ class _Checker:
             action = rng.choices(facts.actions, facts.chances or None)[0]
             with self._shortening(), asked(line):
                 if not walk.play(action):
-                    raise Broken("asking", f"action {action} is legal at first, and not when asked again", "one answer")
+                    raise Broken(
+                        "asking", f"action {action} is legal in the first call and not in the second", "one answer"
+                    )
             taken.append(action)
         outcome = facts.outcome
         self._end(tuple(taken), outcome, walk.game_object, at_random=True)
@@ -368,7 +370,7 @@ def _check_object(walk: Walk, start: State, facts: Facts) -> None:
                 raise Broken("legal-type", got[:200], "a list of whole numbers")
             one, two = copy.encode(), copy.encode()
             if one.flags.writeable and np.may_share_memory(one, two):
-                raise Broken("encode-own", "the same memory when asked twice", "a new array each time")
+                raise Broken("encode-own", "the same memory from two calls", "a new array each time")
         str(copy)
     for action in facts.playable[:64] if hasattr(game, "play_legal") else ():
         with asked(action=action):

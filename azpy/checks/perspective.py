@@ -94,12 +94,12 @@ class Perspective:
         """What may be wrong. `shared`: one observation was met at either player's turn."""
         found = list[Broken]()
         if not shared and self._sees_one_side():
-            got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
+            got = "the board stays the same when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         games, wins = len(self._winners), Counter(winner for _, winner in self._winners if winner is not None)
         if self._players == 1 and games >= _WINS and self._span[0] == self._span[1]:
             got = f"all {games} random games paid {self._span[0]:g}"
-            found.append(Broken("one-score", got, "games that pay more and less"))
+            found.append(Broken("one-score", got, "games with different outcomes"))
         for player in range(self._players):
             if games >= _WINS and self._low and player not in self._low:
                 got = f"player {player} never moved in {games} random games: turn gave only {sorted(self._low)}"

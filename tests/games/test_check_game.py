@@ -220,7 +220,7 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str], few_l
             ["planted_games:Kuhn"],
             1,
             [
-                "is broken: it must hold that encode hides nothing that search knows (hidden)",
+                "is broken: it must hold that encode shows everything that search uses (hidden)",
                 "action 0 wins at once in one and loses at once in the other",
                 "  after 2 plies: 5, ",  # the cards, and a pass of player 0
                 "OpenSpiel has algorithms for such games",
