@@ -78,8 +78,8 @@ RULES = {
     ),
     "length": Rule(
         "every game ends within max_plies, rolls included",
-        "raise max_plies to the longest possible game; if games can go on forever, count plies, end the game at a limit "
-        "and make the count part of key",
+        "raise max_plies to the longest possible game; if games can go on forever, count plies, end the game at a "
+        "limit and make the count part of key",
     ),
     "repeat": Rule(
         "no key repeats within one game",
