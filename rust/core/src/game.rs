@@ -86,7 +86,7 @@ pub enum GameFault {
     /// A search that is to prove values, in a game of too many players.
     #[error(
         "solver and lookahead work for one player, or for two players with a zero sum, but this game has {0} \
-         players: search without solver and lookahead"
+         players: leave out solver and lookahead"
     )]
     Unprovable(usize),
     /// A search for a score, in a game of several players.

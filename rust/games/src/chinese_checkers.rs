@@ -456,7 +456,7 @@ impl<P: Payoff> ChineseCheckers<P> {
             [rows, "turn", turns] => (rows, turns, None),
             [rows, "turn", turns, "hop", cell, "not", cells] => (rows, turns, Some((cell, cells))),
             _ => {
-                let form = "the number of turns follows the rows, as in \"turn 7\", and in a turn of hops as in \
+                let form = "expected the number of turns after the rows, as in \"turn 7\", and in a turn of hops as in \
                             \"turn 7 hop e5 not c5\"";
                 return Err(Error::form(form, shown(&words[1..].join(" "))));
             }

@@ -178,11 +178,11 @@ pub(crate) fn read_board_of(players: usize, text: &str, width: usize, height: us
             cells.push(stone);
         }
     }
-    let expected = format!("the player to move, {}, follows the board", listed(marks, " or "));
+    let expected = format!("expected the player to move ({}) after the board", listed(marks, " or "));
     let Some(word) = words.next() else { return Err(invalid!("{expected}; got nothing")) };
     let mover = word.parse().ok().and_then(owner).ok_or_else(|| Error::form(expected, shown(word)))?;
     match words.next() {
-        Some(more) => Err(Error::form("the text ends with the player to move", shown(more))),
+        Some(more) => Err(Error::form("expected nothing after the player to move", shown(more))),
         None => Ok(Board { cells, mover, players }),
     }
 }

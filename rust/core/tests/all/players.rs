@@ -284,7 +284,7 @@ fn a_game_keeps_the_score_to_beat_that_it_began_with() {
             Some(to_beat) => assert_eq!(reward, if score > to_beat { 1.0 } else { -1.0 }),
         }
         let said = GameRecord { score_to_beat: Some(1.5), ..game.clone() }.check(&start).unwrap_err().to_string();
-        assert!(said.contains("the score 1.5 to beat"));
+        assert!(said.contains("its score to beat is 1.5"));
     }
     // A coin that each game tosses once.
     let tied = |game_id| GameRecord { game_id, outcomes: vec![0.5], ..found[40].clone() };
@@ -335,7 +335,7 @@ fn a_record_holds_a_number_for_each_player() {
                 record.root_values = vec![0.0; record.plies.len()];
                 record.plies.iter_mut().for_each(|ply| ply.player %= 2);
             };
-            assert!(said(two).contains("it is a record of 2 players and zero sum, the game has"));
+            assert!(said(two).contains("it is a record of 2 players and zero sum, but the game has"));
         }
     }
 }

@@ -168,12 +168,12 @@ fn what_no_game_can_have_is_refused() {
     for (record, expected) in [
         (GameRecord { imported: false, ..imported() }, "but the game is not imported"),
         (GameRecord { outcomes: vec![1.0], ..imported() }, "marked as 1, but by the rules it is -1"),
-        (GameRecord { capped: true, ..imported() }, "to have ended in self-play"),
-        (GameRecord { resigned: true, ..imported() }, "to have ended in self-play"),
-        (of_import(PLAYED | SEARCHED), "which do not go together"),
-        (of_import(PLAYED | MIXED_NETWORKS), "which do not go together"),
-        (flagged(SEARCHED | FAST_SEARCH), "which do not go together"),
-        (flagged(MIXED_NETWORKS), "which do not go together"),
+        (GameRecord { capped: true, ..imported() }, "both as imported and as ended in self-play"),
+        (GameRecord { resigned: true, ..imported() }, "both as imported and as ended in self-play"),
+        (of_import(PLAYED | SEARCHED), "which contradict each other"),
+        (of_import(PLAYED | MIXED_NETWORKS), "which contradict each other"),
+        (flagged(SEARCHED | FAST_SEARCH), "which contradict each other"),
+        (flagged(MIXED_NETWORKS), "which contradict each other"),
         (with_visits, "ply 1 is not searched, but has visits"),
         (targets(&[0.5; 1]), "do not fit together"),
         (targets(&[0.5; 3]), "do not fit together"),
@@ -204,7 +204,7 @@ fn what_no_game_can_have_is_refused() {
         ..GameRecord::default()
     };
     rolled(0).check(&dice).unwrap();
-    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().to_string().contains("which do not go together"));
+    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().to_string().contains("which contradict each other"));
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn read_castling(builder: &mut BoardBuilder, word: &str, chess960: bool) -> Resu
         let CastleRights { short, long } = builder.castle_rights_mut(color);
         let right = if rook > king { short } else { long };
         if right.replace(rook).is_some() {
-            return Err(nonsense("a right is there twice"));
+            return Err(nonsense("a right is given twice"));
         }
     }
     Ok(())

@@ -107,7 +107,7 @@ fn bad_positions_are_refused_with_the_reason() {
         ("4k3/8/8/8/8/8/8/4K2R w KQ - 0 1", "castling rights \"KQ\" of a FEN: the board has no rook for Q"),
         ("4k3/8/8/8/8/8/4K3/7R w K - 0 1", "castling rights \"K\" of a FEN: that king has left its own rank"),
         ("4k3/8/8/8/8/8/8/5K1R w K - 0 1", "make the game with chess960=518"),
-        ("4k3/8/8/8/8/8/8/4K2R w KK - 0 1", "castling rights \"KK\" of a FEN: a right is there twice"),
+        ("4k3/8/8/8/8/8/8/4K2R w KK - 0 1", "castling rights \"KK\" of a FEN: a right is given twice"),
         ("4k3/8/8/8/8/8/8/4K2R w KQkqK - 0 1", "expected - or up to four of KQkq"),
         ("4k3/8/8/8/8/8/8/4K2R w X - 0 1", "expected -, or letters of KQkq or A to H"),
         ("4k3/8/8/8/8/8/8/4K3 w - e6 0 1", "no pawn can just have gone two steps past \"e6\""),
@@ -139,7 +139,7 @@ fn bad_positions_are_refused_with_the_reason() {
         ("4k3/8/8/8/8/8/2P5/4K3 w - - c4 e5", "expected \"moves\", nothing, or operations of EPD"),
         ("4k3/8/8/8/8/8/8/4K3 w - - bm Kd1;\n4k3/8/8/8/8/8/8/3K4 w - - bm Kd2;", "more than one position"),
         ("4k3/8/8/8/8/8/8/4K3", "a FEN has 6 words"),
-        ("4k3/8/8/8/1b6/5n2/8/q3K3 w - - 0 1", "3 men give check at once; no game leads there"),
+        ("4k3/8/8/8/1b6/5n2/8/q3K3 w - - 0 1", "3 men give check at once, which no game can reach"),
         ("4k3/pppppppp/p7/8/8/8/8/4K3 w - - 0 1", "Black has 10 men, 9 of them pawns; at most 16 and 8 are possible"),
     ] {
         let error = start.parse(fen).err().unwrap_or_else(|| panic!("{fen} was accepted"));

@@ -175,20 +175,20 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("(;SZ[9]HA[3];W[aa])", "HA[3] without the stones: expected them as AB"),
         ("(;SZ[9]HA[x])", "HA[x] is not a number of stones"),
         ("(;SZ[9]PL[red])", "PL[red] is not a colour, expected B or W"),
-        ("(;SZ[9];B[aa];B[bb];W[bb])", "move 3, W[bb], at B8, is illegal: there is a stone already"),
-        ("(;SZ[9];B[aa];W[aa])", "move 2, W[aa], at A9, is illegal: there is a stone already"),
+        ("(;SZ[9];B[aa];B[bb];W[bb])", "move 3, W[bb], at B8, is illegal: the point has a stone already"),
+        ("(;SZ[9];B[aa];W[aa])", "move 2, W[aa], at A9, is illegal: the point has a stone already"),
         ("(;SZ[9];B[ab];W[];B[ba];W[aa])", "move 4, W[aa], at A9, is illegal: the stone would have no liberty"),
         ("(;SZ[9];B[];W[];B[aa])", "move 3, B[aa], comes after the end of the game"),
         ("(;SZ[9];B[jj])", "move 1, B[jj], \"jj\" is not a point: expected two letters from a to i"),
         ("(;SZ[9];B[C3x])", "move 1, B[C3x], \"C3x\" is not a point: expected two letters from a to i"),
         ("(;SZ[9];B[aa][bb])", "B takes one value, got 2"),
-        ("(;SZ[9]PL[\u{1b}[31m])", "PL has a value that cannot be meant: \"\\u{1b}[31m\""),
+        ("(;SZ[9]PL[\u{1b}[31m])", "PL has an invalid value: \"\\u{1b}[31m\""),
         ("(;SZ[9]AB[aa][aa]AW[aa])", "A9 is set up twice"),
         ("(;SZ[9]AB[cc:aa])", "AB[cc:aa] is not a rectangle, expected its upper left and lower right"),
         ("(;SZ[9]AB[aa]AW[ab][ba])", "the stone on A9 does not have a liberty"),
         ("(;SZ[9];B[aa]", "the game ends before its last )"),
         ("()", "the text does not hold a game: expected it to start with (;"),
-        ("(;SZ[9];B[aa)", "a value of B has no ]: \"[aa)\""),
+        ("(;SZ[9];B[aa)", "a value of B lacks its closing ]: \"[aa)\""),
         ("(;SZ[9];B;W[aa])", "property B lacks a value: \";W[aa])\""),
         ("(SZ[9])", "the text does not hold a game: expected it to start with (;"),
         ("(;SZ[9]) (;SZ[9])", "the text holds more than one game; give one at a time"),
@@ -232,7 +232,7 @@ fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
     assert_eq!(
         game.left_out,
         [
-            "line 3: move 3, B[cc], at C7, is illegal: there is a stone already",
+            "line 3: move 3, B[cc], at C7, is illegal: the point has a stone already",
             "line 3: AB after move 1: a position is set up before the moves"
         ]
     );
@@ -244,8 +244,8 @@ fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
 #[test]
 fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     for (text, expected) in [
-        ("(;SZ[9]\n;B[aa]\n;W[aa])", "line 3: move 2, W[aa], at A9, is illegal: there is a stone already"),
-        ("(;SZ[9];B[aa]\n(;W[bb]\n(;B[cc", "line 3: a value of B has no ]: \"[cc\""),
+        ("(;SZ[9]\n;B[aa]\n;W[aa])", "line 3: move 2, W[aa], at A9, is illegal: the point has a stone already"),
+        ("(;SZ[9];B[aa]\n(;W[bb]\n(;B[cc", "line 3: a value of B lacks its closing ]: \"[cc\""),
         ("\n(;SZ[9];B[aa]\n", "line 2: the game ends before its last )"),
         ("(;SZ[9])\n(;SZ[9])", "line 2: the text holds more than one game; give one at a time"),
         ("((;SZ[9])\n(;SZ[9]))", "line 2: the text holds more than one game; give one at a time"),
@@ -307,7 +307,7 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     // The komi of a variation is none of the game.
     let late = read("(;FF[4]SZ[9]KM[6.5];B[cc](;W[dd])\n(;W[ee]KM[0.5]))").unwrap();
     assert_eq!((late.start.komi(), late.moves.all().len()), (6.5, 3));
-    assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is behind the first node, and left out: the komi is 6.5"]);
+    assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is ignored, because it comes after the first node: the komi is 6.5"]);
     assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
 }

@@ -280,7 +280,7 @@ fn null_leaves_a_field_out_in_every_message() {
             assert_eq!((found.positions.len(), found.game, found.level), (1, None, None));
             assert_eq!(found.positions[0].1.state.key(), start.key());
             assert!(
-                found.ignored.iter().all(|said| said.starts_with("overrideSettings: no field")),
+                found.ignored.iter().all(|said| said.starts_with("overrideSettings: unknown field")),
                 "{:?}",
                 found.ignored
             );
@@ -310,7 +310,7 @@ fn fields_of_katago_that_change_nothing_are_named() {
         (json!({"includePVVisits": true}), "includePVVisits: "),
         (json!({"includePVVisits": false, "includeOwnership": false}), ""),
         (json!({"includeMovesOwnership": true}), "includeMovesOwnership: "),
-        (json!({"position": "(;SZ[5])", "komi": 6.5}), "komi: the position"),
+        (json!({"position": "(;SZ[5])", "komi": 6.5}), "komi: ignored, because the position"),
         (json!({"rootPolicyTemperature": 1.5}), "rootPolicyTemperature: "),
         (json!({"rules": "japanese"}), "rules: "),
         (json!({"rules": "aga-button"}), "rules: "),
