@@ -307,7 +307,10 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     // The komi of a variation is none of the game.
     let late = read("(;FF[4]SZ[9]KM[6.5];B[cc](;W[dd])\n(;W[ee]KM[0.5]))").unwrap();
     assert_eq!((late.start.komi(), late.moves.all().len()), (6.5, 3));
-    assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is ignored, because it comes after the first node: the komi is 6.5"]);
+    assert_eq!(
+        late.left_out,
+        ["line 2: KM[\"0.5\"] is ignored, because it comes after the first node: the komi is 6.5"]
+    );
     assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
 }

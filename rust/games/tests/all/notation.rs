@@ -118,10 +118,7 @@ fn numbers_of_stones_that_nobody_can_have_are_refused() {
     let turns = "with x to move, both have equally many stones, got 3 of x and 2 of o";
     refused(
         &TicTacToe::new(),
-        &[
-            ("xxx/oo./... x", turns),
-            (".../.../... o", "with o to move, x has one stone more, got 0 of x and 0 of o"),
-        ],
+        &[("xxx/oo./... x", turns), (".../.../... o", "with o to move, x has one stone more, got 0 of x and 0 of o")],
     );
     refused(&ConnectFour::new(4, 4, 4).unwrap(), &[("..../..../..../xo.. o", "got 1 of x and 1 of o")]);
     refused(&Hex::new(3, false).unwrap(), &[(".../.o./... x", "got 0 of x and 1 of o"), ("x../o../... o", "got 1")]);
