@@ -175,7 +175,7 @@ def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path)
     mixed = [record for record in games(run.path) if old in networks_of(record) and len(networks_of(record)) == 2]
     assert mixed
     for record in filter(exchanged_at_once, games(run.path)):
-        with pytest.raises(ModelError, match="exchanged during its first search"):
+        with pytest.raises(ModelError, match="the network changed during its first search"):
             repeat_game(run, record)
     for record in mixed:
         first_new = next(ply for ply in range(len(record)) if record.networks[ply] not in (0, old))

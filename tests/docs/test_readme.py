@@ -297,7 +297,7 @@ def test_the_pages_show_what_comes_out(
     sys.modules.pop("countdown", None)
 
 
-@pytest.mark.filterwarnings("ignore:connect_four is the player that azpy brings")
+@pytest.mark.filterwarnings("ignore:connect_four is a player that comes with azpy")
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_cookbook_solves_its_problems(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

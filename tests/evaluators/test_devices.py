@@ -100,7 +100,7 @@ def test_a_bad_list_of_evaluators_is_refused() -> None:
     for given, text in (
         ([], "expected 1 to 2 evaluators in a list, a pipeline for each at least, got 0"),
         ([OnDevice(device) for device in range(3)], "a pipeline for each at least, got 3"),
-        ([OnDevice(0), OnDevice(1, salt=1)], "the evaluators in a list must be of one network"),
+        ([OnDevice(0), OnDevice(1, salt=1)], "the evaluators in a list must have the same network_id"),
     ):
         with pytest.raises(ValueError, match=text):
             azpy.SelfPlay("tic_tac_toe", given)

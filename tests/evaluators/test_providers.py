@@ -171,8 +171,8 @@ def test_installed_packages_are_read_from_their_metadata(monkeypatch: pytest.Mon
 
 
 def test_a_missing_driver_is_named_before_anything_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: "there is no NVIDIA driver here")
-    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
+    monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: "no NVIDIA driver found")
+    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: no NVIDIA driver found$"):
         OnnxEvaluator(MODEL, "cuda")
 
 

@@ -319,7 +319,7 @@ def test_a_module_that_cannot_be_exported_leaves_no_file(tmp_path: Path) -> None
             return logits, 3 * values
 
     for module, text in (
-        (Fixed(), r"len\(x\) and int\(...\) are constants; write x.shape\[0\]"),
+        (Fixed(), r"len\(x\) and int\(...\) become constants; write x.shape\[0\]"),
         (Plain(actions=9), r"Plain gives logits \[3, 9\] for 3 rows, expected \[3, 7\]"),
         (Loud(), r"expected -1 to 1: end with torch.tanh"),
         (nn.Linear(84, 7), "Linear cannot be run"),

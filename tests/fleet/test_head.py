@@ -114,7 +114,7 @@ def test_messages_of_games_keep_to_the_head_s_limit(monkeypatch: pytest.MonkeyPa
     assert all(sum(map(len, part)) <= 2 * longest for part in said)
     assert len(said) < 20
     monkeypatch.setattr(worker, "MOST_BYTES", longest - 1)
-    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: no worker can send it"):
+    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: workers cannot send it"):
         list(worker._in_parts(games))
 
 
@@ -266,7 +266,7 @@ BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
         ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
         ({"run": "other"}, "it plays a different run"),
         ({"row_exact": False}, "its network's output for a position depends on the rest of the batch"),
-        ({"answers": "other"}, "its network gives other bits"),
+        ({"answers": "other"}, "its network computes different results"),
         ({"said": "games", "plays": 1, "lineup": None}, "it reports lineup"),
     ],
 )

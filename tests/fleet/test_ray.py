@@ -165,7 +165,7 @@ def test_all_actors_that_die_at_once_count_as_one_death(
 
 
 @here
-@pytest.mark.parametrize(("address", "text"), [("127.0.0.1:1", "nobody answers there"), ("nowhere", "expected HOST")])
+@pytest.mark.parametrize(("address", "text"), [("127.0.0.1:1", "nothing answers there"), ("nowhere", "expected HOST")])
 def test_a_missing_cluster_is_an_error(
     address: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +203,7 @@ VERSIONS += "with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
         (RuntimeError(f"Version mismatch: {VERSIONS}"), "the cluster has Ray 2.54.0 and Python 3.12.1, here are Ray"),
         (ConnectionError("Could not find any running Ray instance. Please specify"), "no cluster runs on this machine"),
         (ConnectionError("Found multiple active Ray instances: {}"), "several clusters run on this machine"),
-        (type("AuthenticationError", (Exception,), {})("x"), "the cluster lets in only who has its token"),
+        (type("AuthenticationError", (Exception,), {})("x"), "the cluster needs its token"),
         (ValueError("word " * 1000), "word: see `ray status`"),
     ],
 )

@@ -151,7 +151,7 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
         ({"action": "write", "nodes": [*TREE, [1, "c7c5"]]}, "variations are nested more than 1 deep"),
         ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two texts, got 1"),
         ({"action": "write", "nodes": TREE, "result": "B+R"}, "tag Result: expected one of 1-0, 0-1, 1/2-1/2, *"),
-        ({"action": "write", "nodes": TREE, "position": "e4"}, "a PGN begins at a position without a past"),
+        ({"action": "write", "nodes": TREE, "position": "e4"}, "a PGN needs the moves that led to this position"),
     ],
 )
 def test_errors_name_the_place(fields: dict[str, Any], said: str | None) -> None:

@@ -239,9 +239,9 @@ def test_weights_are_unchanged_at_another_size() -> None:
 @pytest.mark.parametrize(
     ("game", "spec", "text"),
     [
-        ("connect_four", "1x8+conv", r"does not say which action is on which cell \(policy_planes, action_cells\)"),
+        ("connect_four", "1x8+conv", "does not define policy_planes and action_cells"),
         ("pig", "1x8+conv", "needs a board and actions on its cells"),
-        ("hex(size=3)", "1x8+wdl+conv", r"\+pool, \+conv and \+wdl behind it in this order"),
+        ("hex(size=3)", "1x8+wdl+conv", r"\+pool, \+conv and \+wdl after it in this order"),
     ],
 )
 def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: str) -> None:
@@ -259,12 +259,12 @@ def test_networks_of_other_kinds_cannot_be_grown() -> None:
     for one, other, kind in (
         ("1x8", "1x8+conv", r"heads for any board size \(\+conv\)"),
         ("1x8+conv", "1x8", r"heads for any board size \(\+conv\)"),
-        ("1x8", "2x8+wdl", r"three classes \(\+wdl\)"),
-        ("1x8+wdl", "2x8", r"three classes \(\+wdl\)"),
+        ("1x8", "2x8+wdl", r"a win/draw/loss value \(\+wdl\)"),
+        ("1x8+wdl", "2x8", r"a win/draw/loss value \(\+wdl\)"),
     ):
         with pytest.raises(ModelError, match=f"only one of them has {kind}"):
             grown(Network.of(start, one), Network.of(start, other))
-    with pytest.raises(ModelError, match="has one board size"):
+    with pytest.raises(ModelError, match="fits one board size"):
         for_board(to_onnx(Network.of(start, "1x8")), start)
 
 

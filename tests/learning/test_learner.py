@@ -417,6 +417,6 @@ def test_decisive_positions_count_as_often_as_asked(spec: str) -> None:
 
 def test_softened_targets_need_three_classes() -> None:
     with pytest.raises(
-        SettingsError, match=r"value_smoothing needs a value of three classes, such as --network 5x64\+wdl"
+        SettingsError, match=r"value_smoothing needs a win/draw/loss value, such as --network 5x64\+wdl"
     ):
         Learner(GAME, "1x16", value_smoothing=0.1)

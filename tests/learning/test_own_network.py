@@ -268,7 +268,7 @@ def test_a_frozen_head_needs_no_gradient() -> None:
 
 def test_weights_that_no_loss_depends_on_are_named() -> None:
     with pytest.warns(
-        SettingsWarning, match=r"no loss depends on value\.weight, value\.bias: network 'own_parts:deaf'"
+        SettingsWarning, match=r"no loss depends on value\.weight, value\.bias, so network 'own_parts:deaf'"
     ):
         rehearse(Settings("tic_tac_toe", network="own_parts:deaf"), START)
 

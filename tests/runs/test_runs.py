@@ -209,7 +209,7 @@ def test_free_runs_of_one_seed_are_told_apart(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run", SETTINGS) as run:
         assert len(run.sealed.read(1)) == 3  # as before: the run keeps its id
         run.write_settings()
-        with pytest.raises(RunError, match=r"run_id [0-9a-f]{16}, expected .*, run_id [0-9a-f]{16}: put the right"):
+        with pytest.raises(RunError, match=r"run_id [0-9a-f]{16}, expected .*, run_id [0-9a-f]{16}: restore the right"):
             run.sealed.read(2)
     assert len(list(StoredRun(tmp_path / "run").games([1]))) == 3
     config = tmp_path / "run/config.toml"

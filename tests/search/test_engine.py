@@ -225,7 +225,7 @@ def test_a_full_engine_refuses_at_once() -> None:
     evaluator = Held()
     with azpy.Engine(evaluator, simulations=10, max_requests=3) as engine:
         futures = [engine.submit(state) for state in positions(3)]
-        with pytest.raises(queue.Full, match="3 requests wait for their answers already"):
+        with pytest.raises(queue.Full, match="3 requests are already waiting"):
             engine.submit(STATE)
         evaluator.leave.set()
         for future in futures:

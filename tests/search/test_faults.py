@@ -374,7 +374,7 @@ def test_an_attribute_in_the_place_of_a_method_is_named() -> None:
         legal_actions = (0, 1)  # type: ignore[assignment]
 
     for game, name in ((Property(9), "Property.turn"), (Value(9), "Value.legal_actions")):
-        with pytest.raises(TypeError, match=rf"{name} must be a method \(def .*\), no property and no value"):
+        with pytest.raises(TypeError, match=rf"{name} must be a method \(def .*\), not a property or a value"):
             azpy.State(game)
 
 

@@ -75,7 +75,7 @@ def test_a_bad_time_limit_is_refused(seconds: float) -> None:
 
 def test_gumbel_must_know_how_long_it_has() -> None:
     search = azpy.Search(UNIFORM, gumbel_actions=4)
-    with pytest.raises(ValueError, match="give simulations with seconds"):
+    with pytest.raises(ValueError, match="give simulations together with seconds"):
         search.run(connect_four(), seconds=1.0)
     assert search.run(connect_four(), 20, seconds=60.0).visits.sum() == 20
 

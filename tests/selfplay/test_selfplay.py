@@ -53,7 +53,7 @@ def test_a_bad_range_of_ids_is_refused() -> None:
         games.admit(0, 1)
     with (
         azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1) as games,
-        pytest.raises(ValueError, match="self-play without end plays every id"),
+        pytest.raises(ValueError, match="self-play without an end plays every id"),
     ):
         games.admit(0, 1)
 

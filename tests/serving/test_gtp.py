@@ -136,7 +136,7 @@ def test_a_generated_move_is_reported_at_its_interval(monkeypatch: pytest.Monkey
 def test_options_without_effect_in_an_analysis_warn(option: str) -> None:
     warn_once.cache_clear()
     said = f"kata-analyze {option}\nkata-analyze {option}\nquit\n".encode()
-    with pytest.warns(SettingsWarning, match="no effect|first move of an analysis alone") as warned:
+    with pytest.warns(SettingsWarning, match="no effect|only to the first move of an analysis") as warned:
         Gtp({"player": open_player("uniform:9", "go(size=7)", 9)}, Conversation(io.BytesIO(said), io.StringIO())).run()
     assert len([one for one in warned if one.category is SettingsWarning]) == 1
 

@@ -265,13 +265,13 @@ def test_actions_become_the_text_of_one_turn() -> None:
     start = state_of(standard())
     for line, text in [("Cb8 Cb7", "Cb7"), (">e4 Cb8", "Cb8.>e4"), ("^a1 >e4", ">e4.^a1"), ("Ma2", "Ma2"), ("", "---")]:
         assert move_text(start, start.parse_actions(line)) == text
-    with pytest.raises(ValueError, match="those of several: Cb7 >e4"):
+    with pytest.raises(ValueError, match="got several turns: Cb7 >e4"):
         move_text(start, start.parse_actions("Cb7 >e4"))
     with pytest.raises(ValueError, match="illegal action 63"):
         move_text(start, [63])
     half = azpy.parse_state(start, "Cb8")
     assert move_text(half, half.parse_actions("Cb7")) == "Cb7"
-    with pytest.raises(ValueError, match="those of several"):
+    with pytest.raises(ValueError, match="got several turns"):
         move_text(half, half.parse_actions("Cb7 Cg8"))
 
 

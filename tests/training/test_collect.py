@@ -164,7 +164,10 @@ def test_each_iteration_is_played_by_the_model_of_its_time(deterministic: bool, 
 
 def test_a_model_that_cannot_play_ends_the_collection(tmp_path: Path, model: Path) -> None:
     path, good = tmp_path / "run", model.read_bytes()
-    for bad, text in ((good[: len(good) // 2], "is no usable ONNX"), (make_model(shape=("batch", 2, 3, 4)), "not fit")):
+    for bad, text in (
+        (good[: len(good) // 2], "is not a usable ONNX"),
+        (make_model(shape=("batch", 2, 3, 4)), "not fit"),
+    ):
         with Collector(settings(iterations=9), path, model) as collector:
             events = collector.run()
             while not isinstance(next(events), Saved):

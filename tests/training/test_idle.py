@@ -83,7 +83,7 @@ def test_commands_and_python_warn_in_one_line(tmp_path: Path, capsys: pytest.Cap
     ("change", "text"),
     [
         ({"score_to_beat": 0.5}, "score_to_beat is for games of one player, but this game has 2 players"),
-        ({"game": "connect_four_for_three", "solver": True}, "solver and lookahead prove the values of .* 3 players"),
+        ({"game": "connect_four_for_three", "solver": True}, "solver and lookahead work for one player, .* 3 players"),
     ],
 )
 def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any], text: str, tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any],
         (
             60_000,
             2,
-            "are: batches repeat them, so this iteration takes no steps; a smaller --batch-size or more --games",
+            "batches repeat them, so this iteration takes no steps; a smaller --batch-size or more --games",
         ),
-        (600, 1, "are: batches repeat them; a smaller --batch-size or more --games-per-iteration helps"),
+        (600, 1, "batches repeat them; a smaller --batch-size or more --games-per-iteration helps"),
         (64, 1, ""),
     ],
 )

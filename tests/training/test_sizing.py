@@ -192,7 +192,7 @@ def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch
     def said(**more: Any) -> str:
         return choose({"game": "tic_tac_toe", **more}, placing=lambda settings: ("cpu", "placed"))[2]
 
-    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "there is no NVIDIA driver here")
+    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "no NVIDIA driver found")
     assert "GPU" not in said()
     monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: None)
     assert said().startswith("an NVIDIA GPU is here, and the run plays on the CPU: --device auto")

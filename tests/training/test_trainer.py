@@ -134,8 +134,8 @@ def test_a_run_in_parts_goes_on_bit_for_bit(tmp_path: Path) -> None:
 def test_batch_dependent_rows_warn_or_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(azpy.OnnxEvaluator, "row_exact", False)
     started = run(tmp_path / "free", iterations=1)[0]
-    assert ["depends on what else is in its batch" in notice for notice in started.notices] == [True]
-    with pytest.raises(ModelError, match=r"the run cannot be deterministic: .*; leave out --deterministic$"):
+    assert ["depends on the rest of its batch" in notice for notice in started.notices] == [True]
+    with pytest.raises(ModelError, match=r"the run cannot be deterministic, because .*: leave out --deterministic$"):
         run(tmp_path / "exact", iterations=1, deterministic=True)
 
 

@@ -142,7 +142,7 @@ def test_a_page_that_cannot_be_written_is_one_line(
 @pytest.mark.parametrize(
     ("game", "said"),
     [
-        ("hexapawn:Hexapawn", "it is written in Python, and the page has none"),
+        ("hexapawn:Hexapawn", "it is written in Python, which a page cannot run"),
         ("open_spiel:tic_tac_toe", "a page without a server plays these games: backgammon, "),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
 
     refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", given=None)
     refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
-    refused("it is written in Python, and the page has none", game="mine:Pawns")
+    refused("it is written in Python, which a page cannot run", game="mine:Pawns")
     tell(crate, "1.2.4", "azpy_with_pawns")
     refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
     tell(crate, "1.2.3", "azpy_with_others")
@@ -284,7 +284,7 @@ def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> No
     program.write_bytes(b"no program")
     with hosted(tmp_path, asked := Counter[str]()) as host:
         board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
-        board.until(lambda: "Load the page anew" in board.one("connected").text)
+        board.until(lambda: "Reload the page" in board.one("connected").text)
         assert "WebAssembly" in board.one("problem_text").text
         assert asked[f"/{program.relative_to(tmp_path)}"] <= 3  # fewer where the browser keeps it
         board.errors()
