@@ -64,7 +64,7 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
         )
     evaluator, name = _find_model(run, network) if model is None else _open_given(run, network, model)
     if not getattr(evaluator, "row_exact", True):  # as can happen on a GPU
-        name += ", whose answers here depend on what else is in a batch"
+        name += ", whose outputs here depend on the rest of a batch"
     again = repeat(run.settings, run.start, evaluator, record)
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:
