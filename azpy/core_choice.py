@@ -54,7 +54,7 @@ def _choose() -> None:
     core = sys.modules.get(f"{names[0]}.{names[0]}", package)  # maturin puts the module into a package of its name
     version = getattr(core, "__version__", None)
     if version != own.__version__:
-        text = f"the core {names[0]} was built with azpy {version}, and this is azpy {own.__version__}: build it again"
+        text = f"the core {names[0]} was built with azpy {version}, but this is azpy {own.__version__}: build it again"
         if asked is not None:
             raise ImportError(text)
         warnings.warn(f"{text}. Its games are missing until then", RuntimeWarning, stacklevel=1)

@@ -135,7 +135,7 @@ def to_toml(
     command = repeat_command(folder, str(settings.get("game", "")), [*function_flags(settings), *flags])
     command = "".join(character if character.isprintable() else "?" for character in command)
     again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
-    lines = [f"# What this run really used. {again}, in a folder of its own:", f"#   {command}"]
+    lines = [f"# The settings that this run used. {again}, in a new folder:", f"#   {command}"]
     for group in GROUPS:
         names = [name for name in settings if ABOUT[name].group == group]
         if names:

@@ -98,7 +98,7 @@ def _check_crate(game: str, crate: Path) -> None:
     if versions.get("azpy-own") != _core.__version__:
         has = f"azpy-own {versions['azpy-own']}" if "azpy-own" in versions else "no crate azpy-own"
         raise SettingsError(
-            f"--crate {crate}: its Cargo.toml has {has}, and this is azpy {_core.__version__}: name azpy's crates "
+            f"--crate {crate}: its Cargo.toml has {has}, but this is azpy {_core.__version__}: name azpy's crates "
             "of this version there, see docs/start/own_game.md"
         )
     targets = [one["targets"] for one in said["packages"] if one["id"] == said["resolve"]["root"]]

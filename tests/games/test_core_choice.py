@@ -79,7 +79,7 @@ def test_a_core_of_another_version_is_not_used_and_that_is_said(tmp_path: Path) 
     core(tmp_path, "old", "0.0.1")
     done = start(tmp_path)
     assert done.stdout.startswith("azpy._core True")
-    said = f"the core azpy_with_old was built with azpy 0.0.1, and this is azpy {azpy.__version__}: build it again"
+    said = f"the core azpy_with_old was built with azpy 0.0.1, but this is azpy {azpy.__version__}: build it again"
     assert said in done.stderr
     insisted = start(tmp_path, "azpy_with_old")
     assert insisted.returncode != 0

@@ -192,7 +192,7 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
     refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
     refused("it is written in Python, which a page cannot run", game="mine:Pawns")
     tell(crate, "1.2.4", "azpy_with_pawns")
-    refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
+    refused("its Cargo.toml has azpy-own 1.2.4, but this is azpy 1.2.3")
     tell(crate, "1.2.3", "azpy_with_others")
     refused("it builds azpy_with_others, but pawns belongs to azpy_with_pawns")
     (crate / "cargo.says").unlink()

@@ -119,8 +119,8 @@ impl SearchResult {
         }
         if let Seen::Passing { .. } = &self.seen {
             return Err(PyValueError::new_err(
-                "this result has no standard_errors: pass standard_errors=True to search, because the tree they are \
-                 read from goes on",
+                "this result has no standard_errors: pass standard_errors=True to search, because the search \
+                 changes its tree afterwards",
             ));
         }
         // A walk through a large tree takes a second, in which other threads go on.
