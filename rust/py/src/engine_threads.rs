@@ -133,7 +133,7 @@ impl EngineThreads {
         }
     }
 
-    /// Refuses new requests, and ends once the open ones are answered. Whoever ponders stops.
+    /// Refuses new requests, and ends once the open ones are answered. Pondering searches stop.
     pub(crate) fn close(&self) {
         self.pondering.stop();
         self.models.close();

@@ -104,7 +104,7 @@ fn a_board_of_another_form_is_refused() {
             (".../.../..\u{1b} x", "got '\\u{1b}'"),
             (".../.../...", "expected the player to move (x or o) after the board; got nothing"),
             (".../.../... 0", "expected the player to move (x or o) after the board, got \"0\""),
-            (".../.../... x x", "the text ends with the player to move, got \"x\""),
+            (".../.../... x x", "expected nothing after the player to move, got \"x\""),
             ("b2 .../.../... x", "action 2 is \".../.../...\", which is not among the legal ones: a3, b3"),
             ("b2 b2", "action 2 is \"b2\", which is not among the legal ones"),
         ],
@@ -163,7 +163,7 @@ fn stones_that_float_and_discs_apart_are_refused() {
     let before_a4 = "....../.....x/..ox../xxxo../....../...... o";
     refused(
         &Othello::new(6).unwrap(),
-        &[(after_f3, "the disc on a5 does not"), (before_a4, "the disc on f2 does not")],
+        &[(after_f3, "the disc on a5 is not"), (before_a4, "the disc on f2 is not")],
     );
     // The start of the other diagonal: images of games begin there.
     assert!(Othello::new(4).unwrap().parse("..../.xo./.ox./.... x").is_ok());
