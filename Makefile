@@ -25,6 +25,8 @@ SOURCES := Cargo.toml Cargo.lock pyproject.toml \
 	$(wildcard azpy/web/board/*)
 # rust/py links against this interpreter.
 export PYO3_PYTHON = $(BIN)/python
+# Where the environment keeps Python from writing what it compiles, each process of the tests would compile it again.
+export PYTHONDONTWRITEBYTECODE =
 # Tests see the installed wheel, not the source tree: they run in another folder.
 ELSEWHERE = cd "$(VENV)" &&
 PYTEST = $(ELSEWHERE) $(BIN)/python -m pytest -c "$(ROOT)/pyproject.toml" --rootdir "$(ROOT)"

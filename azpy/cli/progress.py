@@ -144,11 +144,10 @@ class Display(Screen):
             self.line(f"going on after iteration {event.iteration}, {_clock(event.seconds)} done")
 
     def _wait(self, event: events.Played) -> str:
-        """While no game is over: how far the longest one is, when the first are expected, and how to shorten that."""
+        """While no game is over: how far the longest one is, and how to shorten that."""
         if event.games or not event.longest:
             return ""
-        soon = "" if event.soon is None else f", the first is expected in {_clock(event.soon)}"
-        return f", the longest has {event.longest} plies{soon}, and sooner with {self._sooner}"
+        return f", the longest has {event.longest} plies; sooner with {self._sooner}"
 
     def _status(self, stage: str, text: str, done: float, below: Sequence[str] = ()) -> None:
         first, *others = text.split(", ")

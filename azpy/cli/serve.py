@@ -19,12 +19,16 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from azpy.cli.common import Parser, add_number, add_player, command, not_empty, player_options, when_told_to_end
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import PlayerEngine, open_model
 from azpy.system import HANGUP, plain_text
+
+if TYPE_CHECKING:
+    from azpy.web.app import Site
 
 _EXIT_CODES = """
 Exit codes: 0 ended by SIGTERM, SIGUSR1, SIGUSR2 or Ctrl-C; 2 an error that you can correct (one line on stderr); 143
@@ -118,36 +122,41 @@ def _token(given: argparse.Namespace) -> str | None:
     return token
 
 
+def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
+    """The site of these settings; `stack` closes its players."""
+    from azpy.web.app import Bounds, Site
+
+    token, models = _token(given), dict[str, PlayerEngine]()
+    for name, player in given.models.items():
+        models[name] = open_model(
+            player,
+            others=given.models.values(),
+            max_requests=given.max_requests,
+            total_memory_mb=given.memory_mb,
+            **player_options(given),
+        )
+        stack.callback(models[name].close)
+    limits = replace(
+        CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
+    )
+    return Site(
+        models,
+        hosts=[given.address, *given.host],
+        origins=given.origin,
+        frames=given.frame_origin,
+        token=token,
+        bounds=Bounds(client=limits),
+    )
+
+
 def _serve(arguments: Sequence[str]) -> int:
     given = _settings(arguments)
     try:
-        from azpy.web.app import Bounds, Site
         from azpy.web.server import Server, listening, log_to_stderr
     except ImportError as error:
         raise MissingPackageError(f"{error.name} is not installed: {pip_install('serve')}") from error
-    token = _token(given)
-    models: dict[str, PlayerEngine] = {}
     with contextlib.ExitStack() as stack:
-        for name, player in given.models.items():
-            models[name] = open_model(
-                player,
-                others=given.models.values(),
-                max_requests=given.max_requests,
-                total_memory_mb=given.memory_mb,
-                **player_options(given),
-            )
-            stack.callback(models[name].close)
-        limits = replace(
-            CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
-        )
-        site = Site(
-            models,
-            hosts=[given.address, *given.host],
-            origins=given.origin,
-            frames=given.frame_origin,
-            token=token,
-            bounds=Bounds(client=limits),
-        )
+        site = _site(given, stack)
         place = stack.enter_context(listening(given.address, given.port))
         log_to_stderr()
         server = Server(site, given.drain_seconds)

@@ -222,7 +222,7 @@ class Trainer(Loop):
             none = "" if due else ", so this iteration takes no steps"
             yield Noticed(
                 f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions in "
-                f"the window: batches repeat them{none};  a smaller --batch-size or more --games-per-iteration helps"
+                f"the window: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
             )
         options = {"imported": self._lessons.are_there}
         for step in fit(self, self._learner, window.buffer, iteration, due, **options) if due else ():

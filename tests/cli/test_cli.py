@@ -7,8 +7,8 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.timing import STAGES
 from oracles import pairs_of
+from running import az, ended, program
 from starts import Starts
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -148,7 +149,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert text in one_line(main, arguments, "az-train: ")
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:
@@ -185,11 +186,10 @@ sys.exit(run_command("az-x", command))
     [(["unshare", "--pid", "--fork"], "SIGTERM"), *(([], f"SIG{name}") for name in ("TERM", "HUP", "USR1", "USR2"))],
 )
 def test_a_signal_ends_a_command_once_with_its_code(first: list[str], name: str) -> None:
-    if first and subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
+    if first and ended([*first, "true"]).code:
         pytest.skip("unshare --pid needs the rights of root")
-    command = [*first, sys.executable, "-c", STOPPED, "1" if first else "0", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "kept\nstopped\n", "")
+    done = ended([*first, sys.executable, "-c", STOPPED, "1" if first else "0", name])
+    assert done == (128 + signal.Signals[name], "kept\nstopped\n", "")
 
 
 def test_a_terminal_that_hangs_up_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,15 +285,14 @@ COMMANDS = ("bench", "check_game", "compare", "doctor", "export", "match", "repl
 
 
 def test_every_command_says_its_version_without_torch() -> None:
-    script = (
-        "import importlib, sys\n"
-        "for command in sys.argv[1:]:\n"
-        "    assert importlib.import_module(f'azpy.cli.{command}').main(['--version']) == 0\n"
-        "    assert not {'torch', 'onnxruntime'} & sys.modules.keys(), command"
-    )
-    done = subprocess.run([sys.executable, "-c", script, *COMMANDS], capture_output=True, text=True, check=False)
-    said = [f"az-{command.replace('_', '-')} {azpy.__version__} (azpy)" for command in COMMANDS]
-    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, said, "")
+    script = """
+        import importlib, sys
+        for command in sys.argv[1:]:
+            assert importlib.import_module(f'azpy.cli.{command}').main(['--version']) == 0
+            assert not {'torch', 'onnxruntime'} & sys.modules.keys(), command
+    """
+    said = "".join(f"az-{command.replace('_', '-')} {azpy.__version__} (azpy)\n" for command in COMMANDS)
+    assert program(script, *COMMANDS) == (0, said, "")
 
 
 @pytest.mark.parametrize(
@@ -316,11 +315,10 @@ def test_wrong_arguments_are_told_in_plain_words(command: str, arguments: list[s
     one_line(main, arguments, f"az-{command.replace('_', '-')}: {text}")
 
 
-def entered(command: str, *arguments: str, before: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+def entered(command: str, *arguments: str, before: str = "") -> list[str]:
     """An installed command, in a process where the code `before` runs first."""
-    script = f"import sys\n{before}\nfrom azpy_cli import az_{command}\nsys.exit(az_{command}())"
-    line = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(line, stderr=subprocess.PIPE, text=True, check=False, **options)
+    script = f"import os, sys\n{textwrap.dedent(before)}\nfrom azpy_cli import az_{command}\nsys.exit(az_{command}())"
+    return [sys.executable, "-c", script, *arguments]
 
 
 # All commands are imported by one function.
@@ -335,29 +333,26 @@ def entered(command: str, *arguments: str, before: str = "", **options: Any) -> 
 def test_a_signal_ends_a_command_while_it_is_imported(
     command: str, module: str, happens: str, ends: tuple[int, str, str]
 ) -> None:
-    hook = (
-        "import os\n"
-        "class Interrupts:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {module!r}: {happens}\n"
-        "sys.meta_path.insert(0, Interrupts())"
-    )
-    done = entered(command, before=hook, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout, done.stderr) == ends
+    hook = f"""
+        class Interrupts:
+            def find_spec(self, name, path=None, target=None):
+                if name == {module!r}: {happens}
+        sys.meta_path.insert(0, Interrupts())
+    """
+    assert ended(entered(command, before=hook)) == ends
 
 
 def test_a_command_runs_atexit_functions_and_ends_at_once() -> None:
-    promises = (
-        "import atexit\n"
-        "class Torn:\n"
-        "    def __del__(self): print('torn down', flush=True)\n"
-        "sys.torn = Torn()\n"
-        "from azpy_cli import az_doctor\n"
-        "atexit.register(print, 'a promise')"
-    )
-    done = entered("doctor", "--version", before=promises, stdout=subprocess.PIPE)
-    expected = f"az-doctor {azpy.__version__} (azpy)\na promise\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+    promises = """
+        import atexit
+        class Torn:
+            def __del__(self): print('torn down', flush=True)
+        sys.torn = Torn()
+        from azpy_cli import az_doctor
+        atexit.register(print, 'a promise')
+    """
+    done = ended(entered("doctor", "--version", before=promises))
+    assert done == (0, f"az-doctor {azpy.__version__} (azpy)\na promise\n", "")
 
 
 @pytest.mark.skipif(not PYPROJECT.exists(), reason="needs the source tree")
@@ -373,16 +368,13 @@ def test_the_installed_commands_are_these() -> None:
 
 @pytest.mark.parametrize("arguments", [["tic_tac_toe"], ["--version"]])
 def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path: Path) -> None:
-    closed = entered("train", *arguments, cwd=tmp_path, before="import os", preexec_fn=lambda: os.close(1))
-    assert (closed.returncode, closed.stderr) == (
-        2,
-        "az-train: stdout is closed: let it go to a file, or to /dev/null\n",
-    )
+    closed = ended(["sh", "-c", 'exec "$@" >&-', "sh", *entered("train", *arguments)], cwd=tmp_path)
+    assert closed == (2, "", "az-train: stdout is closed: let it go to a file, or to /dev/null\n")
     reader, writer = os.pipe()
     os.close(reader)
-    unread = entered("train", *arguments, cwd=tmp_path, stdout=writer)
+    unread = ended(entered("train", *arguments), cwd=tmp_path, stdout=writer)
     os.close(writer)
-    assert (unread.returncode, unread.stderr) == (141, "")
+    assert unread == (141, "", "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -417,10 +409,10 @@ def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str],
 
 
 def test_names_that_are_no_utf_8_are_printed_escaped(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy", "train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
-    done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"run folder r\\udcff" in done.stdout
+    command = az("train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", "--out=r\udcff")
+    done = ended(command, cwd=tmp_path)
+    assert (done.code, done.errors) == (0, "")
+    assert "run folder r\\udcff" in done.out
 
 
 def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
@@ -449,7 +441,7 @@ def commands_after(output: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("game", "folder"),
-    [("tic_tac_toe", "-dash"), ("tic_tac_toe", "random"), ("tic_tac_toe", "it's a run"), ("typed_heap:Heap", "run")],
+    [("tic_tac_toe", "-it's"), ("typed_heap:Heap", "random")],  # random is a player
 )
 def test_the_commands_that_a_run_ends_with_can_be_typed(
     game: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -547,14 +539,12 @@ def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
 
 def test_no_space_for_what_it_prints_is_one_line() -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        command = [sys.executable, "-m", "azpy", "doctor", "--no-speed"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "az-doctor: no space left for what it prints: free some and run again\n"
+        done = ended(az("train", "--list-games"), stdout=full)
+    assert done == (2, "", "az-train: no space left for what it prints: free some and run again\n")
 
 
 @pytest.mark.parametrize("name", ["", "nosuch"])
 def test_a_command_that_there_is_not_is_said(name: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "azpy", *name.split()], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")
+    done = ended([sys.executable, "-m", "azpy", *name.split()])
+    assert done.code == 1
+    assert done.errors.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import subprocess
 import sys
 import types
 from pathlib import Path
@@ -19,6 +18,7 @@ from azpy.doctor import advice, usable
 from azpy.errors import pip_install
 from azpy.evaluators.onnx import OnnxEvaluator
 from models import probe_model
+from running import program
 
 TO_TRAIN = pip_install("train")
 GOOD: dict[str, Any] = {
@@ -46,11 +46,6 @@ def report(**changes: Any) -> dict[str, Any]:
     for name, value in changes.items():
         made[name] = made[name] | value if isinstance(value, dict) else value
     return made
-
-
-def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_this_machine_as_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +90,7 @@ def test_the_speed_check_counts() -> None:
 
 
 def test_it_works_with_neither_onnxruntime_nor_torch() -> None:
-    program = """
+    text = """
 import importlib.metadata, sys
 for name in ("onnxruntime", "torch", "safetensors", "onnx"):
     sys.modules[name] = None  # importing it fails
@@ -108,28 +103,24 @@ importlib.metadata.version = version
 from azpy.cli.doctor import main
 sys.exit(main(sys.argv[1:]))
 """
-    done = run(program)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert "onnxruntime      not installed" in done.stdout
-    assert "CPU              no: onnxruntime is not installed: pip install onnxruntime" in done.stdout
-    assert "simulations/s" in done.stdout
-    assert "evaluations/s" not in done.stdout
-    assert "to play with a network faster: pip install onnxruntime;" in done.stdout
-    assert TO_TRAIN in done.stdout
-    assert json.loads(run(program, "--json", "--no-speed").stdout)["packages"]["torch"] is None
+    done = program(text)
+    assert done.code == 0, done.errors
+    assert done.errors == ""
+    assert "onnxruntime      not installed" in done.out
+    assert "CPU              no: onnxruntime is not installed: pip install onnxruntime" in done.out
+    assert "simulations/s" in done.out
+    assert "evaluations/s" not in done.out
+    assert "to play with a network faster: pip install onnxruntime;" in done.out
+    assert TO_TRAIN in done.out
+    assert json.loads(program(text, "--json", "--no-speed").out)["packages"]["torch"] is None
 
 
-def test_a_package_that_does_not_load_is_named() -> None:
-    program = """
-import sys
-sys.modules["onnxruntime"] = None
-from azpy.cli.doctor import main
-sys.exit(main(["--no-speed"]))
-"""
-    done = run(program)
-    assert done.returncode == 2
-    assert "onnxruntime is installed and does not load" in done.stdout
+def test_a_package_that_does_not_load_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert main(["--no-speed"]) == 2
+    assert "onnxruntime is installed and does not load" in capsys.readouterr().out
 
 
 # What to do next

@@ -107,7 +107,7 @@ def test_a_bad_list_of_evaluators_is_refused() -> None:
     with pytest.raises(TypeError, match="expected an evaluator"):
         azpy.SelfPlay("tic_tac_toe", [OnDevice(0), 3])
     with azpy.SelfPlay("tic_tac_toe", OnDevice(0), slots=4, games=8) as games:
-        with pytest.raises(ValueError, match="of one network"):
+        with pytest.raises(ValueError, match="the same network_id"):
             games.swap([OnDevice(0), OnDevice(1, salt=1)])
         assert len(list(games)) == 8
 

@@ -3,8 +3,6 @@
 import math
 import queue
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from azpy.games.names import make_game
 from azpy.runs.games import frame, unframe
 from azpy.settings import Settings
 from models import make_model
+from running import program
 
 
 def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
@@ -48,8 +47,8 @@ def test_only_games_of_the_run_are_accepted() -> None:
         with pytest.raises(RefusedError, match="cannot be read"):
             examiner.games_in(whole[:at])
     for wrong, text in (
-        (frames_of("tic_tac_toe", seed=1)[0], "is of seed 1, expected 0"),
-        (frames_of("connect_four")[0], r"is of game 'connect_four.*', expected 'tic_tac_toe"),
+        (frames_of("tic_tac_toe", seed=1)[0], "has seed 1, expected 0"),
+        (frames_of("connect_four")[0], r"has game 'connect_four.*', expected 'tic_tac_toe"),
     ):
         with pytest.raises(RefusedError, match=text):
             examiner.look_at(wrong)
@@ -90,7 +89,7 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
 
 def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
-    with pytest.raises(RefusedError, match=r"one has [0-9]+ bytes, expected 100 at most"):
+    with pytest.raises(RefusedError, match=r"a game has [0-9]+ bytes, expected at most 100"):
         Examiner(settings(), make_game("tic_tac_toe")).games_in(frame(*frames_of("tic_tac_toe")))
 
 
@@ -480,9 +479,8 @@ threading.Event().wait()
     ],
 )
 def test_a_child_ends_without_error_only_if_its_parent_is_gone(read: str, sent: str, code: int) -> None:
-    program = TALK.replace("{read}", read).replace("{sent}", sent)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
+    done = program(TALK.replace("{read}", read).replace("{sent}", sent))
+    assert (done.code, "Traceback" in done.errors) == (code, bool(code))
 
 
 def test_runs_and_lineups_are_told_apart_by_what_changes_games() -> None:

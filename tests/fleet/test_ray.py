@@ -200,7 +200,10 @@ VERSIONS += "with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (RuntimeError(f"Version mismatch: {VERSIONS}"), "the cluster has Ray 2.54.0 and Python 3.12.1, here are Ray"),
+        (
+            RuntimeError(f"Version mismatch: {VERSIONS}"),
+            "the cluster has Ray 2.54.0 and Python 3.12.1, but this machine has Ray",
+        ),
         (ConnectionError("Could not find any running Ray instance. Please specify"), "no cluster runs on this machine"),
         (ConnectionError("Found multiple active Ray instances: {}"), "several clusters run on this machine"),
         (type("AuthenticationError", (Exception,), {})("x"), "the cluster needs its token"),

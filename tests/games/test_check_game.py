@@ -234,7 +234,7 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str], few_l
         (
             ["planted_games:OutcomeAsABool", "--games", "20"],
             1,
-            ["expected: a number in [-1, 1]: 1.0 if player 0 won, -1.0 if", "False is a draw"],
+            ["expected: a number in [-1, 1]: 1.0 if player 0 won, -1.0 if", "False would count as a draw"],
         ),
         (["tic_tac_toe", "--games", "0", "--seconds", "1"], 0, ["keeps what a game must keep"]),
         (

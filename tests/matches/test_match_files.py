@@ -8,7 +8,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,6 +25,7 @@ from azpy.matches.openings import Book, Opening, read_book
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
+from running import az
 from talks import COMMAND
 
 GAME = "tic_tac_toe"
@@ -437,7 +437,7 @@ def test_games_are_saved_though_a_player_is_interrupted() -> None:
 
 def test_a_killed_match_leaves_whole_games() -> None:
     given = ["random", "mcts:2", "--game", GAME, "--save", "g.jsonl", "--games"]
-    command = [sys.executable, "-m", "azpy", "match", *given, "9999998"]
+    command = az("match", *given, "9999998")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while not (path := Path("g.jsonl")).exists() or path.stat().st_size < 100_000:
             assert process.poll() is None

@@ -108,7 +108,7 @@ def outcomes(whole: Path, path: Path, file: str) -> Counter[str]:
         if isinstance(result, str):
             assert "\n" not in result
             assert names(file, result), result
-            assert any(advice in result for advice in ("delete", "put", "choose another folder")), result
+            assert any(advice in result for advice in ("delete", "restore", "choose another folder")), result
             found["refused"] += 1
             continue
         contents, notices, changed = result
@@ -344,7 +344,7 @@ def test_disk_errors_name_the_fix_and_keep_existing_files(
             assert str(path) in text
             assert ".tmp-" not in text
             assert "damaged" not in text  # nobody should delete a file because the disk failed
-            known = "the disk or its network failed: repair it and run again", "free some and run again"
+            known = "the disk or its network failed: repair it and run again", "free some space and run again"
             assert text.endswith((*known, "another process")), text
         with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:  # the next start lacks nothing
             if use is not spend:
@@ -388,5 +388,5 @@ def test_files_that_cannot_be_deleted_are_named(whole: Path, tmp_path: Path, mon
     entry = path / "games/.tmp-x"
     entry.touch()
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: Path("/proc/self/nothing").stat())
-    with pytest.raises(RunError, match=rf"{entry} is left over from .*\(No such file or directory\): delete it, and"):
+    with pytest.raises(RunError, match=rf"{entry} is left over from .*\(No such file or directory\): delete it and"):
         RunFolder(path, SETTINGS, FIXED_SETTINGS)

@@ -5,11 +5,9 @@ import io
 import json
 import os
 import re
-import shlex
 import shutil
 import stat
 import subprocess
-import sys
 import tty
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +29,7 @@ from azpy.training.collector import Collector
 from models import make_model
 from oracles import Countdown
 from records import GAMES, records, slow_samples, start_of
+from running import az, ended
 
 
 @pytest.fixture(scope="module")
@@ -286,11 +285,11 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
 ) -> None:
     log = tmp_path / "log"
     log.write_text("precious\n")
-    command = shlex.join([sys.executable, "-m", "azpy", "export", str(collected), flag, target])
-    done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
+    with log.open("a") as appended:
+        done = ended(az("export", collected, flag, target), cwd=tmp_path, stdout=appended)
     held, _, added = log.read_bytes().partition(b"\n")
     assert held == b"precious"
-    assert done.stderr.endswith(f" in {target}\n")
+    assert done.errors.endswith(f" in {target}\n")
     if flag == "--jsonl":
         assert len([json.loads(line) for line in added.splitlines()]) == 40
     else:
@@ -299,7 +298,7 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
 
 
 def test_a_closed_pipe_is_not_an_error(collected: Path) -> None:
-    command = [sys.executable, "-m", "azpy", "export", str(collected), "--npz", "/proc/self/fd/1"]
+    command = az("export", collected, "--npz", "/proc/self/fd/1")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()

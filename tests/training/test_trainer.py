@@ -157,7 +157,7 @@ def test_a_deterministic_iteration_is_its_own_games(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("game", "options", "text"),
     [
-        ("tic_tac_toe", {"opening_plies": 10**9}, r"no game has a searched position \(games: 3\)"),
+        ("tic_tac_toe", {"opening_plies": 10**9}, "none of the 3 games has a searched position"),
         ("connect_four(width=3,height=2,k=2)", {}, r"breaks the rules as they are now \(.*\): choose another folder"),
     ],
 )

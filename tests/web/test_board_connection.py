@@ -107,7 +107,7 @@ def test_a_stopping_server_is_shown_and_retried(board: Board) -> None:
         server.send_signal(signal.SIGTERM)
         board.until(lambda: httpx.get(f"http://{address}/ready").status_code == 503)
         board.places()["b2"].click()
-        board.until(lambda: "Asking again" in board.one("status").text)
+        board.until(lambda: "Trying again" in board.one("status").text)
         assert board.moves == ["b2"]  # though its position is not known yet
         board.one("hints").click()
         board.one("analyse").click()
