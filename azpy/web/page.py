@@ -68,7 +68,7 @@ def check_page(game: str, crate: Path | None = None) -> None:
     elif is_python_class(game):
         _refuse(
             game,
-            "it is written in Python, which a page cannot run: docs/start/own_game.md shows how to write it in Rust",
+            "it is written in Python, which a page cannot run: docs/start/own_game_rust.md shows how to write it in Rust",
         )
     elif name_of(game) not in _core.list_games():
         _refuse(game, f"a page without a server plays these games: {', '.join(_core.BUILT_IN)}")
@@ -99,7 +99,7 @@ def _check_crate(game: str, crate: Path) -> None:
         has = f"azpy-own {versions['azpy-own']}" if "azpy-own" in versions else "no crate azpy-own"
         raise SettingsError(
             f"--crate {crate}: its Cargo.toml has {has}, but this is azpy {_core.__version__}: name azpy's crates "
-            "of this version there, see docs/start/own_game.md"
+            "of this version there, see docs/start/own_game_rust.md"
         )
     targets = [one["targets"] for one in said["packages"] if one["id"] == said["resolve"]["root"]]
     names = [target["name"] for each in targets for target in each if "cdylib" in target["crate_types"]]
