@@ -68,7 +68,7 @@ def check_page(game: str, crate: Path | None = None) -> None:
     elif is_python_class(game):
         _refuse(
             game,
-            "it is written in Python, which a page cannot run: docs/start/own_game_rust.md shows how to write it in Rust",
+            "it is written in Python, which a page cannot run: docs/start/own_game_rust.md shows how to use Rust",
         )
     elif name_of(game) not in _core.list_games():
         _refuse(game, f"a page without a server plays these games: {', '.join(_core.BUILT_IN)}")
