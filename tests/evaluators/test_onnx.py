@@ -78,7 +78,7 @@ def test_observations_of_another_form_are_refused(observations: Any, got: str) -
 
 
 @pytest.mark.parametrize(("differs_from", "batch"), [(64, 64), (65, 200), (200, 200)])
-def test_rows_rounded_otherwise_in_large_batches_are_noticed(
+def test_rows_that_differ_in_large_batches_are_noticed(
     differs_from: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = OnnxEvaluator._evaluate
@@ -92,7 +92,7 @@ def test_rows_rounded_otherwise_in_large_batches_are_noticed(
     assert OnnxEvaluator(make_model(), batch=differs_from - 1).row_exact
 
 
-def test_rows_rounded_otherwise_late_in_a_batch_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_differ_late_in_a_batch_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = OnnxEvaluator._evaluate
 
     def rounded(self: OnnxEvaluator, observations: Any) -> Any:
@@ -233,7 +233,7 @@ def test_an_unknown_device_is_refused(device: Any) -> None:
 
 
 @pytest.mark.parametrize("place", ["weights", "../weights", "/absolute"])
-def test_a_stranger_s_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untrusted_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
     onnx.save(
