@@ -294,7 +294,7 @@ def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(batch: int) -> None
     model = make_priors_model(batch=batch)
     evaluator = OnnxEvaluator(model, game=Shape())
     assert evaluator.signature.batch == batch
-    assert evaluator.description == f"CPU, fp32, 1 thread a batch of {batch} rows"
+    assert evaluator.description == f"CPU, fp32, 1 thread per batch of {batch} rows"
     for rows in (1, 3, 4, 5, 9, 300):
         states = np.random.default_rng(rows).random((rows, 2, 3, 3), dtype=np.float32)
         logits, values = evaluator.evaluate_batch(states)

@@ -111,7 +111,7 @@ def test_a_worker_killed_in_every_iteration_changes_no_game(straight: tuple[str,
     assert hashes(events) == straight
     assert len(killed) == 4
     told = notices(events)
-    assert all("ended: killed by SIGKILL; its games are open again" in text for text in told)
+    assert all("ended: killed by SIGKILL; its games go to other workers" in text for text in told)
     assert 3 <= len(told) <= 4  # the other worker may have had the last iteration's games
 
 

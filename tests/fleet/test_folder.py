@@ -369,7 +369,9 @@ def test_the_ids_of_a_silent_worker_are_open_again(at: AtFolder) -> None:
     assert at.head.table.held("worker 1") == 10
     at.passes(16.0)
     assert at.head.table.held("worker 1") == 0
-    assert at.head.notices == ["worker 1 on h ended: it gave no sign of life for 120 seconds; its games are open again"]
+    assert at.head.notices == [
+        "worker 1 on h ended: it gave no sign of life for 120 seconds; its games go to other workers"
+    ]
     assert at.told()[-1] == {"do": "stop"}
     assert at.comes(beat=2) == []  # it wakes up, and is gone
     assert [worker.name for worker in at.head.members] == []
@@ -414,7 +416,7 @@ def test_only_workers_with_counted_games_can_end_a_run(own: bool, how: str, tmp_
             else:
                 at.comes(key, ended="ZeroDivisionError: it broke", failed=how == "failed")
     if how == "failed":
-        assert "worker 1 on h ended: ZeroDivisionError: it broke; its games are open again" in at.head.notices
+        assert "worker 1 on h ended: ZeroDivisionError: it broke; its games go to other workers" in at.head.notices
     at.head.close()
 
 

@@ -202,7 +202,7 @@ def test_a_worker_waits_for_the_folder(
     monkeypatch.setattr("azpy.cli.worker.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     assert az_worker([str(place), "--patience", "10", "--pipelines", "auto"]) == (0 if comes else 2)
     said = capsys.readouterr()
-    assert said.out.startswith(f"{place} does not exist yet; az-train --workers folder:{place} creates it\n")
+    assert said.out.startswith(f"{place} does not exist yet: waiting for az-train --workers folder:{place}\n")
     assert ("ends: " in said.out) == comes == (now[0] < 6)
     assert ("does not exist after 10 seconds: give the folder that az-train --workers names" in said.err) != comes
 

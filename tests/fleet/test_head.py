@@ -378,7 +378,7 @@ def test_a_worker_that_finishes_nothing_loses_its_games() -> None:
     assert alone.head.notices == []
     alone.passes(lease + 1)
     assert alone.head.notices == [
-        f"worker 1 ended: it did not finish a game in {lease:.0f} seconds; its games are open again"
+        f"worker 1 ended: it did not finish a game in {lease:.0f} seconds; its games go to other workers"
     ]
 
 
@@ -388,7 +388,7 @@ def test_a_worker_that_never_answers_is_ended() -> None:
         assert alone.head.notices == []
         alone.head.play(Lineup([azpy.UniformEvaluator()]))
         alone.passes(160)
-    ends = "worker 1 ended: it did not open its network in 300 seconds; its games are open again"
+    ends = "worker 1 ended: it did not open its network in 300 seconds; its games go to other workers"
     assert alone.head.notices == [ends]
     assert alone.head.table.num_open == 10  # it was given none
 

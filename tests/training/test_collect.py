@@ -82,7 +82,7 @@ def test_it_loads_no_torch_and_no_onnx_runtime_without_a_model(tmp_path: Path, m
     done = program(script, "tic_tac_toe", "--collect-only", *given, *FLAGS, cwd=tmp_path)
     assert (done.code, done.errors) == (0, "")
     player = f"{model} (network {id_of(model):#018x})" if with_model else "no network: even priors and value 0"
-    assert f"played by {player}" in done.out
+    assert f"played with {player}" in done.out
     assert "done: 30 games in 2 iterations" in done.out
 
 

@@ -160,7 +160,7 @@ def rows_of(out: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def hashes(text: str) -> str:
-    return next(line for line in text.splitlines() if "equal for equal runs" in line)
+    return next(line for line in text.splitlines() if "the same for equal runs" in line)
 
 
 @pytest.mark.slow

@@ -261,7 +261,7 @@ def test_limits_and_help_come_from_one_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert serve.main(["--help"]) == 0
-    shown = dict(re.findall(r"--([a-z-]+) [A-Z_]+\s[^(-]*\(default ([^)]*)\)", capsys.readouterr().out))
+    shown = dict(re.findall(r"--([a-z-]+) [A-Z_]+\s[^(-]*\(default: ([^)]*)\)", capsys.readouterr().out))
     taken = dict[str, Any]()
 
     class Watched(Site):

@@ -161,10 +161,7 @@ fn stones_that_float_and_discs_apart_are_refused() {
     // Not around the edge: f3 and a4 are no neighbours.
     let after_f3 = "....../....../..oxxx/..xo../x...../...... o";
     let before_a4 = "....../.....x/..ox../xxxo../....../...... o";
-    refused(
-        &Othello::new(6).unwrap(),
-        &[(after_f3, "the disc on a5 is not"), (before_a4, "the disc on f2 is not")],
-    );
+    refused(&Othello::new(6).unwrap(), &[(after_f3, "the disc on a5 is not"), (before_a4, "the disc on f2 is not")]);
     // The start of the other diagonal: images of games begin there.
     assert!(Othello::new(4).unwrap().parse("..../.xo./.ox./.... x").is_ok());
 }

@@ -245,7 +245,7 @@ fn players_of_one_game_keep_trees_of_their_own() {
     let unknown = said(&mut session, json!({"id": "a", "model": "three"}));
     assert_eq!(
         unknown,
-        [(json!({"id": "a", "error": "model: unknown model 'three'; available models: one, two"}), 400)]
+        [(json!({"id": "a", "error": "model: unknown name \"three\"; available models: one, two"}), 400)]
     );
 }
 
