@@ -140,13 +140,13 @@ impl<P: Payoff> ChineseCheckers<P> {
         self.pieces[player.index()] == STAR.points[(self.point(player) + POINTS / 2) % POINTS]
     }
 
-    /// Who has all pieces in the opposite point, at the end of a turn.
+    /// The player who has all pieces in the opposite point at the end of a turn.
     #[inline]
     fn winner(&self) -> Option<Player> {
         if self.hopper.is_some() { None } else { self.everybody().find(|&player| self.has_won(player)) }
     }
 
-    /// Who alone is farthest.
+    /// The player who alone is farthest, if there is one.
     fn farthest(&self) -> Option<Player> {
         leader(self.everybody().map(|player| (player, self.progress(player))))
     }
@@ -355,7 +355,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         }
         match self.way(action) {
             Some((from, to)) => format!("{}-{}", cell_name(from), cell_name(to)),
-            // Whoever asks for the name of an action that nobody could play gets one too.
+            // Name impossible actions too.
             None => format!("{}-{}", cell_name(self.parts(action).0), self.parts(action).1),
         }
     }

@@ -321,7 +321,7 @@ impl Notation for PegSolitaire {
     /// Where the peg stands and where it jumps: d2d4.
     fn action_name(&self, action: Action) -> String {
         let (from, to) = self.way(action);
-        // Whoever asks for the name of an action that nobody could play gets one too.
+        // Name impossible actions too.
         self.hole_name(from) + &to.map_or("-".to_owned(), |to| self.hole_name(to))
     }
 

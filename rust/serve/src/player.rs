@@ -21,7 +21,7 @@ const WEIGHTS: &str = "model.safetensors";
 pub struct Player<G> {
     /// Where its games begin.
     pub start: G,
-    /// How it searches.
+    /// The search options.
     pub config: SearchConfig,
     /// Its name for clients.
     pub name: String,
