@@ -338,9 +338,10 @@ def _ending_as_ctrl_c() -> Iterator[list[int]]:
 def _import_games_from_here(given: Sequence[str]) -> None:
     """Makes Python look in the current folder first, if the user typed a Python class or function."""
     specs = [part for argument in given for part in re.split("[=&]", argument)]
-    here = str(Path.cwd())
-    if here not in sys.path and any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
-        sys.path.insert(0, here)
+    if any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
+        with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+            here = str(Path.cwd())
+            sys.path[:0] = [here] if here not in sys.path else []
 
 
 def drop_output() -> None:

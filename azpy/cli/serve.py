@@ -39,7 +39,7 @@ def _parser() -> Parser:
     add("--address", type=not_empty, default="127.0.0.1", metavar="ADDRESS", help=text)
     add_number(add, "--port", "port to listen on; 0 takes a free one", 8000, low=0, high=65_535)
     add("--token-file", type=Path, metavar="FILE", help="file with the token (default: AZPY_TOKEN)")
-    rare("--host", action="append", default=[], metavar="NAME", help="further name that clients use for this server")
+    add("--host", action="append", default=[], metavar="NAME", help="name that clients use for this server")
     text = "allow requests from pages of this origin, such as https://example.org"
     rare("--origin", action="append", default=[], metavar="ORIGIN", help=text)
     text = "allow pages of this origin to frame the board"
@@ -74,7 +74,7 @@ def _of_file(parser: Parser, path: Path) -> argparse.Namespace:
     try:
         file = tomllib.loads(plain_text(path.read_bytes()))
     except (OSError, ValueError) as error:
-        raise SettingsError(f"--config {path}: {error}") from error
+        raise SettingsError(f"--config {path}: {_why(error)}") from error
     for name in {"config", "token"} & file.keys():
         hint = "a token comes from token_file or AZPY_TOKEN"
         raise SettingsError(f"{path}: {name} does not belong in this file; {hint}")
@@ -91,6 +91,10 @@ def _of_file(parser: Parser, path: Path) -> argparse.Namespace:
         raise SettingsError(f"{path}: {error}") from None
 
 
+def _why(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 def _token(given: argparse.Namespace) -> str | None:
     """The token, if there is one.
 
@@ -102,7 +106,7 @@ def _token(given: argparse.Namespace) -> str | None:
         try:
             token = plain_text(given.token_file.read_bytes()).strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"--token-file {given.token_file}: {error}") from error
+            raise SettingsError(f"--token-file {given.token_file}: {_why(error)}") from error
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
         raise SettingsError(f"a token must have at least {_SHORTEST_TOKEN} printable ASCII characters")
     if token is None and not _LOOPBACK.fullmatch(given.address):

@@ -587,3 +587,11 @@ def test_an_unknown_command_is_named(name: str) -> None:
     done = ended([sys.executable, "-m", "azpy", *name.split()])
     assert done.code == 1
     assert done.errors.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")
+
+
+def test_help_works_in_a_deleted_folder(tmp_path: Path) -> None:
+    here = tmp_path / "gone"
+    here.mkdir()
+    text = f"import os; os.chdir({str(here)!r}); os.rmdir({str(here)!r}); from azpy.cli.play import main; main()"
+    done = program(text, "--help")
+    assert "Usage: az-play" in done.out, done.errors
