@@ -1,4 +1,4 @@
-"""How fast the parts of azpy are on this machine: search, rules, an evaluator, and self-play against its ceiling.
+"""Speed of azpy's parts on this machine: search, rules, an evaluator, and self-play against its ceiling.
 
 Each function returns figures. Things to compare are measured in turn, in one process. The first turn is a warm-up, the
 others give a median and its range.
@@ -133,7 +133,7 @@ def measure_games(games: Mapping[str, _core.State], *, seconds: float = 2.0, rep
             now = time.perf_counter()
             if now - begin >= seconds:
                 return played / (now - begin), plies / (now - begin)
-            if now - called < 0.01:  # longer calls, so that the cost of a call does not count
+            if now - called < 0.01:  # longer calls, so that the overhead of a call is negligible
                 chunk *= 2
 
     runs = _in_turn({name: partial(turn, start) for name, start in games.items()}, repeats)

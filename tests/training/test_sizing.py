@@ -210,7 +210,7 @@ def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch
     def said(**more: Any) -> str:
         return choose({"game": "tic_tac_toe", **more}, placing=lambda settings: ("cpu", "placed"))[2]
 
-    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "there is no NVIDIA driver here")
+    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "no NVIDIA driver found")
     assert "GPU" not in said()
     monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: None)
     assert said().startswith("this machine has an NVIDIA GPU, but the run uses the CPU: --device auto")
