@@ -104,14 +104,14 @@ def _train(arguments: Sequence[str]) -> int:
             os.environ.setdefault(name, value)
     if options.supervised and options.collect_only:
         raise SettingsError("--supervised does not go with --collect-only, which fits no network")
-    if said:
-        print(one_line(said), flush=True)
     if options.model is not None and not options.collect_only:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
     given = {name: value for name, value in vars(options).items() if name in ABOUT}
     began = bool(options.supervised) or 0 in storage.numbered(Path(out, "games"), ".npz")
     warn_of_idle(settings, given, supervised=began, collects=options.collect_only, has_model=options.model is not None)
     with _opened(settings, out, options) as run, Display() as display:
+        if said:
+            print(one_line(said), flush=True)  # once the run is open: an error stands alone
         try:
             for event in run.run():
                 display.show(event)

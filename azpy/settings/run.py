@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from azpy import _core
-from azpy.devices import OWN, Device, check_precision, devices_of, no_gpu
+from azpy.devices import Device, check_precision, devices_of, no_gpu
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
 from azpy.settings.about import GROUPS as GROUPS
@@ -250,8 +250,6 @@ class Settings:
             raise SettingsError(f"{name} {why}")
         devices = self.all_devices
         kind = devices[0].kind
-        if kind == OWN:
-            raise SettingsError(f"device {OWN} plays trained runs and cannot train: give cpu or auto")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and kind == "tensorrt":

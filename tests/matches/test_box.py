@@ -49,7 +49,7 @@ def test_a_checkpoint_of_one_is_a_player_too() -> None:
     spec = parse_player("tic_tac_toe")
     assert spec.model is not None
     assert parse_player(str(spec.model.parent)).model == spec.model
-    with pytest.raises(RunError, match=r"was stored without model\.onnx$"):
+    with pytest.raises(RunError, match=r"player tic_tac_toe comes without model\.onnx: train a run"):
         azpy.load_run("tic_tac_toe").model(int(spec.model.parent.name))
 
 

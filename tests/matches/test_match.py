@@ -381,7 +381,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     cases: list[tuple[tuple[str, str], dict[str, Any], str]] = [
         (("random", "mcts:5"), {}, "which game.*give game='GAME'"),
         ((run, "random"), {"games": 3}, "games must be an even number, got 3"),
-        (("nobody", "random"), {}, "expected random, mcts:N"),
+        (("nobody", "random"), {}, "player 'nobody' is unknown"),
     ]
     for players, options, why in cases:
         with pytest.raises(SettingsError, match=why):
@@ -391,13 +391,25 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["nobody", "random", "--game", BOARD], "player 'nobody': expected random, mcts:N"),
+        (
+            ["nobody", "random", "--game", BOARD],
+            "player 'nobody' is unknown: expected a run folder, a checkpoint folder",
+        ),
+        (
+            ["conect_four", "random"],
+            "bundled player (connect_four, go, hex, othello, tic_tac_toe); did you mean connect",
+        ),
+        (
+            ["chess", "random"],
+            "player 'chess' is a game, and azpy does not bring a trained player for it: train one wi",
+        ),
+        (["runs/chess", "random"], "player 'runs/chess' does not exist: train it first with az-train chess"),
         (["mcts:0", "random", "--game", BOARD], "player 'mcts:0': the number of simulations must be at least 1, got 0"),
         (
             ["random", "mcts@5", "--game", BOARD],
             "'mcts@5': @N works only with models, and mcts is not a model: write mcts:5",
         ),
-        (["c4", "c4/checkpoints/000099"], "no such file or folder exists: a run keeps its newest three checkpoints"),
+        (["c4", "c4/checkpoints/000099"], "does not exist: a run keeps its newest three checkpoints"),
         (["mcts:5", "random"], "give --game"),
         (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
         (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),

@@ -133,7 +133,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
     [
         ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
         ({"workers": 2, "device": "tensorrt"}, "workers play on the CPU or on CUDA"),
-        ({"device": "azpy"}, "device azpy plays trained runs and cannot train"),
+        ({"device": "azpy"}, "webgpu or auto to train, got 'azpy'"),
         ({"deterministic": True, "total_evaluations": 9}, "depend on the cache: give iterations"),
         ({"deterministic": True, "device": "cuda"}, "a deterministic run plays on the CPU, got device 'cuda'"),
         ({"deterministic": True, "training_precision": "bf16"}, "a deterministic run trains in fp32"),
