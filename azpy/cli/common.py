@@ -203,7 +203,7 @@ def add_player(parser: Parser, simulations: int, several: bool = True, **options
         several: whether the command takes more players, by names.
         options: of `add_argument` for PLAYER.
     """
-    text = "run or checkpoint folder, bundled player such as go, model file, mcts:N or uniform:N"
+    text = "run, checkpoint, bundled player such as go, model file, mcts:N or uniform:N"
     parser.add_argument("player", type=not_empty, metavar="PLAYER", help=text, **options)
     add, rare = parser.section("Player")
     text = "game for mcts, uniform and model files; required for Python games (default: the run's)"

@@ -30,6 +30,7 @@ from azpy.settings.run import ABOUT, Settings, match_search, unfit, unused
 from azpy.system import usable_cores
 
 _FORMS = "a run folder, a checkpoint folder, a model file, mcts:N, uniform:N or a bundled player"
+_IN_MATCHES = "in a match also random, or gtp:, uci: or ugi: and a program"
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,7 @@ def _unknown(path: Path) -> str:
         train = f"train one with az-train {path}, and give runs/{path}"
         return f"is a game, and azpy does not bring a trained player for it{near or f': {train}'}"
     if is_name:
-        return f"is unknown: expected {_FORMS} ({', '.join(box)}){near}"
+        return f"is unknown: expected {_FORMS} ({', '.join(box)}), {_IN_MATCHES}{near}"
     return f"does not exist{near or how_to_make(path)}"
 
 

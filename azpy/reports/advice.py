@@ -137,7 +137,7 @@ def advise(
         return _TOO_MUCH[max(over, key=shares.__getitem__)][1].format(settings)
     playing = metrics["share_growing"] + metrics["share_evaluating"]
     others = max(row[f"share_{stage}"] for row in (metrics, rows[-1]) for stage in _TOO_MUCH)
-    if playing < max(_SOME_PLAY, others):
+    if min(playing, rows[-1]["share_growing"] + rows[-1]["share_evaluating"]) < max(_SOME_PLAY, others):
         return None
     evaluating = metrics["share_evaluating"] / playing
     # Where the trees are the limit, larger batches win nothing. Half of a CPU's batch costs it little.

@@ -6,6 +6,7 @@ table `azpy._core.OPTIONS`; the other settings are below.
 """
 
 import math
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -248,6 +249,8 @@ class Settings:
             object.__setattr__(self, name, about.checked(name, getattr(self, name)))
         for name, why in unused(vars(self)).items():
             raise SettingsError(f"{name} {why}")
+        if not is_own(self.network):
+            network_form(self.network)
         devices = self.all_devices
         kind = devices[0].kind
         if self.slots < self.all_pipelines:
@@ -311,6 +314,21 @@ class Settings:
     def device_batch(self) -> int:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
         return self.eval_batch * -(-self.slots // self.all_pipelines)
+
+
+def network_form(spec: str) -> re.Match[str]:
+    """The parts of the name of one of azpy's networks: blocks, channels, and what follows.
+
+    Raises:
+        SettingsError: another form.
+    """
+    match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+conv)?(\+wdl)?", spec)
+    if match is None or int(match[2]) == 0:
+        raise SettingsError(
+            f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, or 5x64+pool+conv+wdl with any of "
+            "+pool, +conv and +wdl after it in this order"
+        )
+    return match
 
 
 def is_own(spec: str) -> bool:

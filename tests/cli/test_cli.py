@@ -72,7 +72,7 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
     assert "\x1b" not in output
 
 
-def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_advice_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     row = {"seconds": 1.0, "games": 1.0, "positions": 9.0, "steps": 5.0, "policy_loss": 1.0, "value_loss": 1.0}
     row |= {f"share_{name}": 0.0 for name in (*STAGES, "other")} | {"share_growing": 0.25, "share_matches": 0.5}
     with Display() as display:
@@ -80,7 +80,7 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
             display.show(Saved(1, "folder", row, advice))
     lines = capsys.readouterr().out.splitlines()
     shown = [line.strip() for line in lines if "advice" in line]
-    assert shown == ["advice: do this", "advice: do that", "advice: do that"]
+    assert shown == ["advice: do this", "advice: do that"]
     assert lines[0].endswith(" · time: trees 25%, matches 50%")
 
 

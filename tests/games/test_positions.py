@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("heap_game:Quacks", "is not an azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
         (
             "azpy:Game",
-            "class Game does not have the methods clone, encode, key, legal_actions, outcome, play, turn, wh",
+            "class Game does not have the methods clone, encode, key, legal_actions, outcome, play, turn",
         ),
     ],
 )
@@ -161,3 +162,22 @@ def test_a_state_is_pickled_as_its_game_or_its_notation() -> None:
     python = azpy.State(Countdown(6))
     python.play(1)
     assert pickle.loads(pickle.dumps(python)).key() == python.key()
+
+
+def test_a_file_of_games_is_read_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rules").mkdir()
+    for file in ("nim.py", "rules/nim.py"):
+        Path(file).write_text("1 / 0\nclass Heap: ...\nclass Nim(azpy.Game): ...\nclass Other(Heap): ...\n")
+    Path("torn.py").write_text("class Nim(azpy.Game")
+    for spec, text in {
+        "nim": "unknown game 'nim'; to play the class Nim of nim.py, give nim:Nim",
+        "nim.py": "unknown game 'nim.py'; to play the class Nim of nim.py, give nim:Nim",
+        "rules/nim.py": "unknown game 'rules/nim.py'; to play the class Nim of rules/nim.py, give rules.nim:Nim",
+        "torn.py": "unknown game 'torn.py' (az-train --list-games lists all games)",
+        "nim:Nim": "game 'nim:Nim' cannot be made: ZeroDivisionError: division by zero (nim.py, line 1)",
+    }.items():
+        monkeypatch.delitem(sys.modules, "nim", raising=False)
+        monkeypatch.syspath_prepend(tmp_path)
+        with pytest.raises(SettingsError, match=re.escape(text) + "$"):
+            make_game(spec)

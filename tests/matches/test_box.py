@@ -70,7 +70,7 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
 def test_a_name_without_a_player_is_refused() -> None:
     assert names_in_box() == ["connect_four", "go", "hex", "othello", "tic_tac_toe"]
     with pytest.raises(SettingsError, match="connect_four, go, hex, othello, tic_tac_toe"):
-        parse_player("chess")
+        parse_player("checkers")
 
 
 def test_the_player_of_tic_tac_toe_never_loses() -> None:

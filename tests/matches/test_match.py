@@ -269,7 +269,9 @@ def test_a_device_is_used_or_refused_and_told(
     monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", opened)
     command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
     assert main([*command, "--device", "cuda"]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "c4/checkpoints/000010 searches with c_puct 2, fpu 0.25, lcb 2, solver on"
+    assert lines[2] == "models run on: CUDA, GPU 0"
     assert asked == [Device("cuda")]
     assert main([*command, "--device", "cuda:1"]) == 2
     assert capsys.readouterr().err == "az-match: CUDA cannot be used: GPU 1 does not exist\n"
@@ -283,6 +285,7 @@ def test_json_is_all_that_is_printed_and_agrees_with_itself(run: str, capsys: py
     assert report["wins"] + report["draws"] + report["losses"] == report["games"] == 2 * sum(report["pairs"]) == 20
     assert report["low"] <= report["score"] <= report["high"]
     assert report["distinct_openings"] == 10
+    assert report["search"] == {report["a"]: {"c_puct": 2.0, "fpu": 0.25, "lcb": 2.0, "solver": True}}
     assert not report["interrupted"]
     assert main(command) == 0
     assert capsys.readouterr().out == text  # the same command, the same match
