@@ -58,11 +58,7 @@ _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about mo
     "writing": (0.1, "the disk, or the whole machine, is slow: put the run folder on another one with --out"),
     "fitting": (0.5, "fitting takes more than half of the time: give fewer --passes (now {0.passes:g})"),
     "exporting": (0.3, "exports take long: give a larger --games-per-iteration (now {0.games_per_iteration})"),
-    "matches": (
-        0.3,
-        "matches take long: give fewer --match-games (now {0.match_games}) or a larger --match-every "
-        "(now {0.match_every})",
-    ),
+    "matches": (0.3, "matches take long: give fewer --match-games (now {0.match_games})"),
 }
 
 

@@ -244,7 +244,14 @@ class Settings:
         words=("linear-tail", "constant"),
     )
 
-    match_every: int = _matches("distance of two matches", 5, 1, 2**32 - 1, unit="iterations")
+    match_every: int | None = _matches(
+        "iterations between two matches; none: short ones at the start, a third and two thirds of the run, or every 5 "
+        "iterations of a run without an end",
+        None,
+        1,
+        2**32 - 1,
+        unit="iterations",
+    )
     match_games: int = _matches("games of a match against each opponent", 40, 2, unit="games", even=True)
     final_match_games: int = _matches("games of the last match against each opponent", 100, 2, unit="games", even=True)
     match_simulations: int | None = _matches(

@@ -83,7 +83,7 @@ def _meet(loop: Loop, generations: Generations, cores: int, due: Sequence[str], 
         typed = f" --game {shlex.quote(settings.game)}" if must_be_typed(settings.game) else ""
         round_of = {1: "a game", 2: "two games"}.get(seats := start.num_players, f"{seats} games")
         yield Noticed(f"no time was left for {round_of} against {', '.join(unmet)}; later: {command}{typed}")
-    if len(due) == len(OPPONENTS):
+    if len(due) == len(OPPONENTS) and not unmet:
         budget.note_match(budget.elapsed() - begin, max(1.0, played / len(due)))
 
 
