@@ -50,6 +50,7 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
     ({"first_seat_score": (0.97, 1.0)}, _SEAT.format("wins")),
     ({"first_seat_score": (0.0, 0.03)}, _SEAT.format("loses")),
 )
+_NAMES = {"random": "a random player", "untrained": "an untrained network"}
 _MOST = 0.6  # of self-play
 _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
@@ -58,8 +59,79 @@ _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about mo
     "writing": (0.1, "the disk, or the whole machine, is slow: put the run folder on another one with --out"),
     "fitting": (0.5, "fitting takes more than half of the time: give fewer --passes (now {0.passes:g})"),
     "exporting": (0.3, "exports take long: give a larger --games-per-iteration (now {0.games_per_iteration})"),
-    "matches": (0.3, "matches take long: give fewer --match-games (now {0.match_games})"),
+    "matches": (0.3, "matches take long: give a larger --match-every or fewer --match-games"),
 }
+
+
+def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
+    """Say in words how strong the newest network is, whether the run learns, and if not, what to try.
+
+    A run learns if its network beats an untrained one, or scores more than it did in an earlier match, by the whole
+    95 % interval. It does not learn if that interval shows that it hardly beats the untrained one.
+
+    Args:
+        rows: of metrics.jsonl.
+        game: its name, for the commands to try.
+    """
+    matches = [row for row in rows if row["kind"] == "match"]
+    done = max((row["iteration"] for row in rows if row["kind"] == "iteration"), default=0)
+    if not matches:
+        return "It is too early to tell whether it learns: no match is played yet."
+    first = {row["opponent"]: row for row in reversed(matches)}
+    newest = {row["opponent"]: row for row in matches if row["iteration"] == matches[-1]["iteration"]}
+    lead, untrained = _compared(newest), newest.get("untrained")
+    if not done:
+        return f"It has not learned from its own games yet. {lead}."
+    rises = any(row["low"] > first[name]["high"] for name, row in newest.items())
+    if rises or (untrained and _stands(untrained) > 0):
+        return f"{lead}: it learns."
+    drawn = untrained and untrained.get("draws", 0) > untrained.get("wins", 0) + untrained.get("losses", 0)
+    if not untrained or drawn or not _hardly_beats(untrained):
+        return f"{lead}. These matches cannot tell yet whether it learns."
+    usual = f"Give it more --minutes, and check the rules with az-check-game {game}."
+    advice = "Try what the warnings below say." if alarms(rows) else usual
+    return f"{lead}: it does not learn{' yet' if done < _YOUNG else ''}. {advice}"
+
+
+def _compared(newest: Mapping[str, Mapping[str, Any]]) -> str:
+    """The newest match against each opponent in words; what the network beats comes last."""
+    one = next(iter(newest.values()))
+    players = one.get("players", 2)
+    if players == 1:
+        scores = [f"{_called(name)} {row['other_outcome']:+.2f}" for name, row in newest.items()]
+        return f"On the same games it scores {one['score']:+.2f}, {_listed(scores)}"
+    said = [f"One win in {players} is even"] if players > 2 else []
+    copies = f"{players - 1} copies of " if players > 2 else ""
+    for verb, stands in (("loses to", -1), ("is level with", 0), ("beats", 1)):
+        met = [f"{copies}{_called(name)} {_counted(row)}" for name, row in newest.items() if _stands(row) == stands]
+        said += [f"It {verb} {_listed(met)}"] if met else []
+    return ". ".join(said)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(", ".join(parts).rsplit(", ", 1))
+
+
+def _called(opponent: str) -> str:
+    rollouts = opponent.removeprefix("mcts-")
+    return f"plain search with {int(rollouts):,} rollouts" if rollouts.isdecimal() else _NAMES.get(opponent, opponent)
+
+
+def _counted(row: Mapping[str, Any]) -> str:
+    """The games of a match: "40-0" if one side won all, else "31 of 36 with 2 draws"."""
+    wins, draws, losses = (row.get(name, 0) for name in ("wins", "draws", "losses"))
+    if not wins + draws + losses:
+        return f"with a score of {row['score']:.2f}"
+    if not draws and not (wins and losses):
+        return f"{wins}-{losses}"
+    return f"{wins} of {wins + draws + losses}" + (f" with {draws} draw{'s' * (draws > 1)}" if draws else "")
+
+
+def _stands(row: Mapping[str, Any]) -> int:
+    """Whether the network is stronger (1), weaker (-1) or neither (0), by the whole interval."""
+    players, alone = row.get("players", 2), "difference_" if row.get("players") == 1 else ""
+    even = 0.0 if alone else 1 / players
+    return int(row[f"{alone}low"] > even) - int(row[f"{alone}high"] < even)
 
 
 def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -122,7 +122,7 @@ def warn_of_idle(
         (_DEVICE, collects and not has_model, "no network plays without --model"),
         (_SUPERVISED, not supervised, "it goes with --supervised"),
         (("window_min",), now.window_min > now.window_max, f"window_max is {now.window_max}"),
-        (("match_games",), (now.match_every or 0) >= (now.iterations or NO_MATCHES), "no match is played before the last"),
+        (("match_games",), (now.match_every or NO_MATCHES) >= (now.iterations or NO_MATCHES), "it needs match_every"),
         (("final_match_games",), endless, "a run without an end has no last match"),
         (("fast_simulations",), now.full_search_share == 1, "all searches are full: give full_search_share below 1"),
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),

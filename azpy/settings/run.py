@@ -245,14 +245,14 @@ class Settings:
     )
 
     match_every: int | None = _matches(
-        "iterations between two matches; none: short ones at the start, a third and two thirds of the run, or every 5 "
-        "iterations of a run without an end",
+        "iterations between two matches; none: 8 games each at the start, a third and two thirds of the run, or every "
+        "5 iterations of a run without an end",
         None,
         1,
         2**32 - 1,
         unit="iterations",
     )
-    match_games: int = _matches("games of a match against each opponent", 40, 2, unit="games", even=True)
+    match_games: int = _matches("games against each opponent, with match_every", 40, 2, unit="games", even=True)
     final_match_games: int = _matches("games of the last match against each opponent", 100, 2, unit="games", even=True)
     match_simulations: int | None = _matches(
         "simulations a move; none: those of self-play, 100 at least", None, 1, 2**32 - 1, unit="simulations"

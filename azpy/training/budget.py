@@ -12,7 +12,7 @@ from typing import Any
 from azpy.settings import Settings
 
 USUAL_DISTANCE = 5  # iterations between two matches of a run without an end
-_SHORT_SHARE = 0.005  # of a timed run, at most, for each of the three short matches
+_SHORT_SHARE = 0.018  # of a timed run, at most, for the three short matches together
 _WAY_SHARE = 0.05  # of a timed run, at most, for all matches at a distance that the user sets
 _LAST_SHARE = 0.1  # and for the last match
 _LEAST_RATE = 0.05
@@ -50,7 +50,8 @@ class Budget:
 
     def state(self) -> dict[str, Any]:
         """The state that `load` takes."""
-        return {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations, "thirds": self._thirds, **self._measured}
+        done = {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations, "thirds": self._thirds}
+        return done | self._measured
 
     def load(self, state: dict[str, Any]) -> None:
         """Goes on from `state`."""
@@ -139,9 +140,9 @@ class Budget:
     def match_seconds(self, begin: float, *, last: bool) -> float:
         """Seconds left for a match that began when `elapsed` was `begin`; 0 or less ends it.
 
-        The last match ends with the run; in a late run it still has the time that was kept free for it. A short match
-        has a two-hundredth of the run at most, and one that `match_every` orders a tenth. Both leave the last match
-        its time.
+        The last match ends with the run; in a late run it still has the time that was kept free for it. A match that
+        `match_every` orders has a tenth of the run at most, and the short ones have 1.8 % together. They leave the last
+        match its time.
         """
         if not math.isfinite(self._seconds):
             return math.inf
@@ -149,8 +150,8 @@ class Budget:
         if last:
             until = max(self._seconds, begin + self._seconds - end)
         else:
-            share = _LAST_SHARE if self._settings.match_every else _SHORT_SHARE
-            until = min(begin + share * self._seconds, end)
+            left = _SHORT_SHARE * self._seconds - self._measured["match_seconds"]
+            until = min(begin + (_LAST_SHARE * self._seconds if self._settings.match_every else left), end)
         return until - self.elapsed()
 
     def note_iteration(
@@ -178,9 +179,10 @@ class Budget:
             self._measured["play_seconds_per_game"] = (seconds - fit_seconds - export_seconds) / games
 
     def note_match(self, seconds: float, games: float) -> None:
-        """Notes the time of a match; `games` is the mean number of games against each opponent."""
+        """Note the time of a match; `games` is the mean number against each opponent, 0 unless it met all of them."""
         self._measured["match_seconds"] += seconds
-        self._measured["match_seconds_per_game"] = seconds / games
+        if games:
+            self._measured["match_seconds_per_game"] = seconds / games
 
     def _end(self) -> float:
         """The time at which the last match begins, in seconds since the run began."""

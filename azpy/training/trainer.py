@@ -101,7 +101,7 @@ class Trainer(Loop):
             if self._generations.on_tensorrt:
                 self._generations.prune_engines()
             over = last or self.budget.is_over(self.iteration)
-            if (self.folder.checkpoints() if over else self.budget.match_is_due(self.iteration)):
+            if self.folder.checkpoints() if over else self.budget.match_is_due(self.iteration):
                 yield from play_matches(self, self._generations, self._cores, last=over)
             # A match on the way can take the rest of the time. The last match may leave some.
             if not over and not self.budget.is_over(self.iteration):

@@ -95,7 +95,10 @@ def test_matches_end_with_the_run() -> None:
     assert timed.match_seconds(590, last=True) < 0
     clock.now = 1000 + 330
     assert timed.match_seconds(300, last=False) == pytest.approx(30)  # of a tenth of the run
-    assert budget(Clock()).match_seconds(0.0, last=False) == pytest.approx(3)  # a short match
+    short = budget(Clock())
+    assert short.match_seconds(0.0, last=False) == pytest.approx(10.8)  # the short matches together
+    short.note_match(seconds=4.0, games=0)
+    assert short.match_seconds(0.0, last=False) == pytest.approx(6.8)
     endless = budget(clock, minutes=None, iterations=3)
     assert endless.match_seconds(0.0, last=False) == endless.match_seconds(0.0, last=True) == float("inf")
 
