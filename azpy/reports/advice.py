@@ -51,6 +51,7 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
     ({"first_seat_score": (0.0, 0.03)}, _SEAT.format("loses")),
 )
 _NAMES = {"random": "a random player", "untrained": "an untrained network"}
+_NAMES |= {"mcts-100": "plain search with 100 rollouts", "mcts-1000": "plain search with 1,000 rollouts"}
 _MOST = 0.6  # of self-play
 _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
@@ -88,33 +89,27 @@ def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
     drawn = untrained and untrained.get("draws", 0) > untrained.get("wins", 0) + untrained.get("losses", 0)
     if not untrained or drawn or not _hardly_beats(untrained):
         return f"{lead}. These matches cannot tell yet whether it learns."
-    usual = f"Give it more --minutes, and check the rules with az-check-game {game}."
-    advice = "Try what the warnings below say." if alarms(rows) else usual
+    advice = "Try what the warnings say." if alarms(rows) else f"Give it more --minutes, or run az-check-game {game}."
     return f"{lead}: it does not learn{' yet' if done < _YOUNG else ''}. {advice}"
 
 
 def _compared(newest: Mapping[str, Mapping[str, Any]]) -> str:
     """The newest match against each opponent in words; what the network beats comes last."""
-    one = next(iter(newest.values()))
-    players = one.get("players", 2)
+    named = [(_NAMES.get(name, name), row) for name, row in newest.items()]
+    players = named[0][1].get("players", 2)
     if players == 1:
-        scores = [f"{_called(name)} {row['other_outcome']:+.2f}" for name, row in newest.items()]
-        return f"On the same games it scores {one['score']:+.2f}, {_listed(scores)}"
+        scores = [f"{name} {row['other_outcome']:+.2f}" for name, row in named]
+        return f"On the same games it scores {named[0][1]['score']:+.2f}, {_listed(scores)}"
     said = [f"One win in {players} is even"] if players > 2 else []
     copies = f"{players - 1} copies of " if players > 2 else ""
     for verb, stands in (("loses to", -1), ("is level with", 0), ("beats", 1)):
-        met = [f"{copies}{_called(name)} {_counted(row)}" for name, row in newest.items() if _stands(row) == stands]
+        met = [f"{copies}{name} {_counted(row)}" for name, row in named if _stands(row) == stands]
         said += [f"It {verb} {_listed(met)}"] if met else []
     return ". ".join(said)
 
 
 def _listed(parts: Sequence[str]) -> str:
     return " and ".join(", ".join(parts).rsplit(", ", 1))
-
-
-def _called(opponent: str) -> str:
-    rollouts = opponent.removeprefix("mcts-")
-    return f"plain search with {int(rollouts):,} rollouts" if rollouts.isdecimal() else _NAMES.get(opponent, opponent)
 
 
 def _counted(row: Mapping[str, Any]) -> str:

@@ -78,11 +78,10 @@ p { margin: .4rem 0 } .quiet, figcaption, th, output { color: var(--quiet); font
 .alarm, .calm { border-left: 4px solid var(--warn); padding-left: .75rem } .calm { border-color: var(--calm) }
 code { border: 1px solid var(--line); border-radius: 4px; padding: .1rem .3rem; margin-right: .8rem }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 1rem;
-  margin-top: 1rem }
-figure { margin: auto } .charts > div { grid-row: span 2 }
+  margin-top: 1rem } figure { margin: auto } .charts > div { grid-row: span 2 }
 .charts > * { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .6rem; min-width: 0 }
 svg { display: block; width: 100%; font-size: 11px; fill: var(--quiet); stroke-linecap: round }
-summary { font-weight: bold; margin: 1.5rem 0 .5rem; cursor: pointer }
+summary { font-weight: bold; margin-top: 1.5rem; cursor: pointer }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
 th { font-weight: normal; text-align: left; padding-right: 1.5rem } td { overflow-wrap: anywhere }
 """
@@ -93,10 +92,9 @@ def summary(rows: Rows) -> str:
     iterations = [row for row in rows if row["kind"] == "iteration"]
     text = "No iteration is done yet."
     if iterations:
-        last, games = iterations[-1], sum(row["games"] for row in iterations)
-        positions = sum(row["positions"] for row in iterations)
-        minutes = f"{last['seconds'] / 60:.1f} minutes"
-        text = f"Iteration {last['iteration']}, {minutes}, {games:,} games, {positions:,} positions."
+        games, positions = (sum(row[name] for row in iterations) for name in ("games", "positions"))
+        minutes = f"{iterations[-1]['seconds'] / 60:.1f} minutes"
+        text = f"Iteration {iterations[-1]['iteration']}, {minutes}, {games:,} games, {positions:,} positions."
     newest = {row["opponent"]: row for row in rows if row["kind"] == "match"}
     alone = "{score:.2f} [{low:.2f}, {high:.2f}], and {opponent} {other_outcome:.2f}"
     usual = "{score:.2f} [{low:.2f}, {high:.2f}] against {opponent}"
@@ -127,11 +125,10 @@ def _charts(rows: Rows, players: int) -> list[str]:
         outcomes = "Scores", "From -1 to 1. A game above the score to beat is won.", scores, -1, 1
     knows = "How well root values explain new outcomes: 1 is exact, 0 no better than a constant."
     entropies = "Entropy of the network's policy and of the search's, and how far search moves it (gain), in nats."
-    losses = "Cross-entropy of the policy in nats, squared error of the value."
     return [
         _chart("Strength", scored, strength, least, 1),
         _chart("What the value knows", knows, lines("explained_variance")),
-        _chart("Losses", losses, lines("policy_loss", "value_loss")),
+        _chart("Losses", "Policy: cross-entropy in nats. Value: squared error.", lines("policy_loss", "value_loss")),
         _chart("Policy", entropies, lines("policy_entropy", "search_entropy", "search_gain")),
         _chart(*outcomes),
         _chart("Game length", "Mean plies of a game.", lines("mean_plies")),
