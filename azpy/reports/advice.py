@@ -103,7 +103,7 @@ def _compared(newest: Mapping[str, Mapping[str, Any]]) -> str:
     said = [f"One win in {players} is even"] if players > 2 else []
     copies = f"{players - 1} copies of " if players > 2 else ""
     for verb, stands in (("loses to", -1), ("is level with", 0), ("beats", 1)):
-        met = [f"{copies}{name} {_counted(row)}" for name, row in named if _stands(row) == stands]
+        met = [f"{copies}{name} ({_counted(row)})" for name, row in named if _stands(row) == stands]
         said += [f"It {verb} {_listed(met)}"] if met else []
     return ". ".join(said)
 
@@ -116,7 +116,7 @@ def _counted(row: Mapping[str, Any]) -> str:
     """The games of a match: "40-0" if one side won all, else "31 of 36 with 2 draws"."""
     wins, draws, losses = (row.get(name, 0) for name in ("wins", "draws", "losses"))
     if not wins + draws + losses:
-        return f"with a score of {row['score']:.2f}"
+        return f"a score of {row['score']:.2f}"
     if not draws and not (wins and losses):
         return f"{wins}-{losses}"
     return f"{wins} of {wins + draws + losses}" + (f" with {draws} draw{'s' * (draws > 1)}" if draws else "")

@@ -73,10 +73,10 @@ _STYLE = """
   img { filter: brightness(.88) } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1200px;
   margin: auto; padding: 1rem }
-h1, .verdict { font-size: 1.1rem; margin: 0; overflow-wrap: anywhere } .verdict { font-size: 1.35rem }
+h1, .verdict { font-size: 1.1rem; margin: 0; overflow-wrap: anywhere } .verdict { font-size: 1.3rem; margin: .3rem 0 }
 p { margin: .4rem 0 } .quiet, figcaption, th, output { color: var(--quiet); font-size: .85rem }
 .alarm, .calm { border-left: 4px solid var(--warn); padding-left: .75rem } .calm { border-color: var(--calm) }
-code { border: 1px solid var(--line); border-radius: 4px; padding: .1rem .3rem; margin-right: .8rem }
+code { border: 1px solid var(--line); border-radius: 4px; padding: 0 .3rem; margin-right: .8rem; display: inline-block }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 1rem;
   margin-top: 1rem } figure { margin: auto } .charts > div { grid-row: span 2 }
 .charts > * { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .6rem; min-width: 0 }

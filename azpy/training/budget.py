@@ -12,7 +12,7 @@ from typing import Any
 from azpy.settings import Settings
 
 USUAL_DISTANCE = 5  # iterations between two matches of a run without an end
-_SHORT_SHARE = 0.018  # of a timed run, at most, for the three short matches together
+_SHORT_SHARE = 0.015  # of a timed run, at most, for the three short matches together
 _WAY_SHARE = 0.05  # of a timed run, at most, for all matches at a distance that the user sets
 _LAST_SHARE = 0.1  # and for the last match
 _LEAST_RATE = 0.05
@@ -141,7 +141,7 @@ class Budget:
         """Seconds left for a match that began when `elapsed` was `begin`; 0 or less ends it.
 
         The last match ends with the run; in a late run it still has the time that was kept free for it. A match that
-        `match_every` orders has a tenth of the run at most, and the short ones have 1.8 % together. They leave the last
+        `match_every` orders has a tenth of the run at most, and the short ones have 1.5 % together. They leave the last
         match its time.
         """
         if not math.isfinite(self._seconds):

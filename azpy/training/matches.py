@@ -59,8 +59,7 @@ def _meet(
 ) -> Iterator[Event]:
     settings, folder, budget, start = loop.settings, loop.folder, loop.budget, loop.start
     begin, played, to_beat = budget.elapsed(), 0, loop.ranked.score_to_beat
-    games = budget.final_match_games() if last else settings.match_games
-    games = min(games, _SHORT_GAMES) if short else games
+    games = budget.final_match_games() if last else _SHORT_GAMES if short else settings.match_games
     # As az-match and servers take it from the run: that of the iteration which led to this network.
     if iterations := [row for row in folder.metrics() if row["kind"] == "iteration"]:
         to_beat = iterations[-1].get("score_to_beat")

@@ -96,9 +96,9 @@ def test_matches_end_with_the_run() -> None:
     clock.now = 1000 + 330
     assert timed.match_seconds(300, last=False) == pytest.approx(30)  # of a tenth of the run
     short = budget(Clock())
-    assert short.match_seconds(0.0, last=False) == pytest.approx(10.8)  # the short matches together
+    assert short.match_seconds(0.0, last=False) == pytest.approx(9)  # the short matches together
     short.note_match(seconds=4.0, games=0)
-    assert short.match_seconds(0.0, last=False) == pytest.approx(6.8)
+    assert short.match_seconds(0.0, last=False) == pytest.approx(5)
     endless = budget(clock, minutes=None, iterations=3)
     assert endless.match_seconds(0.0, last=False) == endless.match_seconds(0.0, last=True) == float("inf")
 

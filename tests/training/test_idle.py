@@ -37,7 +37,7 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
             "needs match_every",
             {"match_every": 2},
         ),
-        ({"match_games": 8, "minutes": 3}, "match_games 8", "it needs match_every", {"match_every": 999}),
+        ({"match_games": 8, "minutes": 3}, "match_games 8", "match_every orders no match", {"match_every": 999}),
         ({"final_match_games": 8}, "final_match_games 8", "a run without an end has no last match", {"minutes": 1}),
         ({"fast_simulations": 5}, "fast_simulations 5", "all searches are full", {"full_search_share": 0.5}),
         ({"temperature": 2.0, "temperature_plies": 0}, "temperature 2.0", "temperature_p", {"temperature_plies": 3}),

@@ -192,39 +192,49 @@ def alone(opponent: str, other: float, low: float, high: float) -> dict[str, Any
         ([], "It is too early to tell whether it learns: no match is played yet."),
         (
             [met("random", 1.0), met("untrained", 0.775), met("mcts-1000", 0.2)],
-            "It loses to plain search with 1,000 rollouts 8 of 40. "
-            "It beats a random player 40-0 and an untrained network 31 of 40: it learns.",
+            "It loses to plain search with 1,000 rollouts (8 of 40). "
+            "It beats a random player (40-0) and an untrained network (31 of 40): it learns.",
         ),
         (
             [met("random", 1.0), met("untrained", 0.65, wins=25, draws=2, losses=13), met("mcts-100", 0.0)],
-            "It loses to plain search with 100 rollouts 0-40. "
-            "It beats a random player 40-0 and an untrained network 25 of 40 with 2 draws: it learns.",
+            "It loses to plain search with 100 rollouts (0-40). "
+            "It beats a random player (40-0) and an untrained network (25 of 40 with 2 draws): it learns.",
         ),
         # It scores more than it did, which the untrained network need not show.
-        ([met("mcts-100", 0.1, 0), met("mcts-100", 0.5)], "It is level with plain search with 100 rollouts 20 of 40: "),
-        ([met("mcts-100", 0.4, 0), met("mcts-100", 0.5)], "20 of 40. These matches cannot tell yet whether it learns."),
+        (
+            [met("mcts-100", 0.1, 0), met("mcts-100", 0.5)],
+            "It is level with plain search with 100 rollouts (20 of 40): ",
+        ),
+        (
+            [met("mcts-100", 0.4, 0), met("mcts-100", 0.5)],
+            "(20 of 40). These matches cannot tell yet whether it learns.",
+        ),
         (
             [met("random", 0.9), met("untrained", 0.5)],
-            "It is level with an untrained network 20 of 40. It beats a random player 36 of 40: it does not learn yet. "
-            "Give it more --minutes, or run az-check-game nim.",
+            "It is level with an untrained network (20 of 40). It beats a random player (36 of 40): it does not learn "
+            "yet. Give it more --minutes, or run az-check-game nim.",
         ),
-        ([met("untrained", 0.5, 12)], "20 of 40: it does not learn. Give it more --minutes"),
+        ([met("untrained", 0.5, 12)], "(20 of 40): it does not learn. Give it more --minutes"),
         ([*iterations(draws=1.0), met("untrained", 0.5, 3)], "yet. Try what the warnings say."),
         # So few games, or so many draws, say nothing.
-        ([met("untrained", 0.6, low=0.2, high=0.9)], "24 of 40. These matches cannot tell yet whether it learns."),
-        ([met("untrained", 0.5, wins=9, draws=22, losses=9)], "22 draws. These matches cannot tell yet whether it"),
+        ([met("untrained", 0.6, low=0.2, high=0.9)], "(24 of 40). These matches cannot tell yet whether it learns."),
+        (
+            [met("untrained", 0.5, wins=9, draws=22, losses=9)],
+            "with 22 draws). These matches cannot tell yet whether it",
+        ),
         ([met("mcts-100", 0.1, 0)], "It has not learned from its own games yet. It loses to plain search with 100 "),
         # The newest match counts, not an opponent's last one.
         (
             [met("untrained", 0.9, 3), met("mcts-100", 0.9, 5)],
-            "It beats plain search with 100 rollouts 36 of 40. These",
+            "It beats plain search with 100 rollouts (36 of 40). These",
         ),
         # A row of another program may say no more than the score.
-        ([match(5, 0.9, "untrained")], "It beats an untrained network with a score of 0.90: it learns."),
+        ([match(5, 0.9, "untrained")], "It beats an untrained network (a score of 0.90): it learns."),
         (
             [met("random", 0.7, players=3), met("untrained", 0.45, players=3), met("mcts-100", 0.3, players=3)],
-            "One win in 3 is even. It is level with 2 copies of plain search with 100 rollouts 12 of 40. "
-            "It beats 2 copies of a random player 28 of 40 and 2 copies of an untrained network 18 of 40: it learns.",
+            "One win in 3 is even. It is level with 2 copies of plain search with 100 rollouts (12 of 40). "
+            "It beats 2 copies of a random player (28 of 40) and 2 copies of an untrained network (18 of 40): "
+            "it learns.",
         ),
         (
             [alone("random", -0.1, 0.5, 0.7), alone("untrained", 0.2, 0.1, 0.5), alone("mcts-100", 0.6, -0.3, 0.1)],
@@ -318,13 +328,13 @@ def test_a_curve_goes_through_its_values(values: list[float]) -> None:
     rows = [row | {"games": 1, "positions": 1, "seconds": 1.0} for row in rows]
     chart = re.split("<figure><b>", page_of("pig", [], rows).source)[-1]
     labels = re.findall('<text x="([^"]*)" y="([^"]*)" text-anchor="(end|middle)">([-0-9.]+)</text>', chart)
-    up = [(float(text), float(y) - 4) for _, y, anchor, text in labels if anchor == "end"]
-    across = [(float(text), float(x)) for x, _, anchor, text in labels if anchor == "middle"]
+    up = np.array([(float(text), float(y) - 4) for _, y, anchor, text in labels if anchor == "end"])
+    across = np.array([(float(text), float(x)) for x, _, anchor, text in labels if anchor == "middle"])
     drawn = re.findall('<polyline points="([^"]*)"', chart)[0].split()
     for number, (value, point) in enumerate(zip(values, drawn, strict=True)):
         x, y = map(float, point.split(","))
-        assert x == pytest.approx(np.interp(3 * number, *zip(*across, strict=True)), abs=0.2)
-        assert y == pytest.approx(np.interp(value, *zip(*up, strict=True)), abs=0.2)
+        assert x == pytest.approx(np.interp(3 * number, across[:, 0], across[:, 1]), abs=0.2)
+        assert y == pytest.approx(np.interp(value, up[:, 0], up[:, 1]), abs=0.2)
         assert up[0][0] <= value <= up[-1][0]
         assert 0 <= x <= 360
     assert 2 <= len(up) <= 7
