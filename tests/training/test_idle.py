@@ -34,7 +34,7 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         (
             {"match_games": 8, "iterations": 3, "match_every": 3},
             "match_games 8",
-            "needs match_every",
+            "match_every orders no match",
             {"match_every": 2},
         ),
         ({"match_games": 8, "minutes": 3}, "match_games 8", "match_every orders no match", {"match_every": 999}),
