@@ -67,8 +67,8 @@ _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about mo
 def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
     """Say in words how strong the newest network is, whether the run learns, and if not, what to try.
 
-    A run learns if its network beats an untrained one, or scores more than it did in an earlier match, by the whole
-    95 % interval. It does not learn if that interval shows that it hardly beats the untrained one.
+    A run learns if its network beats an untrained one, or scores more than in its first match, by the whole 95 %
+    interval. It does not learn if that interval shows that it hardly beats the untrained one.
 
     Args:
         rows: of metrics.jsonl.
@@ -80,12 +80,12 @@ def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
         return "It is too early to tell whether it learns: no match is played yet."
     first = {row["opponent"]: row for row in reversed(matches)}
     newest = {row["opponent"]: row for row in matches if row["iteration"] == matches[-1]["iteration"]}
-    lead, untrained = _compared(newest), newest.get("untrained")
+    said, untrained = _compared(newest), newest.get("untrained")
+    lead = ". ".join(reversed(said))
     if not done:
         return f"It has not learned from its own games yet. {lead}."
-    rises = any(row["low"] > first[name]["high"] for name, row in newest.items())
-    if rises or (untrained and _stands(untrained) > 0):
-        return f"{lead}: it learns."
+    if any(_rises(first[name], row) for name, row in newest.items()) or (untrained and _stands(untrained) > 0):
+        return ". ".join([f"{said[0]}: it learns", *said[1:]]) + "."
     drawn = untrained and untrained.get("draws", 0) > untrained.get("wins", 0) + untrained.get("losses", 0)
     if not untrained or drawn or not _hardly_beats(untrained):
         return f"{lead}. These matches cannot tell yet whether it learns."
@@ -93,19 +93,23 @@ def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
     return f"{lead}: it does not learn{' yet' if done < _YOUNG else ''}. {advice}"
 
 
-def _compared(newest: Mapping[str, Mapping[str, Any]]) -> str:
-    """The newest match against each opponent in words; what the network beats comes last."""
+def _compared(newest: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The newest match against each opponent in sentences without a full stop; the best results come first."""
     named = [(_NAMES.get(name, name), row) for name, row in newest.items()]
     players = named[0][1].get("players", 2)
     if players == 1:
         scores = [f"{name} {row['other_outcome']:+.2f}" for name, row in named]
-        return f"On the same games it scores {named[0][1]['score']:+.2f}, {_listed(scores)}"
-    said = [f"One win in {players} is even"] if players > 2 else []
-    copies = f"{players - 1} copies of " if players > 2 else ""
-    for verb, stands in (("loses to", -1), ("is level with", 0), ("beats", 1)):
+        return [f"On the same games it scores {named[0][1]['score']:+.2f}, {_listed(scores)}"]
+    said, copies = list[str](), f"{players - 1} copies of " if players > 2 else ""
+    for verb, stands in (("beats", 1), ("is level with", 0), ("loses to", -1)):
         met = [f"{copies}{name} ({_counted(row)})" for name, row in named if _stands(row) == stands]
         said += [f"It {verb} {_listed(met)}"] if met else []
-    return ". ".join(said)
+    return said + ([f"One win in {players} is even"] if players > 2 else [])
+
+
+def _rises(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the 95 % interval of the difference of two scores is above 0 (Newcombe 1998, method 10)."""
+    return bool(new["score"] - old["score"] > math.hypot(new["score"] - new["low"], old["high"] - old["score"]))
 
 
 def _listed(parts: Sequence[str]) -> str:

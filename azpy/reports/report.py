@@ -34,18 +34,15 @@ def make_report(
         start: where the games begin.
     """
     game = str(settings["game"])
-    title, typed = html.escape(f"{game}: {path}"), ["--game", game] if must_be_typed(game) else []
-    play, match = (
-        html.escape(shlex.join([command, path_argument(path), *more, *typed]))
-        for command, *more in (["az-play"], ["az-match", "mcts:1000"])
-    )
+    title, run = html.escape(f"{game}: {path}"), shlex.quote(path_argument(path))
+    typed = f" --game {shlex.quote(game)}" if must_be_typed(game) else ""
     warnings = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows))
     positions, charts = searched_positions(records), _charts(rows, start.num_players)
     if len(positions.game):
         shown = records[positions.game[np.argmax(positions.search_gain)]]
         about = "Of the newest games, the one where search changed the network's policy most."
-        steps = f"<b>Game {shown.game_id}</b><p class=quiet>{about}</p>{replay(start, shown).to_html()}"
-        charts.insert(2, f"<div>{steps}</div>")
+        steps = replay(start, shown).to_html()
+        charts.insert(2, f'<div><b>Game {shown.game_id}</b><p class="quiet">{about}</p>{steps}</div>')
     table = "".join(
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
         for name, value in settings.items()
@@ -58,7 +55,8 @@ def make_report(
 <p class="verdict">{html.escape(verdict(rows, game))}</p>
 <p class="quiet">{html.escape(summary(rows))}</p>
 {warnings or '<p class="calm">No alarms.</p>'}
-<p>Play against it: <code>{play}</code> Measure it: <code>{match}</code></p>
+<p>Play against it: <code>{html.escape(f"az-play {run}{typed}")}</code>
+Measure it: <code>{html.escape(f"az-match {run} mcts:1000{typed}")}</code></p>
 <div class="charts">{"".join(charts)}</div>
 <details><summary>Settings</summary><table>{table}</table></details>
 </body></html>
@@ -72,17 +70,16 @@ _STYLE = """
   --warn: #ff9d90; --calm: #5fcf8f; --c0: #8fb0ff; --c1: #ffa270; --c2: #4fc7b8; --c3: #e59bf0 }
   img { filter: brightness(.88) } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1200px;
-  margin: auto; padding: 1rem }
-h1, .verdict { font-size: 1.1rem; margin: 0; overflow-wrap: anywhere } .verdict { font-size: 1.3rem; margin: .3rem 0 }
-p { margin: .4rem 0 } .quiet, figcaption, th, output { color: var(--quiet); font-size: .85rem }
+  margin: auto; padding: 1rem } h1, .verdict { font-size: 1.1rem; margin: 0; overflow-wrap: anywhere }
+.verdict { font-size: 1.3rem; margin: .3rem 0 } p { margin: .4rem 0 }
+.quiet, figcaption, th, output { color: var(--quiet); font-size: .85rem }
 .alarm, .calm { border-left: 4px solid var(--warn); padding-left: .75rem } .calm { border-color: var(--calm) }
 code { border: 1px solid var(--line); border-radius: 4px; padding: 0 .3rem; margin-right: .8rem; display: inline-block }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 330px), 1fr)); gap: 1rem;
   margin-top: 1rem } figure { margin: auto } .charts > div { grid-row: span 2 }
 .charts > * { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .6rem; min-width: 0 }
 svg { display: block; width: 100%; font-size: 11px; fill: var(--quiet); stroke-linecap: round }
-summary { font-weight: bold; margin-top: 1.5rem; cursor: pointer }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums }
+summary { font-weight: bold; margin-top: 1.5rem; cursor: pointer } table { border-collapse: collapse; font-size: .85rem }
 th { font-weight: normal; text-align: left; padding-right: 1.5rem } td { overflow-wrap: anywhere }
 """
 
@@ -164,11 +161,10 @@ def _chart(title: str, caption: str, curves: Mapping[str, Points], low: float = 
         parts.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
         parts.append(f'<path d="M{line.replace(" ", "h0M")}h0" stroke="{color}" stroke-width="5"/>')  # dots
         legend.append(f'<span style="color:{color}">&#9632;</span> {html.escape(name)}')
-    names = f"{'&ensp;'.join(legend)}<br>" if len(legend) > 1 else ""
     return (
         f'<figure><b>{title}</b><svg viewBox="0 0 360 206" role="img" aria-label="{title}">{"".join(parts)}'
         f'<text x="{_RIGHT}" y="{_BOTTOM + 32}" text-anchor="end">iteration</text></svg>'
-        f"<figcaption>{names}{html.escape(caption)}</figcaption></figure>"
+        f"<figcaption><div>{'&ensp;'.join(legend * (len(legend) > 1))}</div>{html.escape(caption)}</figcaption></figure>"
     )
 
 
