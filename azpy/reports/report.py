@@ -79,7 +79,7 @@ code { border: 1px solid var(--line); border-radius: 4px; padding: 0 .3rem; marg
   margin-top: 1rem } figure { margin: auto } .charts > div { grid-row: span 2 }
 .charts > * { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .6rem; min-width: 0 }
 svg { display: block; width: 100%; font-size: 11px; fill: var(--quiet); stroke-linecap: round }
-summary { font-weight: bold; margin-top: 1.5rem; cursor: pointer } table { border-collapse: collapse; font-size: .85rem }
+summary { font-weight: bold; margin: 1rem 0; cursor: pointer } table { border-collapse: collapse; font-size: .85rem }
 th { font-weight: normal; text-align: left; padding-right: 1.5rem } td { overflow-wrap: anywhere }
 """
 
@@ -164,7 +164,7 @@ def _chart(title: str, caption: str, curves: Mapping[str, Points], low: float = 
     return (
         f'<figure><b>{title}</b><svg viewBox="0 0 360 206" role="img" aria-label="{title}">{"".join(parts)}'
         f'<text x="{_RIGHT}" y="{_BOTTOM + 32}" text-anchor="end">iteration</text></svg>'
-        f"<figcaption><div>{'&ensp;'.join(legend * (len(legend) > 1))}</div>{html.escape(caption)}</figcaption></figure>"
+        f"<figcaption><div>{' '.join(legend * (len(legend) > 1))}</div>{html.escape(caption)}</figcaption></figure>"
     )
 
 

@@ -54,14 +54,14 @@ class Budget:
         return done | self._measured
 
     def load(self, state: dict[str, Any]) -> None:
-        """Goes on from `state`."""
+        """Go on from `state`."""
         self.advance_to(float(state["elapsed_seconds"]))
         self.evaluations = float(state["evaluations"])
         self._measured = {name: float(state[name]) for name in _MEASURED}
         self._thirds = float(state.get("thirds", -1.0))  # earlier versions did not store it
 
     def advance_to(self, seconds: float) -> None:
-        """Counts at least `seconds` as spent."""
+        """Count at least `seconds` as spent."""
         self._begin -= max(0.0, seconds - self.elapsed())
 
     def elapsed(self) -> float:
@@ -162,7 +162,7 @@ class Budget:
         games: int,
         export_seconds: float = 0.0,
     ) -> None:
-        """Notes the time of an iteration.
+        """Note the time of an iteration.
 
         Args:
             seconds: of the whole iteration.

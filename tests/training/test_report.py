@@ -133,7 +133,10 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
         (iterations(explained_variance=-0.2), "value misleads"),
         (iterations(draws=1.0), "All draws"),
         (iterations(draws=1.0, value_spread=0.0), "All draws"),
-        (iterations(draws=0.9, predicted_draws=0.97), "The value says draw: 97% on average, although 90% of the games"),
+        (
+            iterations(draws=0.9, predicted_draws=0.97),
+            "The value predicts draws: 97% on average, although only 90% of the games",
+        ),
         (iterations(search_gain=0.0005), "no longer moves"),
         (iterations(duplicates=0.5), "Duplicate"),
         (iterations(first_seat_score=1.0), "Seat 0 always wins"),
@@ -368,7 +371,7 @@ def test_a_page_says_whose_scores_it_shows(game: Any, facts: Any, texts: list[st
         (None, "(cannot be drawn: TypeError: "),
     ],
 )
-def test_a_page_can_be_made_whatever_a_game_says_of_itself(drawn: Any, text: str) -> None:
+def test_a_page_can_be_made_for_any_text_of_a_game(drawn: Any, text: str) -> None:
     class Rude(Countdown):
         def __str__(self) -> str:
             if isinstance(drawn, Exception):
