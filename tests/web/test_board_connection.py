@@ -198,7 +198,7 @@ def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) 
                 board.until(lambda: board.one("login").is_displayed())
                 board.one("token").send_keys(token, Keys.ENTER)
                 board.until(lambda: board.one("connected").text == "connected")
-                board.one("new").click()
+                board.begin()
                 board.until(lambda: board.state == "open" and board.ply == 0)
                 board.click("b2")
                 assert board.ply == 2

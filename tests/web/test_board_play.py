@@ -18,7 +18,7 @@ def is_at(board: Board, ply: int) -> bool:
 def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.script("const now = performance.now(); performance.now = () => now")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.choose("clock", "3+2")
     board.click("b2")
     board.until(lambda: [board.one(f"clock_{player}").text for player in (0, 1)] == ["3:02", "3:00"])
@@ -39,7 +39,7 @@ def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str
 
 def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str) -> None:
     board.open(address, "chess")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     assert board.load("e4 d5 exd5 Qxd5 Nf3 Nc6 Be2 Nf6") == ""
     board.until(lambda: board.ply == 8)
     board.settle()
@@ -90,7 +90,7 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
         window.AudioContext = class { currentTime = 0; createOscillator = part; createGain = part; };
         """
     )
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.click("b2")
     assert board.script("return window.heard") == 0
     board.choose("sounds", "on")
@@ -99,7 +99,7 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
     board.one("back").click()
     board.until(lambda: board.ply == 1)
     assert board.script("return window.heard") == 1
-    board.choose("game", "chess")
+    board.begin(game="chess")
     picture = board.one("picture")
     board.until(lambda: "8fa5b5" in picture.get_attribute("src"))
     board.choose("look", "wood")

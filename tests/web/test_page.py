@@ -363,7 +363,7 @@ def test_people_play_to_the_end_on_a_page_of_a_static_host(game: str, board: Boa
         board.until(lambda: board.one("connected").text == "plays in this browser")
         host.shutdown()  # all that the page needs is there
         board.settle()
-        board.choose("level", "beginner")
+        board.choose("strength", "beginner")
         board.script("const wait = window.setTimeout; window.setTimeout = (act) => wait(act)")  # a network's pace
         while board.settle() == "open":
             for name in (names := moves_kept(board))[known:]:

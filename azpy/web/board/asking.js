@@ -3,6 +3,7 @@
 import { AGAIN, Busy, Lost } from "./connection.js";
 import { announce, complain, messageOf } from "./dom.js";
 import { RUN } from "./game.js";
+import { placesOf } from "./places.js";
 import { drawn } from "./position.js";
 import { lastTurn } from "./turns.js";
 import { told } from "./values.js";
@@ -43,15 +44,16 @@ export class Asking {
    * Asks the server for a position.
    * @param {string[]} moves
    * @param {import("./game.js").Game} [game]
+   * @param {string} [model]
    * @returns {Promise<import("./position.js").Shown>}
    */
-  async show(moves, game = this.game) {
+  async show(moves, game = this.game, model = this.options().model) {
     const notes = drawn(game.at(moves)?.notes ?? {});
-    const where = this.where(moves, this.options().model, game);
+    const where = this.where(moves, model, game);
     const shown = await this.connection.ask({ action: "show", ...where, notes }).answer;
     // Of two players who share a zero sum the server says one number.
     const { outcome = null, outcomes = outcome === null ? null : [outcome, -outcome] } = shown;
-    return { ...shown, outcomes };
+    return { ...shown, outcomes, places: placesOf(shown, game.places, game.names) };
   }
 
   /**

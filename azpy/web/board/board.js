@@ -46,7 +46,7 @@ export class Board {
       box: () => this.picture.box,
       touches: () => {
         const { shown } = play.game.current;
-        return shown === null ? [] : this.seen(shown).actions.flatMap((action) => action.touches);
+        return shown === null ? [] : this.seen(shown).places.map(({ touch }) => touch);
       },
       onDraw: () => this.drawOver(),
     });
@@ -77,7 +77,6 @@ export class Board {
     if (!this.settings.model.canRotate) return;
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
-    this.picture.turn();
     this.drawing.clear();
     this.draw();
     this.candidates.lookAgain();
@@ -111,7 +110,8 @@ export class Board {
     const actions = counted.men.map((/** @type {import("./position.js").Touch} */ touch) => {
       return { name: touch[0], short: touch[0], touches: [touch] };
     });
-    const seen = this.seen({ ...counted, actions });
+    const { shown } = this.play.game.current;
+    const seen = this.seen({ ...counted, actions, places: shown?.places ?? [] });
     const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
     this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
     this.picture.show(seen, true, `The board. ${counted.result}`);

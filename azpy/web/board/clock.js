@@ -44,6 +44,11 @@ export class Clock {
     this.tick();
   }
 
+  /** Begins anew by other rules; by the same ones the game goes on. @param {Rules | null} rules */
+  follow(rules) {
+    if (JSON.stringify(rules ?? ENDLESS) !== JSON.stringify(this.rules)) this.reset(rules, this.used.map(() => 0));
+  }
+
   /** Milliseconds of a side in all; `Infinity` where the clock counts up. */
   get total() {
     const { limit, periods, period } = this.rules;

@@ -11,7 +11,8 @@ export const AGAIN = 1000; // milliseconds until a server that was busy is asked
  * @property {() => void} stop has the search answer with what it knows
  */
 
-/** Events: `open`, `lost`, `ended` (after it there is no other try), `problem` (its `detail` is a text). */
+/** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (after it there is no other try), and
+ * `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
   /**
    * @param {() => any} connect makes a WebSocket, or what stands in for one
@@ -24,6 +25,7 @@ export class Connection extends EventTarget {
     this.socket = null;
     this.count = 0;
     this.wait = 250;
+    this.isEnded = false;
     /** @type {Map<string, {each: (answer: any) => void, resolve: (answer: any) => void,
      *   reject: (error: Error) => void}>} */
     this.waiting = new Map();
@@ -38,7 +40,7 @@ export class Connection extends EventTarget {
     try {
       await this.enter();
     } catch {
-      return this.again(); // the server is not there
+      return this.again(true);
     }
     const socket = this.connect();
     this.socket = socket;
@@ -50,13 +52,15 @@ export class Connection extends EventTarget {
     socket.addEventListener("close", () => {
       for (const one of this.waiting.values()) one.reject(new Lost());
       this.waiting.clear();
-      if (socket.isLast) this.dispatchEvent(new Event("ended"));
-      else this.again();
+      this.isEnded = socket.isLast === true;
+      if (this.isEnded) this.dispatchEvent(new Event("ended"));
+      else this.again(false);
     });
   }
 
-  again() {
-    this.dispatchEvent(new Event("lost"));
+  /** @param {boolean} isGone whether nothing answers */
+  again(isGone) {
+    this.dispatchEvent(new CustomEvent("lost", { detail: isGone }));
     this.wait = Math.min(LONGEST_WAIT, 2 * this.wait);
     setTimeout(() => this.open(), this.wait);
   }

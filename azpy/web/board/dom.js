@@ -45,6 +45,24 @@ export function onClick(id, act) {
   byId(id).addEventListener("click", () => act());
 }
 
+/** Shows or hides a field and its label. @param {string} id @param {boolean} isShown */
+export function show(id, isShown) {
+  for (const one of document.querySelectorAll(`#${id}, [for="${id}"]`)) one.toggleAttribute("hidden", !isShown);
+}
+
+/**
+ * Offers choices in a list. What was chosen stays, if it is there.
+ * @param {string} id of the list
+ * @param {string[][]} choices value and text of each
+ * @param {boolean} [isShown] whether the list and its label are seen
+ */
+export function offer(id, choices, isShown = true) {
+  const [field, before] = [byId(id), byId(id).value];
+  field.replaceChildren(...choices.map(([value, text]) => make("option", { value }, text)));
+  if (choices.some(([value]) => value === before)) field.value = before;
+  show(id, isShown);
+}
+
 /** @type {Map<Element, () => void>} changes of children that wait for the end of a press */
 const waiting = new Map();
 for (const kind of ["pointerup", "pointercancel", "keyup"]) {

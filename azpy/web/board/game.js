@@ -161,6 +161,8 @@ export class Game {
     this.names = ["player 0", "player 1"];
     /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
     this.networks = new Map();
+    /** @type {Map<string, import("./position.js").Touch>} the places that are known of its board, by their names */
+    this.places = new Map();
     this.root = new Position(null, "");
     this.current = this.root;
   }
@@ -211,6 +213,23 @@ export class Game {
       child = here.add(move);
     }
     this.goTo(child);
+  }
+
+  /** Makes the line to a position the main line. @param {Position} position */
+  promote(position) {
+    for (let one = position; one.parent !== null; one = one.parent) {
+      const { parent } = one;
+      parent.children = [one, ...parent.children.filter((other) => other !== one)];
+    }
+    if (this.about !== null) this.about = { ...this.about, result: null };
+  }
+
+  /** Takes a move out, and all that follow it. @param {Position} position */
+  remove({ parent, id }) {
+    if (parent === null) return;
+    parent.children = parent.children.filter((other) => other.id !== id);
+    parent.next = parent.children[0] ?? null;
+    this.goTo(parent);
   }
 
   /** The position after these moves. @param {string[]} moves @returns {Position | undefined} */

@@ -16,6 +16,7 @@ export function bindComment(onComment) {
 export function showComment(position) {
   const field = byId("comment");
   if (field.value !== position.comment) field.value = position.comment;
+  write(byId("noted"), position.comment);
 }
 
 /**

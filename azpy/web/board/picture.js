@@ -1,6 +1,6 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
-import { announce, byId, pictureAddress } from "./dom.js";
+import { announce, byId, mark, pictureAddress } from "./dom.js";
 import { boxOf, nextPlaces, playedBy } from "./position.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
@@ -15,6 +15,8 @@ export class Picture {
   /** @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: () => void}} heard */
   constructor({ onPlay, onChoose, onTurn }) {
     [this.onPlay, this.onChoose, this.onTurn] = [onPlay, onChoose, onTurn];
+    /** @type {import("./position.js").Place[]} */
+    this.places = [];
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
@@ -28,7 +30,6 @@ export class Picture {
     this.buttons = new Map();
     /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
     this.pressed = null;
-    this.lastFocus = [0, 0];
     this.frame.addEventListener("pointerdown", (event) => this.down(event));
     this.frame.addEventListener("pointermove", (event) => this.drag(event));
     this.frame.addEventListener("pointerup", (event) => this.up(event));
@@ -50,16 +51,12 @@ export class Picture {
     if (this.image.src !== address) this.image.src = address;
     this.image.alt = title;
     document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
+    this.title = title;
+    this.places = shown.places;
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
     this.drop();
     this.choose([]);
-  }
-
-  /** Before the board is shown from the other side: the focus stays on its place. */
-  turn() {
-    const { width, height } = this.frame.getBoundingClientRect();
-    this.lastFocus = [width - this.lastFocus[0], height - this.lastFocus[1]];
   }
 
   /** Takes no touches until the next position is shown. */
@@ -73,26 +70,33 @@ export class Picture {
   choose(path) {
     const hadFocus = this.frame.contains(document.activeElement);
     this.path = path;
-    const places = nextPlaces(this.actions, path);
-    const wanted = new Map([...places].map(([place, found]) => [place, { ...found, isChosen: false }]));
-    path.forEach((place, index) => {
-      const [action] = this.actions.filter((one) => path.every((other, at) => one.touches[at]?.[0] === other));
-      if (!wanted.has(place)) wanted.set(place, { touch: action.touches[index], actions: [], isChosen: true });
-    });
+    const next = nextPlaces(this.actions, path);
+    const own = this.actions.find((one) => path.every((place, at) => one.touches[at]?.[0] === place))?.touches ?? [];
+    const men = new Map(this.places.map(({ touch, man }) => [touch[0], man || "empty"]));
+    const wanted = new Map(this.places.map(({ touch }) => [touch[0], touch]));
+    for (const touch of [...own.slice(0, path.length), ...[...next.values()].map((one) => one.touch)]) wanted.set(touch[0], touch);
     for (const [place, button] of this.buttons) {
       if (!wanted.has(place)) {
         button.remove();
         this.buttons.delete(place);
       }
     }
-    for (const [place, { touch, actions, isChosen }] of wanted) {
+    for (const [place, touch] of wanted) {
       const button = this.buttons.get(place) ?? this.add(place);
+      const [actions, isChosen] = [next.get(place)?.actions, path.includes(place)];
       this.put(button, touch);
-      button.className = isChosen ? "place chosen" : path.length > 0 ? "place next" : "place";
-      const plays = actions.length === 1 && actions[0].touches.length === path.length + 1 ? actions[0].short : "";
-      const said = plays && plays !== place ? `${place}: ${plays}` : place;
-      button.setAttribute("aria-label", isChosen ? `${place}, chosen: cancel` : said);
+      button.className = isChosen ? "place chosen" : actions !== undefined && path.length > 0 ? "place next" : "place";
+      mark(button, "aria-disabled", isChosen || actions !== undefined ? null : "true");
+      const plays = actions?.length === 1 && actions[0].touches.length === path.length + 1 ? actions[0].short : "";
+      const said = [place, men.get(place), isChosen ? "chosen: cancel" : ""].filter(Boolean).join(", ");
+      button.setAttribute("aria-label", plays && !place.endsWith(plays) ? `${said}: ${plays}` : said);
     }
+    // As they are read: from the top, and from the left.
+    const order = [...wanted].sort(([, one], [, other]) => one[2] - other[2] || one[1] - other[1]);
+    order.forEach(([place], index) => {
+      const button = /** @type {HTMLButtonElement} */ (this.buttons.get(place));
+      if (this.layer.children[index] !== button) this.layer.insertBefore(button, this.layer.children[index]);
+    });
     this.rove(hadFocus);
     this.onChoose();
   }
@@ -101,12 +105,12 @@ export class Picture {
   add(place) {
     const button = document.createElement("button");
     button.type = "button";
+    button.tabIndex = -1;
     button.dataset.place = place;
     // A press of a key, or of a program that reads the page aloud, is a click without a pointer.
     button.addEventListener("click", (event) => event.detail === 0 && this.touch(place));
     button.addEventListener("focus", () => this.hold(button));
     this.buttons.set(place, button);
-    this.layer.append(button);
     return button;
   }
 
@@ -125,26 +129,27 @@ export class Picture {
     return [box.x + box.width / 2, box.y + box.height / 2];
   }
 
-  /** Makes one place the one that Tab goes to: the nearest to where the focus was last. @param {boolean} focus */
+  /** Has Tab go to one place: the one that had the focus last, or one that can be touched. @param {boolean} focus */
   rove(focus) {
-    const frame = this.frame.getBoundingClientRect();
-    let [best, least] = [/** @type {HTMLButtonElement | null} */ (null), Infinity];
-    for (const button of this.buttons.values()) {
-      button.tabIndex = -1;
-      const [x, y] = Picture.centre(button);
-      const far = Math.hypot(x - frame.x - this.lastFocus[0], y - frame.y - this.lastFocus[1]);
-      if (far < least && !button.classList.contains("chosen")) [best, least] = [button, far];
-    }
-    if (best !== null) best.tabIndex = 0;
+    const buttons = [...this.buttons.values()];
+    const held = buttons.find((one) => one.tabIndex === 0);
+    const best = held ?? buttons.find((one) => one.ariaDisabled === null) ?? buttons[0];
+    if (best !== undefined) this.hold(best);
     if (focus) (best ?? this.frame).focus({ preventScroll: true });
   }
 
   /** @param {HTMLButtonElement} button */
   hold(button) {
     for (const other of this.buttons.values()) other.tabIndex = other === button ? 0 : -1;
-    const frame = this.frame.getBoundingClientRect();
-    const [x, y] = Picture.centre(button);
-    this.lastFocus = [x - frame.x, y - frame.y];
+  }
+
+  /** Says what lies on the board: each kind of man with its places. */
+  read() {
+    const men = this.places.filter(({ man }) => man !== "");
+    const parts = [...new Set(men.map(({ man }) => man))].sort().map((kind) => {
+      return `${kind}: ${men.flatMap(({ touch, man }) => (man === kind ? [touch[0]] : [])).sort().join(", ")}`;
+    });
+    announce(`${this.title} ${parts.length === 0 ? "Nothing lies on it" : parts.join("; ")}.`);
   }
 
   /** Touches a place: plays, goes on to the next place, or cancels. @param {string} place */
@@ -257,6 +262,7 @@ export class Picture {
       return;
     }
     if (event.key.toLowerCase() === "t") return this.onTurn();
+    if (event.key.toLowerCase() === "b") return this.read();
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (way === undefined) return;
     event.preventDefault();

@@ -4,9 +4,10 @@
  * @typedef {[string, number, number, number, number]} Touch place, x, y, width, height in the picture's units
  * @typedef {{name: string, short: string, touches: Touch[]}} Action
  * @typedef {{name: string, probability: number}} Roll
+ * @typedef {{touch: Touch, man: string}} Place what lies there, in words; empty for nothing
  * @typedef {[string, string, Touch[]]} Mark shape, text and places
  * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
- *   text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
+ *   places: Place[], text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
  *   the server says of a position
  */
 

@@ -1,4 +1,4 @@
-// Who sits at the game? A row beside the board and a choice of who plays, for each of one to six players.
+// Who sits at the game? A row beside the board, and in the dialog of a new game a choice, for each of one to six players.
 
 import { byId } from "./dom.js";
 
@@ -19,15 +19,19 @@ const IN_A_ROW = 3; // seats above the board
 /** Shows as many seats as a game has players. Those behind the second one are made like it. @param {number} players */
 export function seat(players) {
   byId("main").style.setProperty("--rows", `${Math.max(1, Math.ceil((players - 1) / IN_A_ROW))}`);
-  while (seats("side").length < players) {
-    const player = seats("side").length;
+  for (let player = seats("side").length; player < players; player += 1) {
     byId(`side_${player - 1}`).after(copied("side", player));
+  }
+  for (const [player, part] of seats("side").entries()) part.hidden = player >= players;
+}
+
+/** The choices of who plays, one for each player of a game. @param {number} players @returns {any[]} */
+export function seatChoices(players) {
+  for (let player = seats("player").length; player < players; player += 1) {
     byId(`player_${player - 1}`).after(copied("label", player), copied("player", player));
     byId(`label_${player}`).htmlFor = `player_${player}`;
   }
-  for (const name of ["side", "label", "player"]) {
-    for (const [player, part] of seats(name).entries()) part.hidden = player >= players;
-  }
+  return seats("player").slice(0, players);
 }
 
 /** @param {string} name @param {number} player @returns {HTMLElement} */

@@ -42,3 +42,10 @@ export function toldMen(men) {
 export function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
+
+/** What people call a game: "go(size=9)" is "Go, size 9". @param {string} game its name, with its parameters */
+export function titleOf(game) {
+  const [, name, parameters = ""] = /^([^(]*)(?:\((.*)\))?/.exec(game) ?? ["", game];
+  const words = name.replace(/^.*:/, "").split("_").map((word) => (/^(of|for)$/.test(word) ? word : upper(word)));
+  return [words.join(" "), ...parameters.split(",").filter(Boolean)].join(", ").replaceAll("=", " ");
+}

@@ -52,5 +52,6 @@ function turn(shown) {
   const actions = shown.actions.map((action) => ({ ...action, touches: action.touches.map(mirrored) }));
   /** @type {import("./position.js").Mark[]} */
   const marks = shown.marks.map(([shape, text, places]) => [shape, text, places.map(mirrored)]);
-  return { ...shown, svg: new XMLSerializer().serializeToString(root), marks, actions };
+  const places = shown.places.map(({ touch, man }) => ({ touch: mirrored(touch), man }));
+  return { ...shown, places, svg: new XMLSerializer().serializeToString(root), marks, actions };
 }
