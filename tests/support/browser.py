@@ -149,6 +149,7 @@ class Board:
         next(one for one in options if value in (one.get_attribute("value"), one.text)).click()
         if asks:
             (self.one("keep") if self.one("keep").is_displayed() else self.one("start")).click()
+            self.until(lambda: self.state != "busy" or "thinking" in self.one("status").text)
 
     def enter(self, id_: str, text: str) -> None:
         """Types into a field, and leaves it."""

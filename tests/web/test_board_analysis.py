@@ -169,7 +169,7 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         board.choose("adviser", "of 0.9")
         board.until(lambda: board.one("root").text.startswith("Searched"))
         assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
-        board.until(lambda: board.one("alone").text.startswith("The network alone: value "))
+        board.until(lambda: board.unfold("alone").text.startswith("The network alone: value "))
         assert not board.all("#analysis_table .beside")[0].is_displayed()
         board.choose("beside", "of 0.5")
         board.until(lambda: board.one("root_beside").text.startswith("of 0.5: "))

@@ -65,8 +65,12 @@ def test_a_lost_connection_is_said_and_the_game_goes_on(board: Board) -> None:
         board.until(lambda: "lost" in board.one("connected").text)
         assert "waiting for the connection" in board.one("status").text
         assert board.ply == 2
+        # Once nothing answers, the page says what to do.
+        board.until(lambda: board.one("problem_text").text.startswith("The program that serves this page has ended"))
+        assert "Start it again" in board.one("problem_text").text
     with process(*arguments, "--port", port):
         board.until(lambda: board.one("connected").text == "connected")
+        assert not board.one("problem").is_displayed()
         board.settle()
         moves = board.moves
         board.click(next(iter(board.places())))

@@ -133,7 +133,7 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.choose("clock", "5")
     for place in ("C3", "C2"):
         board.click(place)
-    board.one("comment").send_keys("of white")
+    board.unfold("comment").send_keys("of white")
     refuse = """
         window.sent ??= WebSocket.prototype.send;
         const [from, to] = arguments;
@@ -147,7 +147,7 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.script(refuse, '"id"', '"later"')
     board.one("on").click()
     assert board.one("comment").get_attribute("value") == ""
-    board.one("comment").send_keys("of black")
+    board.unfold("comment").send_keys("of black")
     board.begin()
     board.script("WebSocket.prototype.send = window.sent")
     board.driver.refresh()

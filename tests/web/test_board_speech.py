@@ -44,10 +44,10 @@ def places(board: Board) -> dict[str, bool]:
         (
             "walls",
             "wall right of a8",
-            118,
+            120,
             {"cat on a8, red cat", "wall right of b8, empty"},
             {"wall right of a8, wall"},
-            "Red to move. blue cat: cat on h8; ",
+            "Red to move. blue cat: h8; blue mouse: h1; ",
         ),
     ],
 )

@@ -35,7 +35,7 @@ export class Candidates {
     /** @type {string[]} the moves before the position in the small picture; none if there is no picture */
     this.previewed = [];
     const over = (/** @type {any} */ event) => this.look(event.target.closest("tr"));
-    this.rows.addEventListener("pointerover", over);
+    this.rows.addEventListener("pointermove", over); // not where the page moves below the pointer
     this.rows.addEventListener("focusin", over);
     this.rows.addEventListener("pointerleave", () => this.look(null));
     this.rows.addEventListener("focusout", (event) => !this.rows.contains(event.relatedTarget) && this.look(null));

@@ -252,7 +252,10 @@ async function main() {
     stop(`${about.local ? "The search stopped" : "The connection is lost"}. Trying again …`);
     if (/** @type {CustomEvent} */ (event).detail) complain(GONE);
   });
-  connection.addEventListener("ended", () => stop("This page cannot play."));
+  connection.addEventListener("ended", () => {
+    stop("This page cannot play.");
+    if (byId("problem").hidden) complain("This page cannot play. Load it anew, or have it exported again.");
+  });
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;

@@ -87,9 +87,10 @@ export class Picture {
       this.put(button, touch);
       button.className = isChosen ? "place chosen" : actions !== undefined && path.length > 0 ? "place next" : "place";
       mark(button, "aria-disabled", isChosen || actions !== undefined ? null : "true");
-      const plays = actions?.length === 1 && actions[0].touches.length === path.length + 1 ? actions[0].short : "";
+      const isLast = path.length > 0 && actions?.length === 1 && actions[0].touches.length === path.length + 1;
+      const plays = isLast ? actions[0].short : place;
       const said = [place, men.get(place), isChosen ? "chosen: cancel" : ""].filter(Boolean).join(", ");
-      button.setAttribute("aria-label", plays && !place.endsWith(plays) ? `${said}: ${plays}` : said);
+      button.setAttribute("aria-label", plays === place ? said : `${said}: ${plays}`);
     }
     // As they are read: from the top, and from the left.
     const order = [...wanted].sort(([, one], [, other]) => one[2] - other[2] || one[1] - other[1]);

@@ -46,7 +46,7 @@ function shapeOf(kind, attributes, text) {
 }
 
 /**
- * The cells where something is drawn, if letters name the columns of the board, and numbers its rows.
+ * The other cells where something is drawn, if letters name the columns of the board, and numbers its rows.
  * @param {Touch[]} touches that are known
  * @param {Shape[]} shapes
  * @returns {Touch[]}
@@ -65,15 +65,20 @@ function gridOf(touches, shapes) {
   const rows = texts.filter(({ text, x }) => /^\d+$/.test(text) && isNear(x, named(first.slice(1)).x));
   return columns.flatMap(({ text: letter, x }) =>
     rows.flatMap(({ text: number, y }) => {
-      const isDrawn = others.some((one) => isNear(one.x, x) && isNear(one.y, y));
-      return isDrawn ? [/** @type {Touch} */ ([letter + number, x - width / 2, y - height / 2, width, height])] : [];
+      const isIn = (/** @type {number} */ u, /** @type {number} */ v) =>
+        2 * Math.abs(u - x) < width && 2 * Math.abs(v - y) < height;
+      const isKnown = touches.some(([, u, v, wide, high]) => isIn(u + wide / 2, v + high / 2));
+      return !isKnown && others.some((one) => isIn(one.x, one.y)) ? [/** @type {Touch} */ ([letter + number, x - width / 2, y - height / 2, width, height])] : [];
     }),
   );
 }
 
 /** What lies on a place, in words. @param {Touch} touch @param {Shape[]} shapes @param {string[]} sides */
 function manOn([, left, top, width, height], shapes, sides) {
-  const inside = shapes.filter(({ x, y }) => x > left && x < left + width && y > top && y < top + height);
+  const inside = shapes.filter(({ x, y, at }) => {
+    const isIn = x > left && x < left + width && y > top && y < top + height;
+    return isIn && Number(at("width")) <= width; // paper lies below
+  });
   /** @type {string[]} */
   const men = [];
   let count = 0; // that a high stack says of itself
