@@ -157,7 +157,7 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
     # Where one search has room, a network's move goes before the advice.
     with site_of(models, Bounds(client=replace(CLIENT_LIMITS, searches=1))) as address:
         board.open(address, "of 0.5")
-        board.choose("opponent", "of 0.9")
+        board.begin(side="other", player_1="of 0.9")
         board.one("hints").click()
         for _ in range(2):
             ply = board.ply

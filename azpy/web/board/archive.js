@@ -7,12 +7,9 @@ import { before, restored } from "./kept.js";
 import { namesOf } from "./settings.js";
 import { titleOf } from "./sides.js";
 
-/**
- * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,
- *   start: (game: Game) => unknown, goBack: (kept: import("./kept.js").Kept) => unknown}} parts `start` shows a game,
- *   `goBack` one that was played here
- * @returns {void}
- */
+/** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game: Game) => unknown,
+ * goBack: (kept: import("./kept.js").Kept) => unknown}} parts `start` shows a game, `goBack` one that was played here
+ * @returns {void} */
 export function bindArchive({ play, settings, start, goBack }) {
   const dialog = byId("archive");
   const said = byId("archive_said");
@@ -43,12 +40,9 @@ export function bindArchive({ play, settings, start, goBack }) {
     }
   });
 
-  /**
-   * A game of a list.
-   * @param {string} text
-   * @param {() => Promise<{said: string, svg: string}>} end how it ended, and the picture of its end
-   * @param {(() => unknown) | null} act shows the game; null where the server does not play it
-   */
+  /** A game of a list. @param {string} text @param {() => Promise<{said: string, svg: string}>} end how it ended, and
+   * the picture of its end @param {(() => unknown) | null} act shows the game; null where the server does not play it
+   * */
   const row = (text, end, act) => {
     const [said, picture] = [make("span"), make("img", { alt: "" })];
     const words = make("span", {}, text, " ", said);
@@ -114,11 +108,8 @@ export function bindArchive({ play, settings, start, goBack }) {
   iterations.addEventListener("change", () => list(iterations.value));
 }
 
-/**
- * A stored game with its searches, at its first position.
- * @param {any} stored as /games/NUMBER tells it
- * @returns {Game}
- */
+/** A stored game with its searches, at its first position. @param {any} stored as /games/NUMBER tells it @returns
+ * {Game} */
 function gameOf(stored) {
   const game = new Game();
   for (const ply of stored.plies) {

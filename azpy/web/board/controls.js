@@ -9,12 +9,8 @@ const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" 
 const TURN = 50; // of the wheel, for a step
 
 export class Controls {
-  /**
-   * @param {import("./play.js").Play} play
-   * @param {import("./settings.js").Settings} settings
-   * @param {() => unknown} gameBefore the game that Undo goes back to where there is nothing to take back
-   * @param {() => unknown} undo
-   */
+  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings @param {() => unknown}
+   * gameBefore the game that Undo goes back to where there is nothing to take back @param {() => unknown} undo */
   constructor(play, settings, gameBefore, undo) {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
     /** @type {import("./game.js").Position | null} the move that a second press deletes */
@@ -35,7 +31,7 @@ export class Controls {
     onClick("delete", () => {
       if (this.deleted !== play.game.current) {
         this.deleted = play.game.current;
-        return write(byId("delete"), `Delete ${countOf(this.deleted)}: press again`);
+        return write(byId("delete"), "Delete: press again");
       }
       play.game.remove(this.deleted);
       return play.refresh();
@@ -75,11 +71,7 @@ export class Controls {
     return isOthers && children.length === 0 && play.isPaused ? `${due}: paused.` : `${due}.`;
   }
 
-  /**
-   * Shows what can be done at the current position, which is known.
-   * @param {boolean} canPlay
-   * @param {string} status
-   */
+  /** Shows what can be done at the current position, which is known. @param {boolean} canPlay @param {string} status */
   show(canPlay, status) {
     const { play, settings } = this;
     const { current } = play.game;
@@ -105,7 +97,7 @@ export class Controls {
     byId("first").disabled = byId("back").disabled = current.parent === null;
     byId("last").disabled = byId("on").disabled = current.next === null;
     const isGameBefore = !play.canUndo && this.gameBefore() !== undefined;
-    byId("undo").textContent = isGameBefore ? "To the game before" : "Undo";
+    byId("undo").textContent = isGameBefore ? "Last game" : "Undo";
     byId("undo").disabled = !play.canUndo && !isGameBefore;
     const isWatched = players.every((one) => one !== "");
     byId("pause").hidden = isOver || !(isWatched || (play.isPaused && players.some((one) => one !== "")));
@@ -130,17 +122,10 @@ export class Controls {
     const { shown } = this.play.game.current;
     if (byId("typed").readOnly || shown === null) return;
     const found = named(shown, text);
-    if (found === null || found.length < text.length) return complain(`${text || "Nothing"} is no legal move here.`);
+    if (found === null) return complain(`${text || "Nothing"} is not a legal move here.`);
     byId("typed").value = "";
-    await this.play.play(found.name);
+    await this.play.play(found);
   }
-}
-
-/** How many moves go with one. @param {import("./game.js").Position} position */
-function countOf(position) {
-  const gone = [position];
-  for (const one of gone) gone.push(...one.children); // also goes through those that it adds
-  return `${gone.length} move${gone.length === 1 ? "" : "s"}`;
 }
 
 /** Has keys go through the moves, where nothing else takes them. */

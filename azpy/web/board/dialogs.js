@@ -5,10 +5,8 @@ import { decoded } from "./encoding.js";
 import { copyText, gamesIn, pngOf, readGame, save, saveText, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
-/**
- * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,
- *   start: (game: import("./game.js").Game) => unknown, picture: () => string}} parts `picture` is what the board shows
- */
+/** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game:
+ * import("./game.js").Game) => unknown, picture: () => string}} parts `picture` is what the board shows */
 export function bindFiles({ play, settings, start, picture }) {
   const [load, saving] = [byId("load"), byId("save")];
   const said = byId("load_said");

@@ -5,10 +5,8 @@ import { byId } from "./dom.js";
 /** @typedef {import("./position.js").Touch} Touch @typedef {import("./position.js").Mark} Mark */
 
 export class Drawing {
-  /**
-   * @param {{position: () => object, box: () => number[], touches: () => Touch[], onDraw: () => void}} board `position`
-   *   is what the marks belong to; `touches` are places of it
-   */
+  /** @param {{position: () => object, box: () => number[], touches: () => Touch[], onDraw: () => void}} board
+   * `position` is what the marks belong to; `touches` are places of it */
   constructor({ position, box, touches, onDraw }) {
     [this.position, this.box, this.touches, this.onDraw] = [position, box, touches, onDraw];
     this.frame = byId("board");

@@ -36,11 +36,8 @@ export function newGame(name) {
   return game;
 }
 
-/**
- * The points of handicap stones as SGF names them, in their order: the corners, the sides' middles, the middle. (The
- * Go Text Protocol, 4.1.1; rows count from above.)
- * @param {number} size
- */
+/** The points of handicap stones as SGF names them, in their order: the corners, the sides' middles, the middle. (The
+ * Go Text Protocol, 4.1.1; rows count from above.) @param {number} size */
 function pointsOf(size) {
   if (size < 7) return [];
   const edge = size < 13 ? 2 : 3;

@@ -23,10 +23,8 @@ import { Settings } from "./settings.js";
 import { Setup } from "./setup.js";
 import { sound } from "./sound.js";
 
-/**
- * What the server says of itself; `local` where the page has no server.
- * @type {{version: string, run: string | null, renews: boolean, token: boolean, local?: boolean}}
- */
+/** What the server says of itself; `local` where the page has no server. @type {{version: string, run: string | null,
+ * renews: boolean, token: boolean, local?: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
 const connect = () =>
   about.local ? new LocalSocket() : new WebSocket(new URL("ws", location.href.replace(/^http/, "ws")).href);
@@ -54,11 +52,8 @@ const GONE = "The program that serves this page has ended, or cannot be reached.
 let begun = ""; // the name of the game on the board; empty before the first
 const clock = new Clock((late) => play.end(late, "on time"));
 
-/**
- * Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
- * @param {Game} game
- * @param {number[]} [used] milliseconds of the clocks
- */
+/** Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
+ * @param {Game} game @param {number[]} [used] milliseconds of the clocks */
 function start(game, used) {
   complain(game.id === last()?.id || putAside() ? "" : "This browser has no room to keep the game before.");
   analysis.stop("");

@@ -19,11 +19,8 @@ export function showComment(position) {
   write(byId("noted"), position.comment);
 }
 
-/**
- * Names and result beside the board, and the rest above the moves.
- * @param {import("./game.js").About | null} about
- * @param {number | null} komi
- */
+/** Names and result beside the board, and the rest above the moves. @param {import("./game.js").About | null} about
+ * @param {number | null} komi */
 export function showHeaders(about, komi) {
   const { players, ranks, result, tags = [] } = about ?? {};
   const scores = scoresOf(result ?? null);

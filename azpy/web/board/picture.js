@@ -7,10 +7,8 @@ import { boxOf, nextPlaces, playedBy } from "./position.js";
 
 const FINGER = 20; // pixels: smaller places are easier to touch than they look
 
-/**
- * The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone. `onChoose`
- * is called when other places are chosen, `onTurn` when the board shall be seen from the other side.
- */
+/** The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone.
+ * `onChoose` is called when other places are chosen, `onTurn` when the board shall be seen from the other side. */
 export class Picture {
   /** @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: () => void}} heard */
   constructor({ onPlay, onChoose, onTurn }) {
@@ -39,12 +37,8 @@ export class Picture {
     this.frame.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /**
-   * Shows a position.
-   * @param {Shown} shown
-   * @param {boolean} isPlayable whether touches play
-   * @param {string} title what the picture is
-   */
+  /** Shows a position. @param {Shown} shown @param {boolean} isPlayable whether touches play @param {string} title what
+   * the picture is */
   show(shown, isPlayable, title) {
     this.box = boxOf(shown.svg);
     const address = pictureAddress(shown.svg);
@@ -70,7 +64,7 @@ export class Picture {
   choose(path) {
     const hadFocus = this.frame.contains(document.activeElement);
     this.path = path;
-    const next = nextPlaces(this.actions, path);
+    const [first, next] = [nextPlaces(this.actions, []), nextPlaces(this.actions, path)];
     const own = this.actions.find((one) => path.every((place, at) => one.touches[at]?.[0] === place))?.touches ?? [];
     const men = new Map(this.places.map(({ touch, man }) => [touch[0], man || "empty"]));
     const wanted = new Map(this.places.map(({ touch }) => [touch[0], touch]));
@@ -86,7 +80,7 @@ export class Picture {
       const [actions, isChosen] = [next.get(place)?.actions, path.includes(place)];
       this.put(button, touch);
       button.className = isChosen ? "place chosen" : actions !== undefined && path.length > 0 ? "place next" : "place";
-      mark(button, "aria-disabled", isChosen || actions !== undefined ? null : "true");
+      mark(button, "aria-disabled", isChosen || next.has(place) || first.has(place) ? null : "true");
       const isLast = path.length > 0 && actions?.length === 1 && actions[0].touches.length === path.length + 1;
       const plays = isLast ? actions[0].short : place;
       const said = [place, men.get(place), isChosen ? "chosen: cancel" : ""].filter(Boolean).join(", ");
@@ -173,28 +167,17 @@ export class Picture {
     announce(`${place} is chosen. It can go to ${[...nextPlaces(this.actions, path).keys()].join(", ")}`);
   }
 
-  /** The place under a pointer. @param {PointerEvent} event @returns {string | null} */
-  at(event) {
+  /** The place under a pointer that can be touched. @param {PointerEvent} event @returns {string | null} */
+  at({ clientX, clientY }) {
     let [best, least] = [/** @type {string | null} */ (null), Infinity];
-    const places = new Map([...nextPlaces(this.actions, []), ...nextPlaces(this.actions, this.path)]);
-    const frame = this.layer.getBoundingClientRect();
-    const scale = frame.width / this.box[2];
-    const [x, y] = [event.clientX - frame.x, event.clientY - frame.y];
-    const own = this.path.map((place) => this.buttons.get(place)).filter((button) => button !== undefined);
-    for (const button of own) {
-      const box = button.getBoundingClientRect();
-      const [u, v] = [event.clientX - box.left, event.clientY - box.top];
-      const isIn = u >= 0 && u < box.width && v >= 0 && v < box.height;
-      if (isIn) [best, least] = [button.dataset.place ?? null, box.width * box.height];
-    }
-    for (const [place, { touch }] of places) {
-      const [, left, top, width, height] = touch;
-      const [more, higher] = [width, height].map((side) => Math.max(0, FINGER - side * scale) / 2);
-      const [u, v] = [x - (left - this.box[0]) * scale, y - (top - this.box[1]) * scale];
-      const isIn = u >= -more && u < width * scale + more && v >= -higher && v < height * scale + higher;
-      const isOn = u >= 0 && u < width * scale && v >= 0 && v < height * scale;
+    for (const [place, button] of this.buttons) {
+      if (button.ariaDisabled !== null) continue;
+      const { width, height } = button.getBoundingClientRect();
+      const [x, y] = Picture.centre(button);
+      const [u, v] = [2 * Math.abs(clientX - x), 2 * Math.abs(clientY - y)];
       // A place goes before what is only added to another for a finger.
-      const size = width * height * scale * scale + (isOn ? 0 : frame.width * frame.height);
+      const size = width * height + (u <= width && v <= height ? 0 : innerWidth * innerHeight);
+      const isIn = u <= Math.max(width, FINGER) && v <= Math.max(height, FINGER);
       if (isIn && size < least) [best, least] = [place, size];
     }
     return best;
@@ -271,11 +254,8 @@ export class Picture {
     this.nearest(way)?.focus();
   }
 
-  /**
-   * The nearest place that way from the one with the focus.
-   * @param {number[]} way to the right, and down
-   * @returns {HTMLButtonElement | null}
-   */
+  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down @returns
+   * {HTMLButtonElement | null} */
   nearest([right, down]) {
     const from = document.activeElement;
     const buttons = [...this.buttons.values()];

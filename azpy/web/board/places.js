@@ -14,13 +14,9 @@ const COLORS = [
 ];
 const STONES = { white: ["#ffffff", "#fdfdf8"], black: ["#262626", "#161616", "#111111"] };
 
-/**
- * The places of the board, also those that cannot be touched now.
- * @param {{svg: string, actions: import("./position.js").Action[]}} shown
- * @param {Map<string, Touch>} known places of the game so far; gets those that are new
- * @param {string[]} sides what the players are called
- * @returns {import("./position.js").Place[]}
- */
+/** The places of the board, also those that cannot be touched now. @param {{svg: string, actions:
+ * import("./position.js").Action[]}} shown @param {Map<string, Touch>} known places of the game so far; gets those
+ * that are new @param {string[]} sides what the players are called @returns {import("./position.js").Place[]} */
 export function placesOf({ svg, actions }, known, sides) {
   const shapes = [...svg.matchAll(SHAPE)].map(([, kind, attributes, text]) => shapeOf(kind, attributes, text));
   for (const touch of actions.flatMap(({ touches }) => touches)) known.set(touch[0], touch);
@@ -45,12 +41,8 @@ function shapeOf(kind, attributes, text) {
   return kind === "rect" ? { ...found, x: x + wide / 2, y: y + high / 2 } : { ...found, x: middle(0), y: middle(1) };
 }
 
-/**
- * The other cells where something is drawn, if letters name the columns of the board, and numbers its rows.
- * @param {Touch[]} touches that are known
- * @param {Shape[]} shapes
- * @returns {Touch[]}
- */
+/** The other cells where something is drawn, if letters name the columns of the board, and numbers its rows. @param
+ * {Touch[]} touches that are known @param {Shape[]} shapes @returns {Touch[]} */
 function gridOf(touches, shapes) {
   const [texts, others] = [true, false].map((isText) => shapes.filter(({ kind }) => (kind === "text") === isText));
   const named = (/** @type {string} */ name) => texts.find(({ text }) => text === name) ?? { x: Infinity, y: Infinity };

@@ -2,15 +2,10 @@
 
 import { byId } from "./dom.js";
 
-/** @param {number} player @param {string} name of a part of the page @returns {any} the player's own; null for none */
-function partOf(player, name) {
-  return document.getElementById(`${name}_${player}`);
-}
-
 /** What the page has for each player, from player 0 on. @param {string} name of the part @returns {any[]} */
 export function seats(name) {
   const found = [];
-  for (let one = partOf(0, name); one !== null; one = partOf(found.length, name)) found.push(one);
+  for (let one; (one = document.getElementById(`${name}_${found.length}`)) !== null; ) found.push(one);
   return found;
 }
 

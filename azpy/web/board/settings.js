@@ -1,6 +1,6 @@
 // What did the person choose? The game, who plays how strongly, and the controls of looks and hints: this browser keeps it.
 
-import { rulesOf } from "./clock.js";
+import { CLOCKS, rulesOf } from "./clock.js";
 import { byId, offer } from "./dom.js";
 import { RUN } from "./game.js";
 import { seat } from "./seats.js";
@@ -12,6 +12,14 @@ import { tellPercent } from "./values.js";
 const ADVISERS = ["adviser", "beside"];
 const KEPT = ["look", "sounds", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
+/** What can be chosen in lists that are the same for each game: values and texts. @type {Record<string, string[][]>} */
+const LISTS = {
+  look: [["", "plain"], ["wood", "wood"], ["calm", "calm"], ["geometric", "calm, with geometric men of chess"]],
+  sounds: [["", "off"], ["on", "on"]],
+  scale: [["", "from −1 to +1"], ["percent", "percent of the points"]],
+  throws: [["page", "thrown by this page"], ["person", "entered by hand"]],
+  clock: CLOCKS,
+};
 
 /** @typedef {{name: string, game: string, simulations: number, network: string | null,
  *   limits: {simulations: number, seconds: number},
@@ -27,6 +35,7 @@ export class Settings {
     /** @type {Model[]} */
     this.models = [];
     this.isStored = false; // whether the run that played the game on the board stored its searches
+    for (const [id, choices] of Object.entries(LISTS)) offer(id, choices);
     for (const id of [...KEPT, ...ADVISERS, "hints"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
@@ -45,10 +54,8 @@ export class Settings {
     tellPercent(byId("scale").value !== "");
   }
 
-  /**
-   * @param {Model[]} models what the server has; the first game is chosen, unless another was
-   * @returns {boolean} whether the same game is chosen
-   */
+  /** @param {Model[]} models what the server has; the first game is chosen, unless another was @returns {boolean}
+   * whether the same game is chosen */
   offer(models) {
     const isFirst = this.models.length === 0;
     this.models = models;
@@ -68,8 +75,8 @@ export class Settings {
   }
 
   /** What a network is called: by its name where the game has several. @param {string} name @returns {string} */
-  called(name) {
-    return this.playersOf().length === 1 ? "azpy" : (name.split("/").pop() ?? name);
+  called(name, game = this.model.game) {
+    return this.playersOf(game).length === 1 ? "azpy" : (name.split("/").pop() ?? name);
   }
 
   /** Who plays a side, in words: "You" is the only person. @param {number} player @returns {string} */
@@ -90,11 +97,7 @@ export class Settings {
     return namesOf(this.model);
   }
 
-  /**
-   * Chooses a game. Players that play it stay.
-   * @param {string} game
-   * @returns {boolean} whether the server plays it
-   */
+  /** Chooses a game. Players that play it stay. @param {string} game @returns {boolean} whether the server plays it */
   choose(game) {
     const isThere = this.models.some((model) => model.game === game);
     if (isThere || this.playersOf(this.chosen.game).length === 0) this.chosen.game = isThere ? game : this.models[0].game;

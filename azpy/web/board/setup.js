@@ -13,12 +13,9 @@ const OTHER = "other"; // the choice that opens a field of its own
 /** @typedef {import("./settings.js").Chosen} Chosen */
 
 export class Setup {
-  /**
-   * @param {import("./play.js").Play} play
-   * @param {import("./settings.js").Settings} settings
-   * @param {{onStart: (game: import("./game.js").Game) => unknown, onKeep: () => unknown}} decided a new game begins,
-   *   or the one on the board goes on with what was chosen
-   */
+  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings @param {{onStart: (game:
+   * import("./game.js").Game) => unknown, onKeep: () => unknown}} decided a new game begins, or the one on the board
+   * goes on with what was chosen */
   constructor(play, settings, { onStart, onKeep }) {
     [this.play, this.settings] = [play, settings];
     onClick("new", () => this.open());
@@ -29,7 +26,6 @@ export class Setup {
     });
     byId("game").addEventListener("change", () => this.offer());
     byId("setup_form").addEventListener("change", () => this.unfold());
-    byId("strength_other").addEventListener("input", () => byId("strength_other").setCustomValidity(""));
   }
 
   /** A player of the game that the dialog has. */
@@ -52,31 +48,24 @@ export class Setup {
   /** Offers what the game has, and chooses what counts now. */
   offer() {
     const { model, settings } = this;
-    const { players, strength } = settings.chosen;
     const names = namesOf(model);
-    const networks = settings.playersOf(model.game).map(({ name }) => [name, name.split("/").pop() ?? name]);
+    const networks = settings.playersOf(model.game).map(({ name }) => [name, settings.called(name, model.game)]);
+    const players = settings.fitting(settings.chosen.players, model);
     const all = names.length === 1 ? [] : [["all", names.length === 2 ? "both sides" : "all sides"]];
     const own = names.map((name, player) => [`${player}`, names.length === 1 ? "yes" : upper(name)]);
     const isFree = names.length > 2 || networks.length > 1;
     offer("side", [...own, ...all, ["none", "no: watch"], ...(isFree ? [[OTHER, "choose each side …"]] : [])]);
-    offer("opponent", networks);
-    const fitting = settings.fitting(players, model);
-    const others = [...new Set(fitting.filter((player) => player !== ""))];
-    const people = names.flatMap((_, player) => (fitting[player] === "" ? [`${player}`] : []));
-    const isAll = people.length === names.length && people.length > 1;
-    const isPlain = people.length < 2 && others.length < 2;
-    byId("side").value = isAll ? "all" : isPlain ? (people[0] ?? "none") : isFree ? OTHER : "0";
-    if (others.length > 0) [byId("opponent").value] = others;
     for (const [player, field] of seatChoices(names.length).entries()) {
       byId(`label_${player}`).textContent = upper(names[player]);
       offer(field.id, [["", "Person"], ...networks]);
-      field.value = fitting[player];
+      field.value = players[player];
     }
-    const known = strengths(model);
-    const now = strength || usualStrength(model);
-    const isKnown = known.some(([value]) => value === now);
-    offer("strength", [...known, [OTHER, "other …"]]);
-    [byId("strength").value, byId("strength_other").value] = isKnown ? [now, ""] : [OTHER, now];
+    const known = [...byId("side").options].map(({ value }) => value);
+    byId("side").value = known.find((side) => `${this.players(side)}` === `${players}`) ?? OTHER;
+    const strength = settings.chosen.strength || usualStrength(model);
+    const isOther = strengths(model).every(([value]) => value !== strength);
+    offer("strength", [...strengths(model), [OTHER, "other …"]]);
+    [byId("strength").value, byId("strength_other").value] = isOther ? [OTHER, strength] : [strength, ""];
     byId("ladder").textContent = model.ladder;
     for (const option of byId("clock").options) {
       option.disabled = model.numPlayers !== undefined && (rulesOf(option.value)?.limit ?? null) !== null;
@@ -86,15 +75,23 @@ export class Setup {
     this.unfold();
   }
 
+  /** Who plays if a person plays this side. @param {string} side as the list has it */
+  players(side) {
+    return namesOf(this.model).map((_, player) => {
+      if (side === OTHER) return byId(`player_${player}`).value;
+      return side === "all" || side === `${player}` ? "" : this.model.name;
+    });
+  }
+
   /** Shows the fields that belong to what is chosen. */
   unfold() {
     const { model, play, settings } = this;
-    const [side, strength] = [byId("side").value, byId("strength").value];
-    const players = namesOf(model).length;
-    for (const [player, { id }] of seats("player").entries()) show(id, side === OTHER && player < players);
-    show("opponent", byId("opponent").options.length > 1 && side !== "all" && side !== OTHER);
-    show("strength_other", strength === OTHER);
-    byId("ladder").hidden = !model.levels.some(({ name }) => name === strength);
+    const players = byId("side").value === OTHER ? namesOf(model).length : 0;
+    for (const [player, { id }] of seats("player").entries()) show(id, player < players);
+    const isOther = byId("strength").value === OTHER;
+    show("strength_other", isOther);
+    byId("strength_other").disabled = !isOther; // what is not seen is not checked
+    byId("ladder").hidden = !model.levels.some(({ name }) => name === byId("strength").value);
     const isOwn = model.game === settings.model.game;
     show("throws", isOwn && play.game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0));
     byId("keep").hidden = !isOwn || (play.game.root.children.length === 0 && play.game.start === null);
@@ -102,21 +99,14 @@ export class Setup {
 
   /** Takes what was chosen, and closes the dialog. @returns {boolean} whether it can be taken */
   take() {
-    const { model } = this;
-    const [side, opponent, other] = [byId("side").value, byId("opponent").value, byId("strength_other")];
+    const [{ model }, other] = [this, byId("strength_other")];
+    if (!byId("setup_form").reportValidity()) return false;
     const strength = byId("strength").value === OTHER ? readStrength(other.value, model) : byId("strength").value;
-    if (strength === null) {
-      other.setCustomValidity("Type a number of simulations, such as 400, or seconds, such as 3 s.");
-      other.reportValidity();
-      return false;
-    }
-    const players = namesOf(model).map((_, player) => {
-      if (side === OTHER) return byId(`player_${player}`).value;
-      return side === "all" || side === `${player}` ? "" : opponent;
-    });
-    const [clock, throws] = [byId("clock").value, byId("throws").value];
-    this.settings.decide({ game: model.game, players, strength, clock, throws });
     byId("setup").close();
+    this.settings.decide({
+      ...{ game: model.game, players: this.players(byId("side").value), clock: byId("clock").value },
+      ...{ strength: strength === usualStrength(model) ? "" : strength, throws: byId("throws").value },
+    });
     return true;
   }
 }

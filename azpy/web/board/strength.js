@@ -31,17 +31,12 @@ export function strengths({ levels, simulations, limits }) {
   return [...known, ...texts.map((text) => /** @type {[string, string]} */ ([text, strengthOf(text)]))];
 }
 
-/**
- * A strength as a person typed it, within the limits of the server.
- * @param {string} text
- * @param {Model} model
- * @returns {string | null} null for a text that is none
- */
+/** A strength as a person typed it, within the limits of the server; empty for none. @param {string} text @param {Model} model */
 export function readStrength(text, { limits }) {
-  const read = /^\s*(\d+(?:\.\d+)?)\s*(?:simulations?|(s|sec|seconds?))?\s*$/i.exec(text);
-  const number = Number(read?.[1] ?? 0);
-  if (read?.[2] !== undefined) return number < 0.1 ? null : `${Math.min(number, limits.seconds)} s`;
-  return number < 1 ? null : `${Math.min(Math.floor(number), limits.simulations)}`;
+  const number = Number.parseFloat(text);
+  if (!(number > 0)) return "";
+  const isTime = /\d\s*s(ec\w*)?\s*$/.test(text);
+  return isTime ? `${Math.min(number, limits.seconds)} s` : `${Math.min(Math.floor(number), limits.simulations)}`;
 }
 
 /** What a query says of a strength, within the limits of the server. @param {string} strength @param {Model} model */
