@@ -123,3 +123,38 @@ def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, ad
     board.until(lambda: board.one("status").text.startswith("Touch the dead stones."))
     board.script("for (const at of ['B5', 'E1']) document.querySelector(`[data-place=${at}]`).click()")
     board.until(lambda: board.crossed == {"B5"})
+
+
+def test_a_strength_is_one_text(board: Board, address: str) -> None:
+    """A trained network plays casually at first, unless somebody chose its simulations."""
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        import("/board/strength.js").then(({ limitsOf, readStrength, strengthOf, strengths, usualStrength }) => {
+          const limits = { simulations: 1000, seconds: 60 };
+          const model = { levels: [{ name: "casual", elo: 12 }], simulations: 200, network: "n", limits };
+          const others = [{ ...model, network: null }, { ...model, simulations: 800 }, { ...model, levels: [] }];
+          const texts = ["400", " 400 simulations ", "2.5s", "3 s", "0.5 seconds", "9999", "90 s", "", "much"];
+          const chosen = ["casual", "20", "5 s", "9999", ""];
+          done([
+            [model, ...others].map(usualStrength),
+            texts.map((text) => readStrength(text, model)),
+            chosen.map((text) => Object.values(limitsOf(text, model))),
+            ["1", "50", "2 s", "casual"].map(strengthOf),
+            strengths(model),
+          ]);
+        }, (error) => done(String(error)));
+        """
+    )
+    assert found == [
+        ["casual", "200", "800", "200"],
+        ["400", "400", "2.5 s", "3 s", "0.5 s", "1000", "60 s", "", ""],
+        [["casual", None, None], [None, 20, None], [None, None, 5], [None, 1000, None], [None, 200, None]],
+        ["1 simulation", "50 simulations", "2 s", "casual"],
+        [
+            ["casual", "Casual (Elo 12)"],
+            *(["50", "50 simulations"], ["200", "200 simulations"], ["800", "800 simulations"]),
+            *(["1 s", "1 s"], ["2 s", "2 s"], ["5 s", "5 s"], ["10 s", "10 s"]),
+        ],
+    ]

@@ -244,8 +244,11 @@ async function main() {
     else render(true);
   };
   connection.addEventListener("lost", (event) => {
-    stop(`${about.local ? "The search stopped" : "The connection is lost"}. Trying again …`);
-    if (/** @type {CustomEvent} */ (event).detail) complain(GONE);
+    const isGone = /** @type {CustomEvent} */ (event).detail;
+    const why = about.local ? "The search stopped" : `The connection is lost${isGone ? ": nothing answers" : ""}`;
+    const isNew = byId("connected").textContent !== `${why}. Trying again …`;
+    stop(`${why}. Trying again …`);
+    if (isGone && isNew) complain(GONE); // once, so that it can be closed
   });
   connection.addEventListener("ended", () => {
     stop("This page cannot play.");
