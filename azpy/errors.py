@@ -120,11 +120,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(bare[one] for one in near)}?" if near else ""
 
 
+def printable(text: str, instead: str = "?") -> str:
+    """Return a text with `instead` in place of each character that steers a terminal or spoils a line."""
+    return "".join(letter if letter.isprintable() else instead for letter in text)
+
+
 def one_line(what: object, most: int = 500) -> str:
     """Return what a text or an error says: one line of limited length, without colours and control characters.
 
     An error without a text gives its type.
     """
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", str(what))
-    words = "".join(letter if letter.isprintable() else " " for letter in text).split()
+    words = printable(text, " ").split()
     return " ".join(words)[:most] or (type(what).__name__ if isinstance(what, BaseException) else "")

@@ -17,8 +17,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # JAX compiles for longer than the compiled program runs.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
-# A shell that starts this in the background has Ctrl-C ignored, here and in every program that the tests start.
+# A shell that starts this in the background ignores Ctrl-C, and nohup a terminal that closes: here and in every program
+# that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import numpy as np
 from azpy import _core
 from azpy._core import Line, notation_of
 from azpy.cli.terminal_view import captured, expected, last_move, named, shows_colors, sides_of
-from azpy.errors import AzpyError, RequestError
+from azpy.errors import AzpyError, RequestError, printable
 from azpy.game import players_of
 from azpy.games.game_files import ReadGame, ending_of, game_text, read_game
 from azpy.games.lines import roll
@@ -56,8 +56,7 @@ class Terminal:
         self._rolls: list[str] = []
         self._random = np.random.default_rng()
         self._given_up: tuple[Any, str] | None = None  # the outcome as `State.outcome` has it, and how the game ended
-        self._told: dict[str, str] = {}  # what a loaded file says of the game, by the names of its notation
-        self._names_told = tuple[str | None, ...]()  # of the players, in a loaded file
+        self._loaded: ReadGame | None = None
         self._own = set[Path]()  # files that may be replaced
         self._has_colors = shows_colors()
         self._is_shown = False
@@ -108,8 +107,7 @@ class Terminal:
         self._game = None
         self._rolls.clear()
         self._jump(Line(self._model.player.start))
-        self._told, self._names_told = {}, ()
-        state = self._line.state
+        self._loaded, state = None, self._line.state
         sides = " and ".join(named(state, side, color=self._has_colors) for side in sorted(self._people)) or "neither"
         if state.num_players == 1:
             sides = "alone" if self._people else "nothing"
@@ -123,10 +121,6 @@ class Terminal:
     def _go(self, line: Line) -> None:
         """Moves were played."""
         self._line, self._is_shown = line, False
-        # The file told of the game as it was.
-        notation = notation_of(line.start.game)
-        for tag in ("" if notation is None else notation.result, "Termination"):
-            self._told.pop(tag, None)
 
     @property
     def _end(self) -> tuple[Any, str] | None:
@@ -222,9 +216,14 @@ class Terminal:
         if path.exists() and path.resolve() not in self._own:
             raise RequestError(f"{path} is there already: give another name")
         players = ["person" if side in self._people else served.name for side in range(line.start.num_players)]
-        for side, told in enumerate(self._names_told):
-            players[side] = told or players[side]
-        text = game_text(ending, served.start, line.start, line.played, players, self._told, self._end)
+        loaded = self._loaded or ReadGame(line.start, ())
+        tags = dict(loaded.tags)
+        players = [told or name for told, name in zip(loaded.players or players, players, strict=True)]
+        if self._given_up or [*line.played] != [*loaded.actions]:  # the file tells of the game as it was
+            notation = notation_of(line.start.game)
+            for tag in ("" if notation is None else notation.result, "Termination"):
+                tags.pop(tag, None)
+        text = game_text(ending, served.start, line.start, line.played, players, tags, self._end)
         with storage.output(path) as file:
             file.write(text.encode())
         self._own.add(path.resolve())
@@ -248,7 +247,7 @@ class Terminal:
             line.play(line.state.action_name(action))
         self._rolls.clear()
         self._jump(line)
-        self._told, self._names_told = dict(game.tags), game.players
+        self._loaded = game
         yours = ""
         if len(self._people) == 1 < line.start.num_players and line.state.turn >= 0:
             self._people = {line.state.turn}
@@ -330,5 +329,4 @@ def _heading(game: ReadGame, state: _core.State) -> str:
     players = [f"{side_name(state, side)}: {name}" for side, name in enumerate(game.players) if name]
     result = [] if game.result is None else [f"result: {game.result}"]
     about = [f"{len(game.actions)} moves", *players, *result, *(f"left out: {text}" for text in game.left_out)]
-    # What a file says must not steer the terminal.
-    return "".join(letter if letter.isprintable() else "?" for letter in "; ".join(about))
+    return printable("; ".join(about))  # what a file says must not steer the terminal

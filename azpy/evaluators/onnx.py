@@ -129,7 +129,7 @@ class OnnxEvaluator(CheckedEvaluator):
             if candidate.kind == "cpu":
                 kind = "int8" if b"DequantizeLinear" in data else "fp32"
                 rows = "" if signature.batch is None else f" of {signature.batch} rows"
-                said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch{rows}"
+                said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} per batch{rows}"
                 break
             if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
                 continue  # the user did not install this optional plugin, so a notice would not help

@@ -56,7 +56,6 @@ class Fleet(Protocol):
     """
 
     notices: list[str]  # what a user should know, such as a worker's death; the caller takes them out
-    plies: int = 0  # of a usual game, by random ones, once it plays; 0 where other processes play
     begun: Sequence[GameRecord] = ()  # games of another process that go on in this one; set it before `play`
     unfinished: Sequence[GameRecord] = ()  # after `close`, this process's games in play as far as they came
 

@@ -365,7 +365,7 @@ class Head(Fleet):
         self._deaths.append(worker.weight)
         if sum(self._deaths) >= _MOST_DEATHS:
             raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
-        self.notices.append(f"{worker.name}{worker.where} ended: {said}; its games are open again")
+        self.notices.append(f"{worker.name}{worker.where} ended: {said}; its games go to other workers")
 
     # What a user sees
 

@@ -43,8 +43,7 @@ class Here(Fleet):
     def play(self, lineup: Lineup) -> None:
         """See `Fleet`."""
         if self._self_play is None:
-            self.plies = usual_plies(self._start, self._settings)
-            stagger = 0 if self._settings.deterministic else self.plies
+            stagger = 0 if self._settings.deterministic else usual_plies(self._start, self._settings)
             self._self_play = open_self_play(self._settings, self._start, lineup.evaluators, stagger=stagger)
             self._self_play.go_on(self.begun)
         elif lineup.evaluators is not self._evaluators:

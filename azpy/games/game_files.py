@@ -7,7 +7,7 @@ from typing import Any
 
 from azpy._core import State, Variations, notation_of
 from azpy.games.lines import replayed
-from azpy.games.notations import line_of, result_of, tags_of, tags_of_today, written
+from azpy.games.notations import line_of, result_of, tags_of, tags_of_players, tags_of_today, written
 
 JSON = ".json"
 
@@ -142,9 +142,7 @@ def game_text(
     notation = notation_of(rules.game)
     if ending == JSON or notation is None:
         return _json_text(rules, start, actions, players, said)
-    # Names of files may hold what no text can.
-    names = ["".join(letter if letter.isprintable() else "?" for letter in name) for name in players]
-    own = dict(zip(notation.players, names, strict=True))
+    own = tags_of_players(notation, players)
     if not tags:  # the game was not loaded
         own |= tags_of_today(notation)
     if end is None or said is None:

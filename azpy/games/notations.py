@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from azpy._core import Notation, State, list_games, notation_of
+from azpy.errors import printable
 from azpy.games.lines import replayed
 from azpy.system import plain_text
 
@@ -119,6 +120,11 @@ def side_name(state: State, player: int) -> str:
     """What people call a player, as a sentence begins: "White"; "Player 0" where the game has no name."""
     name = state.side_names[player] if state.side_names else f"player {player}"
     return f"{name[:1].upper()}{name[1:]}"
+
+
+def tags_of_players(notation: Notation, names: Iterable[str]) -> dict[str, str]:
+    """The tags of the players' names. Names of files may hold what no text can."""
+    return dict(zip(notation.players, map(printable, names), strict=True))
 
 
 def written(notation: Notation, start: State, actions: Iterable[int], tags: dict[str, str], result: str) -> str:

@@ -23,7 +23,7 @@ PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)  # a pair's share of its two points, a
 _Z95 = 1.959964  # the 97.5 % point of the normal distribution
 _ELO_PER_NAT = 400.0 / math.log(10.0)
 _MAX_ELO = 2000.0  # of a hypothesis, and of an end of an interval: beyond it nothing was shown, and the end is infinite
-_HALVINGS = 50
+_HALVINGS = 32  # a bound is exact to nine digits
 _WRONG = 0.05  # of the sequential tests that find a hypothesis true which is not
 _T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447)  # of Student's t for 1 to 6 degrees of freedom, see `_t95`
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from azpy._core import Notation, State, notation_of
 from azpy.errors import RunError, SettingsError
-from azpy.games.notations import line_of, result_of, tags_of, tags_of_today, written
+from azpy.games.notations import line_of, result_of, tags_of, tags_of_players, tags_of_today, written
 from azpy.matches.arena import Board
 from azpy.runs import storage
 from azpy.system import lock
@@ -77,9 +77,7 @@ class SavedGames(AbstractContextManager["SavedGames"]):
     def _text(self, notation: Notation, board: Board, players: Sequence[str]) -> str:
         """A game as PGN or SGF."""
         number = f"{board.number // 2 + 1}.{board.number % 2 + 1}"
-        # Names of files may hold what no text can.
-        names = ("".join(letter if letter.isprintable() else "?" for letter in player) for player in players)
-        tags = dict(zip(notation.players, names, strict=True)) | tags_of_today(notation, timed=self._timed)
+        tags = tags_of_players(notation, players) | tags_of_today(notation, timed=self._timed)
         outcome, end = _outcome(board), _end(board)
         tags |= tags_of(notation, "az-match", number, outcome, end)
         return written(notation, board.start, board.actions, tags, result_of(board.state, outcome, end)) + "\n"

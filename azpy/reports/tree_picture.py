@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from azpy._core import CHANCE, TERMINAL
+from azpy.errors import printable
 
 # Pixels.
 _WIDTH, _HEIGHT = 124, 32  # of a node
@@ -171,4 +172,4 @@ def _headline(title: str, shown: Sequence[Node]) -> str:
 
 def _printable(text: str) -> str:
     """Without what no picture can hold, such as control characters."""
-    return "".join(character if character.isprintable() else " " for character in text).strip()
+    return printable(text, " ").strip()

@@ -95,8 +95,6 @@ class Gtp(Protocol):
             "kata-set-param": self._set_parameter,
             **self._board.commands,
         }
-        if self._board.unsettled is not None:
-            self._commands["kgs-genmove_cleanup"] = self._cleanup
 
     def _names(self) -> list[str]:
         return sorted([*self._commands, *_ANALYZE, *_GENMOVE_ANALYZE, "quit"])
@@ -221,25 +219,6 @@ class Gtp(Protocol):
         if plays:
             self._board.advance(line, action)
         return self._board.vertex(answer.state, action)
-
-    def _cleanup(self, words: list[str]) -> str:
-        """Plays on while stones of the opponent can still be taken, and passes then.
-
-        azpy's rules call no stone dead: a search alone may pass beside dead stones where it wins with them too.
-        """
-        color = _color(words, alone=True)
-        line, unsettled = self._board.line_of(color), self._board.unsettled
-        if line is None or unsettled is None:
-            return "pass"
-        state = line.state
-        action = state.num_actions - 1  # a pass
-        if actions := unsettled(line):
-            result = self._think(line, color, actions=actions).result
-            # A seki stays, where the game is won as it is and a stone there would lose it.
-            if result.value >= 0 or not self._board.score().startswith("BW"[color]):
-                action = chosen(self._player, state, result, self._warmth())
-        self._board.advance(line, action)
-        return self._board.vertex(state, action)
 
     def _think(self, line: Line, color: int, tell: Tell | None = None, **options: Any) -> SearchReport:
         """What a search finds that takes as long as a move of this color may."""

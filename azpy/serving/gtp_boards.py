@@ -1,8 +1,6 @@
 """The boards of GTP: what differs between Go and Othello.
 
-Go has no dead stones here: every stone on the board counts. What is left to do at its end is known exactly where it is
-unconditional life, as Benson defined it (Information Sciences 10, 1976): such stones cannot be taken, even if their
-player passes all the time.
+Go has no dead stones here: every stone on the board counts.
 
 Othello is as Debian's gtp-rhino speaks it: rows count from the top, and a pass is never a move of its own.
 """
@@ -11,7 +9,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
 
@@ -45,7 +43,6 @@ class Board(ABC):
         name: of the game, as `list_games` says it.
         line: the position now.
         commands: those that only this game has, by name.
-        unsettled: given a line, the moves that may still take dead stones off; None in a game without dead stones.
     """
 
     name: str
@@ -54,7 +51,6 @@ class Board(ABC):
         self._first, self.size = start, start.obs_shape[1]
         self.line, self._past = Line(start), deque[Line](maxlen=_MOST_UNDONE)
         self.commands: dict[str, Callable[[list[str]], str]] = {}
-        self.unsettled: Callable[[Line], list[int]] | None = None
 
     def fits(self, start: _core.State) -> bool:
         """Whether a player of the game that begins so can play on here."""
@@ -160,7 +156,6 @@ class _Go(Board):
     def __init__(self, start: _core.State) -> None:
         super().__init__(start)
         self._komi = float(start.params["komi"])
-        self.unsettled = self._unsettled
         self._played_rules: dict[str, str | bool] = {
             "ko": "POSITIONAL" if start.params["superko"] else "SIMPLE",
             "scoring": "AREA",
@@ -224,12 +219,6 @@ class _Go(Board):
             state.play(state.num_actions - 1)
         found = re.search(r"RE\[([^\]]*)\]", state.to_text())
         return "0" if found is None else found[1]
-
-    def _unsettled(self, line: Line) -> list[int]:
-        """Moves of the color to move that may still take stones of the other one."""
-        state, stones = line.state, self._cells(line.state)
-        points = unsettled(stones[state.turn], stones[1 - state.turn], self.size)
-        return [action for action in state.legal_actions() if action in points]
 
     def _cells(self, state: _core.State) -> list[set[int]]:
         """The stones of each color as cells, which are the actions that put them there."""
@@ -402,46 +391,6 @@ def chains(cells: Set[int], size: int) -> list[_Cells]:
         rest -= part
         found.append(frozenset(part))
     return found
-
-
-def unsettled(own: Set[int], other: Set[int], size: int) -> set[int]:
-    """Where a player may still take stones of the other one; nothing where these are all unconditionally alive.
-
-    Left out are the player's eyes, regions of the player's alive chains without a stone of the other one, and regions
-    of the other one's alive chains.
-    """
-    theirs, their_regions = _alive(other, own, size)
-    if other <= theirs:
-        return set()
-    _, regions = _alive(own, other, size)
-    empty = set(range(size * size)) - own - other
-    empty -= set[int]().union(*(region for region in regions if not region & other), *their_regions)
-    return {cell for cell in empty if not _beside(cell, size) <= own}
-
-
-def _alive(own: Set[int], other: Set[int], size: int) -> tuple[set[int], list[_Cells]]:
-    """Stones that are unconditionally alive, and the regions that keep them so."""
-    living = chains(own, size)
-    regions = chains(set(range(size * size)) - own, size)
-    around = {chain: _border(chain, size) for chain in living}
-    while True:
-        vital = {
-            chain: [region for region in regions if region & around[chain] and region - other <= around[chain]]
-            for chain in living
-        }
-        left = [chain for chain in living if len(vital[chain]) >= 2]
-        alive = set[int]().union(*left)
-        kept = [region for region in regions if _border(region, size) <= alive]
-        if len(left) == len(living) and len(kept) == len(regions):
-            keepers = {region for chain in left for region in vital[chain]}
-            return alive, [region for region in kept if region in keepers]
-        living, regions = left, kept
-
-
-def _border(cells: Iterable[int], size: int) -> set[int]:
-    """The cells beside a part, without the part itself."""
-    inside = set(cells)
-    return set[int]().union(*(_beside(cell, size) for cell in inside)) - inside
 
 
 def _beside(cell: int, size: int) -> set[int]:

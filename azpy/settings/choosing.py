@@ -66,7 +66,7 @@ def choose(
         placed["device"], where = placing(combine(so_far or preset, now, {"device": "cuda"}))
         settings = combine(so_far or preset, now, placed)
     elif placing is not None and "device" not in so_far | now and driver_problem() is None:
-        where = "an NVIDIA GPU is here, and the run plays on the CPU: --device auto takes the faster of the two"
+        where = "this machine has an NVIDIA GPU, but the run uses the CPU: --device auto takes the faster one"
     layers = so_far or preset, now
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from azpy.errors import RunError, SettingsError, SettingsWarning
+from azpy.errors import RunError, SettingsError, SettingsWarning, printable
 from azpy.games.names import must_be_typed
 from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags
 from azpy.system import made_with as versions
@@ -133,7 +133,7 @@ def to_toml(
     depends on, such as versions; "azpy" is the version that writes the file.
     """
     command = repeat_command(folder, str(settings.get("game", "")), [*function_flags(settings), *flags])
-    command = "".join(character if character.isprintable() else "?" for character in command)
+    command = printable(command)
     again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
     lines = [f"# What this run really used. {again}, in a folder of its own:", f"#   {command}"]
     for group in GROUPS:

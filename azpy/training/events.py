@@ -50,8 +50,7 @@ class Played(Event):
 
     `metrics` is the iteration's row of metrics.jsonl so far. `workers` are the rows of its workers so far, see
     `worker_rows`; empty where this process plays. `longest` is the number of plies of the longest game in play,
-    and 0 where other processes play. `soon` is the number of seconds until that game is as long as a random one, None
-    where it is or nothing tells.
+    and 0 where other processes play.
     """
 
     iteration: int
@@ -59,7 +58,6 @@ class Played(Event):
     metrics: dict[str, float]
     workers: tuple[Mapping[str, Any], ...] = ()
     longest: int = 0
-    soon: float | None = None
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,6 @@ class Loop:
         if fleet.begun:  # now they would be games twice
             folder.keep_in_play([])
         begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
-        longest = fleet.longest
         positions = sum(record.positions for record in folder.journal if record.game_id in known)
         while len(known) < target and budget.may_play(positions):
             new = fleet.take(target - len(known))
@@ -219,9 +218,7 @@ class Loop:
                 shares.played(now - begin, pipelines, fleet.pipeline_stats)
                 metrics |= rates(before, fleet.stats, now - begin) | shares.shares()
                 rows = worker_rows(self._workers, fleet.workers, now - begin)
-                done, left = fleet.longest - longest, fleet.plies - fleet.longest
-                soon = (now - begin) * left / done if done > 0 and left > 0 else None
-                yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest, soon)
+                yield Played(iteration, len(known), dict(metrics), tuple(rows), fleet.longest)
         fleet.pause()
         self._cut_short = len(known) < target
         seconds, workers = time.monotonic() - begin, fleet.workers

@@ -81,18 +81,18 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     if not settings.deterministic:
         network = str({**found, **given}["network"])
         speed = float(f"{costs.speed(network):.2g}")
-        said += f", and {network} comes to about {speed:,g} simulations/s here"
+        said += f"; {network} reaches about {speed:,g} simulations/s here"
     return found, said
 
 
 def placed(settings: Settings) -> tuple[str, str]:
     """The device on which "auto" has a run's network play here, and a line on it."""
     if why := no_gpu():
-        return "cpu", f"device auto plays on the CPU: {why}"
+        return "cpu", f"device auto chose the CPU: {why}"
     start = make_game(settings.game)
     model = to_onnx(network_of(start, settings.network))
     evaluator = open_generation(model, Device("auto"), settings, game=start, batch=settings.device_batch)
-    return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
+    return evaluator.device, "; ".join((f"device auto chose {evaluator.device}", *evaluator.notes))
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:

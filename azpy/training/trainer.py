@@ -123,14 +123,14 @@ class Trainer(Loop):
         ready = generations.ready
         notices = [self._begun_with] if self._begun_with else []
         if ready.refused:
-            notices.append(f"fp32 plays, as {ready.refused}")
+            notices.append(f"playing in fp32: {ready.refused}")
         if not all(evaluator.row_exact for evaluator in ready.evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         asked = generations.reduced if settings.precision == "auto" else settings.precision
         later = asked not in {"fp32", ready.precision} and ready.int8 is None
         player = on_devices(ready.evaluators) + (f" ({asked} once it passes its check)" if later else "")
         bf16 = " in bf16" if self._learner.precision == "bf16" else ""
-        player += f", and is trained on {self._learner.device}{bf16}"
+        player += f" · trains on {self._learner.device}{bf16}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._begin(ready.evaluators, player, notices, parameters)
 
@@ -179,7 +179,7 @@ class Trainer(Loop):
         own_device = generations.ready.evaluators[0].device != "cpu"
         advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
         if generations.ready.refused:
-            advice = f"fp32 plays, as {generations.ready.refused}" + (f"; {advice}" if advice else "")
+            advice = f"playing in fp32: {generations.ready.refused}" + (f"; {advice}" if advice else "")
         self.time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self.time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
@@ -221,8 +221,8 @@ class Trainer(Loop):
             self._said_few = True
             none = "" if due else ", and this iteration takes no steps"
             yield Noticed(
-                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions there "
-                f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
+                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions so "
+                f"far: batches repeat them{none}; try a smaller --batch-size or more --games-per-iteration"
             )
         options = {"imported": self._lessons.are_there}
         for step in fit(self, self._learner, window.buffer, iteration, due, **options) if due else ():
@@ -257,7 +257,9 @@ class Trainer(Loop):
         for what, there in (("games", sealed), ("metrics", done)):
             missing = [str(i) for i in range(1, self.iteration + 1) if i not in there]
             if missing:
-                folder.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
+                folder.notices.append(
+                    f"continuing without the {what} of iteration {', '.join(missing)}, which are missing"
+                )
 
 
 def _begin_with(learner: Learner, path: Path) -> str:

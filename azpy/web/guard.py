@@ -33,6 +33,20 @@ _MOST_SESSIONS = 10_000
 _OPEN = re.compile(r"/|/login|/health|/ready|/board/[a-z_]+\.(js|css|svg)|/favicon.ico")
 
 
+_HOST = re.compile(r"[a-z0-9._-]+|\[?[0-9a-f:.]+\]?", re.ASCII | re.IGNORECASE)
+
+
+def checked_host(host: str) -> str:
+    """Return a name of this server as the Host header has it.
+
+    Raises:
+        SettingsError: a text that is not a host name, such as a URL.
+    """
+    if not _HOST.fullmatch(host):
+        raise SettingsError(f"--host takes a name such as play.example.org, without scheme, port or path; got {host!r}")
+    return (f"[{host}]" if ":" in host and not host.startswith("[") else host).lower()
+
+
 def checked_origin(flag: str, origin: str) -> str:
     """An origin that a flag names.
 
@@ -58,7 +72,7 @@ class Guard:
         counted: called for each request without it.
 
     Raises:
-        SettingsError: an origin that no browser sends.
+        SettingsError: an origin that no browser sends, or a host that is not a name.
     """
 
     def __init__(
@@ -79,9 +93,7 @@ class Guard:
             allow_headers=("Authorization",),
             allow_private_network=True,  # a public page asks a server at home
         )
-        # An address of IPv6 stands in brackets there.
-        names = (f"[{host}]" if ":" in host and not host.startswith("[") else host for host in hosts)
-        self._hosts = frozenset({*LOOPBACK, *(name.lower() for name in names)})
+        self._hosts = frozenset({*LOOPBACK, *map(checked_host, hosts)})
         self._token = None if token is None else token.encode()
         self._sessions: dict[str, None] = {}
 
@@ -123,7 +135,7 @@ class Guard:
             return "this server does not answer to the name in Host: start it with --host NAME"
         asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD"}
         if asks and not (_own_origins(host) | self._origins).issuperset(headers.getlist("origin")):
-            return "pages of this Origin may not ask: start the server with --origin ORIGIN"
+            return "requests from this Origin are not allowed: start the server with --origin ORIGIN"
         return None
 
     def _is_known(self, scope: Scope) -> bool:

@@ -67,7 +67,8 @@ def check_page(game: str, crate: Path | None = None) -> None:
             )
     elif is_python_class(game):
         _refuse(
-            game, "it is written in Python, and the page has none: docs/start/own_game.md says how to write it in Rust"
+            game,
+            "it is written in Python, and the page has none: docs/start/own_game_rust.md says how to write it in Rust",
         )
     elif name_of(game) not in _core.list_games():
         _refuse(game, f"the page's program has these games: {', '.join(_core.BUILT_IN)}")
@@ -96,7 +97,7 @@ def _check_crate(game: str, crate: Path) -> None:
         has = f"azpy-own {versions['azpy-own']}" if "azpy-own" in versions else "no crate azpy-own"
         raise SettingsError(
             f"--crate {crate}: its Cargo.toml has {has}, and this is azpy {_core.__version__}: name azpy's crates "
-            "of this version there, see docs/start/own_game.md"
+            "of this version there, see docs/start/own_game_rust.md"
         )
     targets = [one["targets"] for one in said["packages"] if one["id"] == said["resolve"]["root"]]
     names = [target["name"] for each in targets for target in each if "cdylib" in target["crate_types"]]

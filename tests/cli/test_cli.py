@@ -1,5 +1,6 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
+import argparse
 import errno
 import importlib.util
 import io
@@ -7,8 +8,8 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from rich.console import Console
 
 import azpy
 import azpy_cli
-from azpy.cli.common import run_command
+from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.timing import STAGES
 from oracles import pairs_of
+from running import az, ended, program
 from starts import Starts
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -41,8 +43,8 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
     output = done.output.replace(os.sep, "/")
     for text in (
         "run folder runs/tic_tac_toe",
-        "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
-        "the network plays on CPU, fp32, 1 thread a batch",
+        "2 pipelines x 4 games · batches of 8 positions (2 leaves per game) · 8 simulations per move",
+        "plays on CPU, fp32, 1 thread per batch · trains on cpu",
         "iteration 1: 10 games",
         "simulations/s",
         "evaluations/s",
@@ -66,7 +68,7 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
         "to play a match: az-match runs/tic_tac_toe mcts:1000",
         "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
     ]
-    assert "once more" not in output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
+    assert "to repeat this run" not in output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
     assert "\x1b" not in output
 
 
@@ -79,7 +81,7 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     shown = [line.strip() for line in lines if "advice" in line]
     assert shown == ["advice: do this", "advice: do that", "advice: do that"]
-    assert lines[0].endswith(", time: trees 25%, matches 50%")
+    assert lines[0].endswith(" · time: trees 25%, matches 50%")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +150,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert text in one_line(main, arguments, "az-train: ")
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     starts: Starts, tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:
@@ -156,14 +158,14 @@ def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     assert (ended.code, ended.errors) == (code, "")
     first, last = ended.output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
-    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
+    assert last.endswith(f"Resume with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "3", folder=tmp_path)
-    assert "going on after iteration" in again.output
+    assert "resuming after iteration" in again.output
 
 
 STOPPED = """
 import os, signal, sys, time
-from azpy.cli.common import run_command
+from azpy.cli.common import Parser, run_command
 
 def command(given):
     assert os.getpid() == int(given[0]) or given[0] == "0"
@@ -185,11 +187,10 @@ sys.exit(run_command("az-x", command))
     [(["unshare", "--pid", "--fork"], "SIGTERM"), *(([], f"SIG{name}") for name in ("TERM", "HUP", "USR1", "USR2"))],
 )
 def test_a_signal_ends_a_command_once_with_its_code(first: list[str], name: str) -> None:
-    if first and subprocess.run([*first, "true"], capture_output=True, check=False).returncode:
+    if first and ended([*first, "true"]).code:
         pytest.skip("unshare --pid needs the rights of root")
-    command = [*first, sys.executable, "-c", STOPPED, "1" if first else "0", name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.Signals[name], "kept\nstopped\n", "")
+    done = ended([*first, sys.executable, "-c", STOPPED, "1" if first else "0", name])
+    assert done == (128 + signal.Signals[name], "kept\nstopped\n", "")
 
 
 def test_a_terminal_that_hangs_up_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,15 +286,14 @@ COMMANDS = ("bench", "check_game", "compare", "doctor", "export", "match", "repl
 
 
 def test_every_command_says_its_version_without_torch() -> None:
-    script = (
-        "import importlib, sys\n"
-        "for command in sys.argv[1:]:\n"
-        "    assert importlib.import_module(f'azpy.cli.{command}').main(['--version']) == 0\n"
-        "    assert not {'torch', 'onnxruntime'} & sys.modules.keys(), command"
-    )
-    done = subprocess.run([sys.executable, "-c", script, *COMMANDS], capture_output=True, text=True, check=False)
-    said = [f"az-{command.replace('_', '-')} {azpy.__version__} (azpy)" for command in COMMANDS]
-    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, said, "")
+    script = """
+        import importlib, sys
+        for command in sys.argv[1:]:
+            assert importlib.import_module(f'azpy.cli.{command}').main(['--version']) == 0
+            assert not {'torch', 'onnxruntime'} & sys.modules.keys(), command
+    """
+    said = "".join(f"az-{command.replace('_', '-')} {azpy.__version__} (azpy)\n" for command in COMMANDS)
+    assert program(script, *COMMANDS) == (0, said, "")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,8 @@ def test_every_command_says_its_version_without_torch() -> None:
         ("train", ["tic_tac_toe", "--iterations"], "--iterations: expected one argument"),
         ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
         ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
-        ("match", [], "missing: PLAYER, two players, or a run folder"),
+        ("match", [], "missing: PLAYER, run, checkpoint, model file, mcts:N"),
+        ("engine", ["uniform"], "missing: --protocol, protocol to speak: gomocup, gtp, json"),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
         ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
         ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),
@@ -316,11 +317,47 @@ def test_wrong_arguments_are_told_in_plain_words(command: str, arguments: list[s
     one_line(main, arguments, f"az-{command.replace('_', '-')}: {text}")
 
 
-def entered(command: str, *arguments: str, before: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
+@pytest.mark.parametrize("name", azpy_cli.COMMANDS)
+def test_a_help_fits_on_a_screen_and_help_all_shows_every_option(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parsers = list[Parser]()
+
+    def watched(parser: Parser, *given: Any) -> Any:
+        parsers.append(parser)
+        return argparse.ArgumentParser.parse_args(parser, *given)
+
+    monkeypatch.setattr(Parser, "parse_args", watched)
+    main = importlib.import_module(f"azpy.cli.{name.replace('-', '_')}").main
+    shown = []
+    for flag in ("--help", "--help-all"):
+        assert main([flag]) == 0
+        shown.append(capsys.readouterr().out)
+    brief, full = shown
+    assert brief.count("\n") <= 45
+    assert max(map(len, full.splitlines())) <= 80
+    assert f"Usage: az-{name} [OPTIONS]" in brief
+    parser = parsers[0]
+    for line in re.findall(rf"^  (az-{name} .*)$", brief, re.MULTILINE):
+        parser.parse_args(shlex.split(line)[1:])
+    for option in parser._actions:
+        assert option.help is not None
+        assert len(option.help.partition(" (default: ")[0].split()) <= 12, option.help
+    entries = " ".join(re.findall(r"^  (-.*?)(?:  .*)?$", full, re.MULTILINE))
+    flags = {*re.findall(r"--?[a-z][a-z0-9-]*", entries.replace("--[no-]", "--"))}
+    switches = {option for option in parser._actions if isinstance(option, argparse.BooleanOptionalAction)}
+    assert flags == {
+        flag for option in parser._actions for flag in option.option_strings[: -1 if option in switches else None]
+    }
+    for page in brief.splitlines()[-1].removeprefix("More: ").split(", "):
+        assert not PYPROJECT.exists() or (PYPROJECT.parent / page).is_file()
+
+
+def entered(command: str, *arguments: str, before: str = "") -> list[str]:
     """An installed command, in a process where the code `before` runs first."""
-    script = f"import sys\n{before}\nfrom azpy_cli import az_{command}\nsys.exit(az_{command}())"
-    line = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(line, stderr=subprocess.PIPE, text=True, check=False, **options)
+    script = f"import os, sys\n{textwrap.dedent(before)}\nfrom azpy_cli import az_{command}\nsys.exit(az_{command}())"
+    return [sys.executable, "-c", script, *arguments]
 
 
 # All commands are imported by one function.
@@ -335,29 +372,26 @@ def entered(command: str, *arguments: str, before: str = "", **options: Any) -> 
 def test_a_signal_ends_a_command_while_it_is_imported(
     command: str, module: str, happens: str, ends: tuple[int, str, str]
 ) -> None:
-    hook = (
-        "import os\n"
-        "class Interrupts:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {module!r}: {happens}\n"
-        "sys.meta_path.insert(0, Interrupts())"
-    )
-    done = entered(command, before=hook, stdout=subprocess.PIPE)
-    assert (done.returncode, done.stdout, done.stderr) == ends
+    hook = f"""
+        class Interrupts:
+            def find_spec(self, name, path=None, target=None):
+                if name == {module!r}: {happens}
+        sys.meta_path.insert(0, Interrupts())
+    """
+    assert ended(entered(command, before=hook)) == ends
 
 
 def test_a_command_runs_atexit_functions_and_ends_at_once() -> None:
-    promises = (
-        "import atexit\n"
-        "class Torn:\n"
-        "    def __del__(self): print('torn down', flush=True)\n"
-        "sys.torn = Torn()\n"
-        "from azpy_cli import az_doctor\n"
-        "atexit.register(print, 'a promise')"
-    )
-    done = entered("doctor", "--version", before=promises, stdout=subprocess.PIPE)
-    expected = f"az-doctor {azpy.__version__} (azpy)\na promise\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, expected, "")
+    promises = """
+        import atexit
+        class Torn:
+            def __del__(self): print('torn down', flush=True)
+        sys.torn = Torn()
+        from azpy_cli import az_doctor
+        atexit.register(print, 'a promise')
+    """
+    done = ended(entered("doctor", "--version", before=promises))
+    assert done == (0, f"az-doctor {azpy.__version__} (azpy)\na promise\n", "")
 
 
 @pytest.mark.skipif(not PYPROJECT.exists(), reason="needs the source tree")
@@ -373,16 +407,13 @@ def test_the_installed_commands_are_these() -> None:
 
 @pytest.mark.parametrize("arguments", [["tic_tac_toe"], ["--version"]])
 def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path: Path) -> None:
-    closed = entered("train", *arguments, cwd=tmp_path, before="import os", preexec_fn=lambda: os.close(1))
-    assert (closed.returncode, closed.stderr) == (
-        2,
-        "az-train: stdout is closed: let it go to a file, or to /dev/null\n",
-    )
+    closed = ended(["sh", "-c", 'exec "$@" >&-', "sh", *entered("train", *arguments)], cwd=tmp_path)
+    assert closed == (2, "", "az-train: stdout is closed: let it go to a file, or to /dev/null\n")
     reader, writer = os.pipe()
     os.close(reader)
-    unread = entered("train", *arguments, cwd=tmp_path, stdout=writer)
+    unread = ended(entered("train", *arguments), cwd=tmp_path, stdout=writer)
     os.close(writer)
-    assert (unread.returncode, unread.stderr) == (141, "")
+    assert unread == (141, "", "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -417,10 +448,10 @@ def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str],
 
 
 def test_names_that_are_no_utf_8_are_printed_escaped(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy", "train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1"]
-    done = subprocess.run([*command, b"--out=r\xff"], capture_output=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert b"run folder r\\udcff" in done.stdout
+    command = az("train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", "--out=r\udcff")
+    done = ended(command, cwd=tmp_path)
+    assert (done.code, done.errors) == (0, "")
+    assert "run folder r\\udcff" in done.out
 
 
 def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
@@ -431,7 +462,7 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     said = capsys.readouterr().out
     assert said.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
     command = "az-train --config 'my run/config.toml' --out 'my run-again'"
-    assert said.splitlines()[-1] == f"the same run once more: {command}"
+    assert said.splitlines()[-1] == f"to repeat this run: {command}"
     config = (tmp_path / "my run/config.toml").read_text()
     assert f"#   {command}\n" in config
     again = starts.finish(*shlex.split(command)[1:], folder=tmp_path)  # another process
@@ -449,7 +480,7 @@ def commands_after(output: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("game", "folder"),
-    [("tic_tac_toe", "-dash"), ("tic_tac_toe", "random"), ("tic_tac_toe", "it's a run"), ("typed_heap:Heap", "run")],
+    [("tic_tac_toe", "-it's"), ("typed_heap:Heap", "random")],  # random is a player
 )
 def test_the_commands_that_a_run_ends_with_can_be_typed(
     game: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -501,7 +532,7 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
             "hex",
             {},
             Finished("t", 3, 1.0, repeatable=True),
-            ["the same run once more: az-train --config t/config.toml"],
+            ["to repeat this run: az-train --config t/config.toml"],
         ),
     ],
     ids=range(8),
@@ -520,7 +551,7 @@ def test_the_end_of_a_run_names_the_next_steps(
 @pytest.mark.parametrize(
     ("has_model", "said"),
     [
-        (False, "no model yet, as no iteration is done: give the run more time"),
+        (False, "no model yet, because no iteration is done: give the run more time"),
         (True, "model in runs/t/checkpoints/000000/model.onnx"),
     ],
 )
@@ -547,14 +578,20 @@ def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
 
 def test_no_space_for_what_it_prints_is_one_line() -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
-        command = [sys.executable, "-m", "azpy", "doctor", "--no-speed"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "az-doctor: no space left for what it prints: free some and run again\n"
+        done = ended(az("train", "--list-games"), stdout=full)
+    assert done == (2, "", "az-train: no space left for what it prints: free some and run again\n")
 
 
 @pytest.mark.parametrize("name", ["", "nosuch"])
 def test_a_command_that_there_is_not_is_said(name: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "azpy", *name.split()], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")
+    done = ended([sys.executable, "-m", "azpy", *name.split()])
+    assert done.code == 1
+    assert done.errors.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")
+
+
+def test_help_works_in_a_deleted_folder(tmp_path: Path) -> None:
+    here = tmp_path / "gone"
+    here.mkdir()
+    text = f"import os; os.chdir({str(here)!r}); os.rmdir({str(here)!r}); from azpy.cli.play import main; main()"
+    done = program(text, "--help")
+    assert "Usage: az-play" in done.out, done.errors

@@ -26,11 +26,9 @@ from azpy.errors import SettingsWarning, pip_install, warn_once
 from azpy.serving.models import open_model
 from azpy.web.server import listening
 from models import make_model
+from running import az, ended, program
 from served import site_of
 from talks import PATIENCE, answer_to
-
-COMMAND = [sys.executable, "-c", "from azpy.cli.play import main; raise SystemExit(main())"]
-
 
 Typed = Callable[..., str]
 
@@ -130,26 +128,15 @@ def test_the_board_and_the_terminal_write_one_record(game: str, typed: Typed, tm
 
 
 def test_without_a_display_it_is_the_terminal() -> None:
-    done = subprocess.run(
-        [*COMMAND, "uniform:9", "--game", "hex(size=4)"],
-        input="a1\n",
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-        env={"PATH": "", "PYTHONPATH": ":".join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr
-    assert "no display is there" in done.stdout
+    bare = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}
+    done = ended(az("play", "uniform:9", "--game", "hex(size=4)"), "a1\n", env=bare)
+    assert done.code == 0, done.errors
+    assert "no display found" in done.out
 
 
 def test_the_board_is_served_until_it_is_stopped() -> None:
-    server = subprocess.Popen(
-        [*COMMAND, "uniform:9", "--game", "pig", "--no-browser"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = az("play", "uniform:9", "--game", "pig", "--no-browser")
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
     found = re.search(r"plays pig at (http://127\.0\.0\.1:[0-9]+/)", server.stdout.readline())
     assert found is not None
@@ -214,11 +201,7 @@ def test_the_newest_model_of_a_run_is_taken_when_a_game_begins(tmp_path: Path) -
 @pytest.mark.parametrize("package", ["uvicorn", "websockets"])
 def test_without_the_board_s_packages_it_says_what_to_install(package: str) -> None:
     script = f"import sys; sys.modules['{package}'] = None; from azpy.cli.play import main; sys.exit(main())"
-    command = [sys.executable, "-c", script, "uniform:9", "--game", "pig"]
-    done = subprocess.run([*command, "--no-browser"], capture_output=True, text=True, timeout=PATIENCE, check=False)
     problem = f"{package} is not installed: {pip_install('serve')}; or give --terminal"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"az-play: {problem}\n")
-    done = subprocess.run(
-        [*command, "--terminal"], input="quit\n", capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    board, terminal = (program(script, "uniform:9", "--game", "pig", how) for how in ("--no-browser", "--terminal"))
+    assert board == (2, "", f"az-play: {problem}\n")
+    assert terminal.code == 0, terminal.errors

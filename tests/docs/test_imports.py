@@ -5,10 +5,8 @@ import graphlib
 import importlib.util
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
-import textwrap
 import tomllib
 from pathlib import Path
 
@@ -16,18 +14,17 @@ import pytest
 
 import azpy
 from azpy.errors import EXTRAS, pip_install
+from running import ended, program
 
 PACKAGE = Path(azpy.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = ("torch", "onnxruntime", "onnx", "safetensors", "rich", "jax", "matplotlib", "tensorboard", "pyspiel")
 
 
-def python(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def python(text: str) -> str:
+    done = program(text)
+    assert done.code == 0, done.errors
+    return done.out
 
 
 def test_import_azpy_loads_no_network_library() -> None:
@@ -113,9 +110,8 @@ def test_public_names_exist_and_private_ones_do_not() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("importlinter") is None, reason="needs import-linter")
 @pytest.mark.skipif(not (REPOSITORY / "pyproject.toml").exists(), reason="needs the source tree")
 def test_no_package_imports_one_above_it() -> None:
-    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = program("from importlinter.cli import lint_imports_command; lint_imports_command()", cwd=REPOSITORY)
+    assert done.code == 0, done
 
 
 def test_only_commands_print() -> None:
@@ -197,8 +193,8 @@ def test_importing_and_using_azpy_leaves_the_process_as_it_was(tmp_path: Path) -
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo")
 @pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
 def test_the_source_package_has_the_pages_and_nothing_built(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "maturin", "sdist", "--out", str(tmp_path)]
-    subprocess.run(command, cwd=REPOSITORY, capture_output=True, check=True)
+    done = ended([sys.executable, "-m", "maturin", "sdist", "--out", tmp_path], cwd=REPOSITORY)
+    assert done.code == 0, done
     (archive,) = tmp_path.glob("azpy-*.tar.gz")
     with tarfile.open(archive) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
@@ -217,13 +213,7 @@ def test_the_source_package_has_the_pages_and_nothing_built(tmp_path: Path) -> N
 @pytest.mark.skipif(not (REPOSITORY / "Cargo.toml").exists(), reason="needs the source tree")
 @pytest.mark.parametrize("crate", ["azpy-core", "azpy-games", "azpy-net", "azpy-serve"])
 def test_lower_crates_have_no_python_and_no_unsafe_code(crate: str) -> None:
-    tree = subprocess.run(
-        ["cargo", "tree", "-p", crate, "--edges", "normal", "--prefix", "none"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    tree = ended(["cargo", "tree", "-p", crate, "--edges", "normal", "--prefix", "none"], cwd=REPOSITORY).out
     assert crate in tree
     assert "pyo3" not in tree
     assert "numpy" not in tree

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections import Counter
@@ -26,17 +25,17 @@ from azpy.errors import EXTRAS
 from azpy.matches.ratings import round_interval
 from azpy.runs.folder import RunFolder
 from models import make_model
+from running import ended
 
 README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_a_script_in_the_clone_finds_the_core() -> None:
-    program = "import azpy; print(azpy.__file__, azpy.make_game('connect_four').num_actions)"
-    command = [sys.executable, "-c", program]
+    text = "import azpy; print(azpy.__file__, azpy.make_game('connect_four').num_actions)"
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=README.parent, env=clean, capture_output=True, text=True)
-    assert done.stdout.split() == [str(README.parent / "azpy/__init__.py"), "7"], done.stderr
+    done = ended([sys.executable, "-c", text], cwd=README.parent, env=clean)
+    assert done.out.split() == [str(README.parent / "azpy/__init__.py"), "7"], done.errors
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
@@ -97,8 +96,8 @@ def test_the_site_fails_on_lost_links_and_requests_to_other_hosts(tmp_path: Path
     command = [sys.executable, str(README.parent / "docs/site.py"), "check", str(tmp_path)]
     for bad in ("", '<a href="more/#gone">', '<a href="../../x.rs">', '<script src="https://example.org/x.js">'):
         (tmp_path / "index.html").write_text(good + bad)
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert (done.returncode, len(done.stderr.splitlines())) == (bool(bad), bool(bad)), done.stderr
+        done = ended(command)
+        assert (done.code, len(done.errors.splitlines())) == (bool(bad), bool(bad)), done.errors
 
 
 LISTENED = Counter[str]()
@@ -169,9 +168,8 @@ def test_pyright_accepts_the_programs_of_the_pages(tmp_path: Path) -> None:
     (tmp_path / "stubs/matplotlib/__init__.pyi").touch()
     config = {"include": ["page_*.py"], "extraPaths": [str(README.parent)], "stubPath": "stubs"}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(config), "utf-8")
-    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ended([sys.executable, "-m", "pyright", "--pythonpath", sys.executable], cwd=tmp_path, patience=600)
+    assert done.code == 0, done
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
@@ -212,8 +210,7 @@ def test_the_slurm_job_requeues_itself_after_sigterm_alone(tmp_path: Path) -> No
     here = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SCRATCH": "x", "SLURM_JOB_ID": "7"}
     for signal, code, said in (("", "0", ""), ("", "2", ""), ("1", "143", "scontrol requeue 7\n")):
         given = here | {"SIGNAL": signal, "CODE": code}
-        done = subprocess.run(["bash", "-c", job], capture_output=True, text=True, env=given, check=False)
-        assert (done.returncode, done.stdout, done.stderr) == (int(code), said, "")
+        assert ended(["bash", "-c", job], env=given) == (int(code), said, "")
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
@@ -249,7 +246,14 @@ def test_the_programs_run_one_after_another(
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 @pytest.mark.parametrize(
-    "page", ["guides/coming_from", "guides/how_long", "explanation/search", "guides/troubleshooting"]
+    "page",
+    [
+        "guides/coming_from",
+        "guides/how_long",
+        "guides/troubleshooting",
+        "explanation/search",
+        "explanation/determinism",
+    ],
 )
 def test_the_pages_show_what_comes_out(
     page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -285,11 +289,13 @@ def test_the_pages_show_what_comes_out(
         shown += 1
     lines = capsys.readouterr().out.splitlines()
     if page == "guides/troubleshooting":
-        assert shown == 8
+        assert shown == 11
     elif page == "explanation/search":
         picture = README.parent / "docs/tree.svg"
         assert Path("tree.svg").read_text("utf-8") == picture.read_text("utf-8")
         assert names["result"].visits.tolist() == [45, 3, 3, 3, 3, 3]
+    elif page == "explanation/determinism":
+        assert lines == ["True False"]
     elif page == "guides/how_long":
         assert lines == ["(7, 22)"]
     else:
@@ -342,8 +348,8 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
     pytest.importorskip("nbmake")
     shutil.copy(README.parent / "examples/own_game.ipynb", tmp_path)
     command = [sys.executable, "-m", "pytest", "--nbmake", "--nbmake-timeout=600", "own_game.ipynb"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ended(command, cwd=tmp_path, patience=1800)
+    assert done.code == 0, done
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")

@@ -213,7 +213,7 @@ def test_a_run_plays_on_every_device_and_matches_on_the_first(tmp_path: Path, op
     with Trainer(Settings(**SMALL), tmp_path) as trainer:
         events = list(trainer.run())
     assert isinstance(events[0], Started)
-    assert "and likewise on cuda:1" in events[0].evaluator
+    assert "also on cuda:1" in events[0].evaluator
     assert [device for device, _ in opened] == ["cuda:0", "cuda:1"] * 3 + [
         "cuda:0"
     ] * 2  # the last: the untrained network

@@ -176,7 +176,7 @@ def test_an_int8_model_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
     events = train(tmp_path, iterations=2)
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
-    assert all("fp32 plays, as the int8 model is too far from it: policies differ" in text for text in advice)
+    assert all("playing in fp32: the int8 model is too far from it: policies differ" in text for text in advice)
     run = StoredRun(tmp_path)
     assert not list(tmp_path.glob("checkpoints/*/model.int8.onnx"))
     first = read_checkpoint(tmp_path / "checkpoints/000001").onnx
@@ -253,7 +253,7 @@ def test_what_keeps_int8_from_playing_is_said(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr("azpy.training.generations.to_int8", fails)
     events = train(tmp_path, **FREE, iterations=2)
-    expected = "fp32 plays, as int8 is not possible for this network: no space left in /nowhere"
+    expected = "playing in fp32: int8 is not possible for this network: no space left in /nowhere"
     assert any(expected in text for text in said(events))
     with pytest.raises(ModelError, match="no space left"):  # what chance decides is not a deterministic run
         train(tmp_path / "deterministic")

@@ -1,8 +1,6 @@
 """OnnxEvaluator: what is loaded fits, answers, and is told apart; what does not is refused in one line."""
 
 import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from azpy.errors import AzpyError, ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, logits_of_priors
 from azpy.runs.folder import RunFolder
 from models import make_model, make_priors_model
+from running import program
 
 
 class Shape:
@@ -217,15 +216,14 @@ def test_a_run_is_loaded_in_one_call(tmp_path: Path) -> None:
 
 
 def test_load_run_imports_onnxruntime_with_the_evaluator(tmp_path: Path) -> None:
-    script = (
-        "import sys, azpy\n"
-        f"run = azpy.load_run({str(run_of(tmp_path / 'run', 1))!r})\n"
-        "print(run.start.turn, run.iteration, 'onnxruntime' in sys.modules)\n"
-        "run.evaluator\n"
-        "print('onnxruntime' in sys.modules, 'torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "0 1 False\nTrue False\n"
+    said = program(f"""
+        import sys, azpy
+        run = azpy.load_run({str(run_of(tmp_path / "run", 1))!r})
+        print(run.start.turn, run.iteration, "onnxruntime" in sys.modules)
+        run.evaluator
+        print("onnxruntime" in sys.modules, "torch" in sys.modules)
+    """)
+    assert said == (0, "0 1 False\nTrue False\n", "")
 
 
 @pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one", None, 3])
@@ -296,7 +294,7 @@ def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(batch: int) -> None
     model = make_priors_model(batch=batch)
     evaluator = OnnxEvaluator(model, game=Shape())
     assert evaluator.signature.batch == batch
-    assert evaluator.description == f"CPU, fp32, 1 thread a batch of {batch} rows"
+    assert evaluator.description == f"CPU, fp32, 1 thread per batch of {batch} rows"
     for rows in (1, 3, 4, 5, 9, 300):
         states = np.random.default_rng(rows).random((rows, 2, 3, 3), dtype=np.float32)
         logits, values = evaluator.evaluate_batch(states)

@@ -81,7 +81,7 @@ def test_what_fails_its_check_plays_in_fp32_and_says_why(tmp_path: Path, monkeyp
     events = train(tmp_path, games_per_iteration=100)  # more than may wait to be fetched
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
     assert len(advice) == 2
-    assert all("fp32 plays, as fp16 is too far from it: policies differ by" in text for text in advice)
+    assert all("playing in fp32: fp16 is too far from it: policies differ by" in text for text in advice)
     first = read_checkpoint(tmp_path / "checkpoints/000001")
     assert network_id(first.onnx) in played(tmp_path, 2)
     assert network_id(first.onnx, "fp16") not in played(tmp_path, 2)
@@ -104,9 +104,9 @@ def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(
     monkeypatch.setattr(torch_evaluators, "evaluator_of_model", fails)
     events = train(tmp_path, iterations=1)
     (advice,) = (event.advice or "" for event in events if isinstance(event, Saved))
-    assert f"fp32 plays, as fp16 is not possible for this network: {error}" in advice
+    assert f"playing in fp32: fp16 is not possible for this network: {error}" in advice
     started = next(event for event in train(tmp_path, iterations=2) if isinstance(event, Started))
-    assert f"fp32 plays, as fp16 is not possible for this network: {error}" in started.notices
+    assert f"playing in fp32: fp16 is not possible for this network: {error}" in started.notices
 
 
 def test_a_run_that_goes_on_plays_on_in_it(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_passed_elsewhere_is_checked_where_it_goes_on(tmp_path: Path, monke
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", -1.0)
     started = next(event for event in train(tmp_path) if isinstance(event, Started))
     assert "(fp16 once it passes its check)" in started.evaluator
-    assert any("fp32 plays, as fp16 is too far from it" in notice for notice in started.notices)
+    assert any("playing in fp32: fp16 is too far from it" in notice for notice in started.notices)
     assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)}
 
 

@@ -237,7 +237,7 @@ def test_auto_falls_back_to_the_cpu_and_says_why(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # WebGPU's plugin
     evaluator = OnnxEvaluator(MODEL, "auto")
     assert evaluator.device == "cpu"
-    assert evaluator.description == "CPU, fp32, 1 thread a batch"
+    assert evaluator.description == "CPU, fp32, 1 thread per batch"
     (cuda,) = evaluator.notes  # nobody who left WebGPU's plugin out need be told
     assert cuda.startswith("CUDA cannot be used: ")
     np.testing.assert_array_equal(evaluator.evaluate_batch(rows(3))[0], OnnxEvaluator(MODEL).evaluate_batch(rows(3))[0])

@@ -28,6 +28,7 @@ from azpy.fleet.channels import folder, pipe
 from azpy.fleet.head import Head
 from azpy.runs.folder import RunFolder
 from azpy.training.trainer import Trainer
+from running import az
 from starts import Starts, command
 
 pytestmark = pytest.mark.slow
@@ -59,7 +60,7 @@ def trained(path: Path, workers: int | str, deterministic: bool) -> Facts:
 def az_workers(place: Path, count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
     """So many az-worker, each a process that plays few games at once."""
     layout = ["--slots", "4", "--pipelines", "1", "--threads", "1"]
-    begin = [sys.executable, "-m", "azpy", "worker", str(place), *layout]
+    begin = az("worker", place, *layout)
     found = [subprocess.Popen(begin, stdout=subprocess.DEVNULL) for _ in range(count)]
     try:
         yield found

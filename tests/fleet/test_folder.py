@@ -212,10 +212,18 @@ class AtFolder(AtHead):
         return [unpack(without_checksum(self.folder.files.read("to", name, MOST_SAID)), MOST_SAID)[0] for name in names]
 
 
-def test_a_message_counts_once_and_stays_until_written_down(tmp_path: Path) -> None:
-    at, games = AtFolder(tmp_path), games_of()
-    at.comes()
-    at.send([])
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[AtFolder]:
+    """A head with a worker that has games to play."""
+    found = AtFolder(tmp_path)
+    found.comes()
+    found.send([])
+    yield found
+    found.head.close()
+
+
+def test_a_message_counts_once_and_stays_until_written_down(at: AtFolder, tmp_path: Path) -> None:
+    games = games_of()
     assert [message["do"] for message in at.told()] == ["begin", "play", "games"]
     assert at.send(games[:2]) == [0, 1]
     assert (tmp_path / "from" / f"{KEY}-00000001").exists()
@@ -223,7 +231,6 @@ def test_a_message_counts_once_and_stays_until_written_down(tmp_path: Path) -> N
     assert not (tmp_path / "from" / f"{KEY}-00000001").exists()
     assert at.send(games[2:], key="f" * 16) == [2, 3]  # of a worker that this head does not know
     assert at.head.notices == []
-    at.head.close()
 
 
 def test_a_head_that_dies_leaves_unwritten_games_to_the_next(tmp_path: Path) -> None:
@@ -245,17 +252,14 @@ def test_a_head_that_dies_leaves_unwritten_games_to_the_next(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:]])
-def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, tmp_path: Path) -> None:
-    at, games = AtFolder(tmp_path), games_of()
-    at.comes()
-    at.send([])
+def test_a_damaged_message_ends_the_line_to_its_worker(damage: Any, at: AtFolder) -> None:
+    games = games_of()
     assert at.head.table.num_open == 0
     assert at.sent(damage(with_checksum(pack(at.facts, frame(*games))))) == []
     assert "a message of it is damaged: its checksum is wrong" in at.head.notices[0]
     assert at.head.table.num_open == 10
     assert "is damaged" in at.told()[-1]["error"]
     assert at.sent(with_checksum(pack(at.facts, frame(*games)))) == []  # nothing more of it counts
-    at.head.close()
 
 
 def test_workers_of_a_free_run_hold_one_iteration_together(tmp_path: Path) -> None:
@@ -303,27 +307,23 @@ def test_games_of_a_worker_that_is_refused_do_not_count_later(tmp_path: Path) ->
     at.head.close()
 
 
-def test_one_error_of_the_disk_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, read, errors = AtFolder(tmp_path), SharedFolder.read, [OSError(116, "Stale file handle")] * 3
+def test_one_error_of_the_disk_is_no_damage(at: AtFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, errors = SharedFolder.read, [OSError(116, "Stale file handle")] * 3
 
     def stale(self: SharedFolder, part: str, name: str, most: int) -> bytes:
         if part == "from" and errors:
             raise errors.pop()
         return read(self, part, name, most)
 
-    at.comes()
-    at.send([])
     monkeypatch.setattr(SharedFolder, "read", stale)
     assert at.send(games_of()) == []
     assert [at.take() for _ in range(3)] == [[], [], [0, 1, 2, 3]]
     assert at.head.notices == [f"{tmp_path} cannot be used, trying again: Stale file handle"]
-    at.head.close()
 
 
-def test_a_message_that_cannot_be_deleted_now_is_deleted_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = AtFolder(tmp_path)
-    at.comes()
-    at.send([])
+def test_a_message_that_cannot_be_deleted_now_is_deleted_later(
+    at: AtFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert at.send(games_of()) == [0, 1, 2, 3]
     with monkeypatch.context() as patch:
         patch.setattr(SharedFolder, "delete", lambda *_: None)
@@ -331,7 +331,6 @@ def test_a_message_that_cannot_be_deleted_now_is_deleted_later(tmp_path: Path, m
     assert list((tmp_path / "from").iterdir())
     assert at.take() == at.take() == []
     assert not list((tmp_path / "from").iterdir())
-    at.head.close()
 
 
 def test_a_message_that_contradicts_a_game_ends_one_start_alone(tmp_path: Path) -> None:
@@ -361,10 +360,7 @@ def test_what_may_not_be_read_is_damaged(tmp_path: Path, monkeypatch: pytest.Mon
     at.head.close()
 
 
-def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
-    at = AtFolder(tmp_path)
-    at.comes()
-    at.send([])
+def test_the_ids_of_a_silent_worker_are_open_again(at: AtFolder) -> None:
     assert at.head.table.held("worker 1") == 10
     at.passes(116.0)
     at.comes(beat=1)
@@ -373,12 +369,13 @@ def test_the_ids_of_a_silent_worker_are_open_again(tmp_path: Path) -> None:
     assert at.head.table.held("worker 1") == 10
     at.passes(16.0)
     assert at.head.table.held("worker 1") == 0
-    assert at.head.notices == ["worker 1 on h ended: it gave no sign of life for 120 seconds; its games are open again"]
+    assert at.head.notices == [
+        "worker 1 on h ended: it gave no sign of life for 120 seconds; its games go to other workers"
+    ]
     assert at.told()[-1] == {"do": "stop"}
     assert at.comes(beat=2) == []  # it wakes up, and is gone
     assert [worker.name for worker in at.head.members] == []
     assert at.send(games_of()) == [0, 1, 2, 3]  # what it has counts still
-    at.head.close()
 
 
 def test_nobody_is_silent_while_the_folder_is_out_of_reach(tmp_path: Path) -> None:
@@ -419,7 +416,7 @@ def test_only_workers_of_which_a_game_counted_can_end_a_run(own: bool, how: str,
             else:
                 at.comes(key, ended="ZeroDivisionError: it broke", failed=how == "failed")
     if how == "failed":
-        assert "worker 1 on h ended: ZeroDivisionError: it broke; its games are open again" in at.head.notices
+        assert "worker 1 on h ended: ZeroDivisionError: it broke; its games go to other workers" in at.head.notices
     at.head.close()
 
 
@@ -456,15 +453,13 @@ def test_a_head_whose_folder_another_one_took_ends(tmp_path: Path) -> None:
     second.head.close()
 
 
-def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    at, write = AtFolder(tmp_path), SharedFolder.write
+def test_trouble_with_the_folder_may_pass(at: AtFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = SharedFolder.write
     monkeypatch.setattr(folder, "_SILENT_SECONDS", 1e9)
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    at.comes()
-    at.send([])
     with monkeypatch.context() as patch:
         patch.setattr(SharedFolder, "write", full)
         at.head.pause()
@@ -477,7 +472,6 @@ def test_trouble_with_the_folder_may_pass(tmp_path: Path, monkeypatch: pytest.Mo
     assert SharedFolder.write is write
     at.take()
     assert at.told()[-1] == {"do": "pause"}  # it was kept
-    at.head.close()
 
 
 def test_a_folder_that_cannot_be_listed_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,6 @@
 """A worker at a shared folder: it waits, goes on after trouble, begins anew, ends when told, and believes no damage."""
 
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +15,7 @@ from azpy.errors import RunError
 from azpy.fleet.channels import files, folder
 from azpy.fleet.channels.files import SharedFolder
 from azpy.fleet.channels.folder_worker import FolderWorker, _Connection
+from running import program
 
 __all__ = ["quickly", "straight"]  # fixtures of here too
 
@@ -203,7 +202,7 @@ def test_a_worker_waits_for_the_folder(
     monkeypatch.setattr("azpy.cli.worker.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     assert az_worker([str(place), "--patience", "10", "--pipelines", "auto"]) == (0 if comes else 2)
     said = capsys.readouterr()
-    assert said.out.startswith(f"{place} is not there yet; az-train --workers folder:{place} makes it\n")
+    assert said.out.startswith(f"{place} does not exist yet: waiting for az-train --workers folder:{place}\n")
     assert ("ends: " in said.out) == comes == (now[0] < 6)
     assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
 
@@ -236,6 +235,5 @@ WORKER = "import sys; from azpy.cli.worker import main; sys.exit(main(sys.argv[1
 def test_a_terminal_that_closes_ends_a_worker(tmp_path: Path) -> None:
     """It could not print its last line, and ended with a traceback and exit code 1."""
     (tmp_path / "place").mkdir()
-    command = [sys.executable, "-c", ON_A_TERMINAL, str(tmp_path / "errors"), WORKER, str(tmp_path / "place")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr, (tmp_path / "errors").read_text()) == (129, "", "")
+    done = program(ON_A_TERMINAL, tmp_path / "errors", WORKER, tmp_path / "place")
+    assert (done.code, done.errors, (tmp_path / "errors").read_text()) == (129, "", "")

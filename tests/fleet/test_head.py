@@ -3,8 +3,6 @@
 import math
 import queue
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from azpy.games.names import make_game
 from azpy.runs.games import frame, unframe
 from azpy.settings import Settings
 from models import make_model
+from running import program
 
 
 def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
@@ -382,7 +381,7 @@ def test_a_worker_that_finishes_nothing_loses_its_games() -> None:
     assert alone.head.notices == []
     alone.passes(lease + 1)
     assert alone.head.notices == [
-        f"worker 1 ended: it finished no game in {lease:.0f} seconds; its games are open again"
+        f"worker 1 ended: it finished no game in {lease:.0f} seconds; its games go to other workers"
     ]
 
 
@@ -392,7 +391,7 @@ def test_a_worker_that_never_answers_is_ended() -> None:
         assert alone.head.notices == []
         alone.head.play(Lineup([azpy.UniformEvaluator()]))
         alone.passes(160)
-    ends = "worker 1 ended: it did not open its network in 300 seconds; its games are open again"
+    ends = "worker 1 ended: it did not open its network in 300 seconds; its games go to other workers"
     assert alone.head.notices == [ends]
     assert alone.head.table.num_open == 10  # it was given none
 
@@ -483,9 +482,8 @@ threading.Event().wait()
     ],
 )
 def test_a_child_ends_without_error_only_if_its_parent_is_gone(read: str, sent: str, code: int) -> None:
-    program = TALK.replace("{read}", read).replace("{sent}", sent)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (code, bool(code))
+    done = program(TALK.replace("{read}", read).replace("{sent}", sent))
+    assert (done.code, "Traceback" in done.errors) == (code, bool(code))
 
 
 def test_runs_and_lineups_are_told_apart_by_what_changes_games() -> None:

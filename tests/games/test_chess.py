@@ -21,7 +21,7 @@ pytest.importorskip("chess")
 import chess
 import chess.pgn
 
-DOCS = Path(__file__).parents[2] / "docs"
+PYTHON = Path(__file__).parents[2] / "docs/guides/python.md"
 START = chess.STARTING_FEN
 KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
 # Few men, so that games end in every way: mates, stalemates, too little material, fifty moves, promotions.
@@ -241,9 +241,9 @@ def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
     assert compared > 5000
 
 
-@pytest.mark.skipif(not (DOCS / "guides/python.md").exists(), reason="needs the source tree")
+@pytest.mark.skipif(not PYTHON.exists(), reason="needs the source tree")
 def test_the_evaluator_of_the_docs_proves_an_endgame(tmp_path: Path) -> None:
-    text = (DOCS / "guides/python.md").read_text(encoding="utf-8")
+    text = PYTHON.read_text(encoding="utf-8")
     program = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "chess.syzygy" in block)
     names: dict[str, Any] = {"np": np, "azpy": azpy}
     exec(compile(program, "docs/guides/python.md", "exec"), names)

@@ -2,13 +2,13 @@
 
 import importlib.machinery
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import azpy
+from running import Ended, ended
 
 # A core that is azpy's own under another name: what matters here is who is chosen.
 FAKE = """
@@ -34,20 +34,19 @@ def core(folder: Path, name: str, version: str = azpy.__version__, text: str = F
     (folder / f"azpy_with_{name}-0.1.0.dist-info").mkdir()
 
 
-def start(folder: Path, asked: str | None = None, program: str = SAY) -> subprocess.CompletedProcess[str]:
+def start(folder: Path, asked: str | None = None, text: str = SAY) -> Ended:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     environment.pop("AZPY_CORE", None)
     if asked is not None:
         environment["AZPY_CORE"] = asked
-    command = [sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=60)
+    return ended([sys.executable, "-c", text], env=environment)
 
 
 def chosen(folder: Path, asked: str | None = None) -> str:
     done = start(folder, asked)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout.strip()
+    assert done.code == 0, done.errors
+    assert done.errors == ""
+    return done.out.strip()
 
 
 GAMES = len(azpy.list_games())
@@ -68,8 +67,8 @@ def test_two_cores_are_refused_by_name_until_one_is_chosen(tmp_path: Path) -> No
     core(tmp_path, "one")
     core(tmp_path, "two")
     done = start(tmp_path)
-    assert done.returncode != 0
-    last = done.stderr.splitlines()[-1]
+    assert done.code != 0
+    last = done.errors.splitlines()[-1]
     assert last.startswith("ImportError: azpy_with_one and azpy_with_two are installed")
     assert chosen(tmp_path, "azpy_with_two") == f"azpy_with_two.azpy_with_two True {GAMES}"
     assert chosen(tmp_path, "") == f"azpy._core True {GAMES}"
@@ -78,12 +77,12 @@ def test_two_cores_are_refused_by_name_until_one_is_chosen(tmp_path: Path) -> No
 def test_a_core_of_another_version_is_not_used_and_that_is_said(tmp_path: Path) -> None:
     core(tmp_path, "old", "0.0.1")
     done = start(tmp_path)
-    assert done.stdout.startswith("azpy._core True")
+    assert done.out.startswith("azpy._core True")
     said = f"the core azpy_with_old was built with azpy 0.0.1, and this is azpy {azpy.__version__}: build it again"
-    assert said in done.stderr
+    assert said in done.errors
     insisted = start(tmp_path, "azpy_with_old")
-    assert insisted.returncode != 0
-    assert insisted.stderr.splitlines()[-1] == f"ImportError: {said}"
+    assert insisted.code != 0
+    assert insisted.errors.splitlines()[-1] == f"ImportError: {said}"
 
 
 @pytest.mark.parametrize("error", ["ImportError", "RuntimeError"])
@@ -91,10 +90,10 @@ def test_a_core_of_another_version_is_not_used_and_that_is_said(tmp_path: Path) 
 def test_a_core_that_cannot_be_loaded_says_so_with_a_way_out(tmp_path: Path, asked: str | None, error: str) -> None:
     core(tmp_path, "broken", text=f"raise {error}('undefined symbol')")
     done = start(tmp_path, asked)
-    assert done.returncode == 1
-    assert "the core azpy_with_broken cannot be loaded (undefined symbol)" in done.stderr
-    assert "with an empty AZPY_CORE azpy runs on its own core" in done.stderr
-    assert start(tmp_path, "").returncode == 0
+    assert done.code == 1
+    assert "the core azpy_with_broken cannot be loaded (undefined symbol)" in done.errors
+    assert "with an empty AZPY_CORE azpy runs on its own core" in done.errors
+    assert start(tmp_path, "").code == 0
 
 
 def test_a_script_and_a_folder_of_such_a_name_are_no_cores(tmp_path: Path) -> None:

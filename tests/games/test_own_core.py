@@ -6,8 +6,8 @@ Slow: a whole core is compiled. Nothing is written into the source tree, but for
 import gzip
 import os
 import shutil
-import subprocess
 import sys
+import sysconfig
 import textwrap
 from pathlib import Path
 
@@ -16,9 +16,11 @@ from test_own_game import TINY
 
 import azpy
 from azpy.web.program import missing
+from running import Ended, ended
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLE = REPOSITORY / "examples" / "hexapawn"
+BUILDING = 3600  # seconds
 
 pytestmark = [
     pytest.mark.slow,
@@ -55,29 +57,22 @@ def site(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed package."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target", str(folder)]
-    done = subprocess.run(
-        [*command, str(tree / "examples" / "hexapawn")],
-        env=cargo_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = ended([*command, tree / "examples" / "hexapawn"], env=cargo_environment(), patience=BUILDING)
+    assert done.code == 0, done.out + done.errors
     return folder
 
 
-def python(site: Path, *arguments: str, core: str | None = None) -> subprocess.CompletedProcess[str]:
+def python(site: Path, *arguments: str, core: str | None = None) -> Ended:
     environment = cargo_environment() | {"PYTHONPATH": os.pathsep.join([str(site), str(EXAMPLE), *sys.path])}
     if core is not None:
         environment["AZPY_CORE"] = core
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=site, check=False)
+    return ended([sys.executable, *arguments], env=environment, cwd=site)
 
 
 def said(site: Path, program: str) -> str:
     done = python(site, "-c", textwrap.dedent(program))
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert done.code == 0, done.errors
+    return done.out.strip()
 
 
 def test_its_game_is_among_those_of_azpy(site: Path) -> None:
@@ -85,9 +80,9 @@ def test_its_game_is_among_those_of_azpy(site: Path) -> None:
     assert said(site, "import azpy; print(sorted(azpy.list_games()))") == str(sorted(games))
     assert said(site, "import azpy; print(azpy.make_game('hexapawn', width=4).num_actions)") == "36"
     refused = python(site, "-c", "import azpy; azpy.make_game('hexapawn(height=2)')")
-    assert "the width must be from 1 to 7 and the height from 3 to 8, got 3 x 2" in refused.stderr
+    assert "the width must be from 1 to 7 and the height from 3 to 8, got 3 x 2" in refused.errors
     own = python(site, "-c", "import azpy; azpy.make_game('hexapawn')", core="")
-    assert 'unknown game "hexapawn"' in own.stderr
+    assert 'unknown game "hexapawn"' in own.errors
 
 
 def test_it_is_the_twin_in_python_ply_by_ply(site: Path) -> None:
@@ -125,8 +120,8 @@ def test_it_is_the_twin_in_python_ply_by_ply(site: Path) -> None:
 def test_az_check_game_finds_nothing_wrong(site: Path) -> None:
     for spec in ("hexapawn", "hexapawn(width=4,height=4)", "hexapawn(width=1,height=5)"):
         done = python(site, "-m", "azpy", "check-game", spec, "--games", "20", "--seconds", "10")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "symmetries: 1 with their inverses, 1 of them played alongside" in done.stdout
+        assert done.code == 0, done.out + done.errors
+        assert "symmetries: 1 with their inverses, 1 of them played alongside" in done.out
 
 
 def test_a_page_without_a_server_plays_it_as_a_server_does(site: Path, tree: Path, tmp_path: Path) -> None:
@@ -151,12 +146,12 @@ def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Pa
     pytest.importorskip("torch")
     if lacks := missing(tree):
         pytest.skip(lacks)
-    assert python(site, "-m", "azpy", "train", "hexapawn", *TINY, "--out", str(tmp_path / "run")).returncode == 0
+    assert python(site, "-m", "azpy", "train", "hexapawn", *TINY, "--out", str(tmp_path / "run")).code == 0
     export = ["-m", "azpy", "export", str(tmp_path / "run"), "--web", str(tmp_path / "page")]
     refused = python(site, *export)
-    assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.stderr
+    assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.errors
     done = python(site, *export, "--crate", str(tree / "examples" / "hexapawn"))
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.errors
     assert {"index.html", "player.json", "weights.safetensors"} <= {
         path.name for path in (tmp_path / "page").rglob("*")
     }
@@ -164,18 +159,10 @@ def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Pa
 
 def test_the_unit_tests_of_the_crates_pass(tree: Path) -> None:
     """Those of the example, and those of azpy-py: both are linked with Python, so `cargo test` leaves them out."""
-    library = subprocess.run(
-        [sys.executable, "-c", "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    environment = cargo_environment() | {"LD_LIBRARY_PATH": library}
+    environment = cargo_environment() | {"LD_LIBRARY_PATH": str(sysconfig.get_config_var("LIBDIR"))}
     for folder, arguments in ((tree / "examples" / "hexapawn", []), (tree, ["-p", "azpy-py", "--lib"])):
-        done = subprocess.run(
-            ["cargo", "test", *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        if "unable to find library -lpython" in done.stderr or "cannot find -lpython" in done.stderr:
+        done = ended(["cargo", "test", *arguments], cwd=folder, env=environment, patience=BUILDING)
+        if "unable to find library -lpython" in done.errors or "cannot find -lpython" in done.errors:
             pytest.skip("this Python has no library to link with")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "test result: ok" in done.stdout
+        assert done.code == 0, done.out + done.errors
+        assert "test result: ok" in done.out

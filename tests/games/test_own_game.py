@@ -1,12 +1,9 @@
-"""docs/start/own_game.md: what it prints is the example, and does what it says: checked, trained, played."""
+"""The pages on games of one's own: they print the example, and do what they say: check, train and play."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hexapawn import Hexapawn
 
@@ -14,10 +11,12 @@ import azpy
 from azpy.errors import SettingsError
 from many_players import Toss, Trio
 from oracles import Solver
+from running import az, ended
 from starts import Starts
 
 REPOSITORY = Path(__file__).parents[2]
-PAGE, EXAMPLE = REPOSITORY / "docs" / "own_game.md", REPOSITORY / "examples" / "hexapawn"
+START, EXAMPLE = REPOSITORY / "docs/start", REPOSITORY / "examples/hexapawn"
+PAGE = START / "own_game.md"
 
 Start: Any = Hexapawn  # the example has no types
 
@@ -27,15 +26,14 @@ TINY = [
 ]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: Path = PAGE) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def run(folder: Path, module: str, *arguments: str) -> str:
-    command = [sys.executable, "-m", "azpy", module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = ended(az(module, *arguments), cwd=folder, patience=300)
+    assert done.code == 0, done.errors
+    return done.out
 
 
 @pytest.fixture
@@ -45,22 +43,38 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_page_prints_the_example() -> None:
-    program, snake, proof, search, click = blocks("python")
+def test_the_pages_print_the_example() -> None:
+    program, search, click = blocks("python")
     assert program == (EXAMPLE / "hexapawn.py").read_text(encoding="utf-8")
-    (line,) = blocks("rust")
+    (line,) = blocks("rust", START / "own_game_rust.md")
     assert line in (EXAMPLE / "src" / "lib.rs").read_text(encoding="utf-8")
-    names = {"azpy": azpy, "np": np, "Hexapawn": Start}
-    exec(compile(snake, PAGE.name, "exec"), names)
-    printed: list[Any] = []
-    exec(compile(proof, PAGE.name, "exec"), names | {"print": lambda *said: printed.extend(said)})
-    assert f"# {printed[0]} {printed[1]}\n" in proof
-    assert printed[1] == longest(names["Snake"]())
-    exec(compile(search, PAGE.name, "exec"), names)
-    exec(compile(click, PAGE.name, "exec"), names)
+    names = {"azpy": azpy, "Hexapawn": Start}
+    assert printed(search, names) in search
+    printed(click, names)
     (touched,) = re.findall(r"^print\(state.touches.*?# (.*)$", click, re.MULTILINE)
     state = azpy.State(Start())
     assert repr(state.touches(state.legal_actions()[0])) == touched
+
+
+def printed(program: str, names: dict[str, Any]) -> str:
+    """What the program prints, as a comment behind its last line shows it."""
+    said = list[str]()
+    exec(compile(program, "page", "exec"), names | {"print": lambda *words: said.extend(map(str, words))})
+    return f"# {' '.join(said)}\n"
+
+
+def test_the_games_of_each_kind_keep_what_a_game_must_keep(tmp_path: Path) -> None:
+    dice, three, puzzle, proof = blocks("python", START / "more_games.md")
+    (tmp_path / "gamble.py").write_text(f"{dice}\n\n{three}", encoding="utf-8")
+    (tmp_path / "puzzle.py").write_text(puzzle, encoding="utf-8")
+    for game in ("gamble:Gamble", "gamble:Trio", "puzzle:Snake"):
+        said = run(tmp_path, "check-game", game, "--games", "20", "--seconds", "10")
+        assert "Warning" not in said
+    names = dict[str, Any]()
+    exec(compile(puzzle, "page", "exec"), names)
+    proven = printed(proof, names)
+    assert proven in proof
+    assert proven == f"# proven {longest(names['Snake']())}\n"
 
 
 def longest(snake: Any) -> int:
@@ -74,19 +88,18 @@ def longest(snake: Any) -> int:
 
 
 def test_the_page_says_what_the_check_says(folder: Path) -> None:
-    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in PAGE.read_text()
+    assert "135 distinct positions; 163 lines of play from the start, all there are" in PAGE.read_text()
     said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
-    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in said
+    assert "135 distinct positions; 163 lines of play from the start, all there are" in said
     assert "Warning" not in said
 
 
 def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
     path = folder / "hexapawn.py"
     path.write_text(path.read_text().replace("np.zeros((2, 9), np.float32)", "np.zeros((2, 9))"))
-    command = [sys.executable, "-m", "azpy", "check-game", "hexapawn:Hexapawn"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-    assert done.returncode == 1
-    shown = done.stdout.split("\n\n")[0]
+    done = ended(az("check-game", "hexapawn:Hexapawn"), cwd=folder)
+    assert done.code == 1
+    shown = done.out.split("\n\n")[0]
     assert "\n".join(f"    {line}" for line in shown.splitlines()) in PAGE.read_text()
 
 

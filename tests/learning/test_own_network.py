@@ -116,7 +116,7 @@ def test_each_step_has_the_rate_of_the_schedule(schedule: str, tmp_path: Path) -
         "iterations": 4,
         "batch_size": 8,
     }
-    changes |= {"deterministic": True, "learning_rate": 0.5, "network": "1x4", "games_per_iteration": 12, "passes": 9.0}
+    changes |= {"deterministic": True, "learning_rate": 0.5, "network": "1x4", "games_per_iteration": 12, "passes": 3.0}
     found = list[list[float]]()
     for until in (1, 3, 4):  # stopped twice
         with Trainer(settings(**changes), tmp_path) as trainer:

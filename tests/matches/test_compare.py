@@ -107,8 +107,8 @@ def test_work_that_is_unequal_is_said(
     row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": rows[0], "rows_fitted": rows[1]}
     monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
     assert main([*COMMAND, "--seeds", "2"]) == 0
-    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unequal: ")]
-    assert [line.removeprefix("unequal: ").partition(";")[0] for line in found] == said
+    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unequal work: ")]
+    assert [line.removeprefix("unequal work: ").partition(";")[0] for line in found] == said
 
 
 def test_a_side_s_settings_without_effect_are_said(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,7 +127,7 @@ def test_after_an_interruption_the_command_does_the_rest(
     whole = capsys.readouterr().out
     training.trained, training.stop_at, training.stop_by = [], stop_at, stop_by
     assert main([*command, "parts"]) == 128 + stop_by
-    assert "Go on with: az-compare tic_tac_toe passes=1 passes=2" in "".join(capsys.readouterr())
+    assert "Resume with: az-compare tic_tac_toe passes=1 passes=2" in "".join(capsys.readouterr())
     training.stop_at, training.opened = 10**6, 0
     assert main([*command, "parts"]) == 0
     assert capsys.readouterr().out == whole

@@ -337,13 +337,13 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     steps = step(1, 4.0, 0.0), step(1, 2.0, -35.0), step(1, 0.0, 80.0), step(4, 0.0, 205.0)
     store(run, *steps)
     lines = _report([Step(**each) for each in steps], ladder_of(run, 4, True), "00ff", True)
-    words = "levels begin at the weakest step, the network alone, temperature 2: "
-    at = lines.index(f"{words}-35 Elo of the steps are 0 of the levels")
+    words = "levels start at the weakest step, the network alone, temperature 2, "
+    at = lines.index(f"{words}which has -35 Elo")
     assert re.fullmatch(r"the network alone, temperature 2 +-35 .*", lines[2])
     assert [re.split(" {2,}", lines[at + row])[:2] for row in (2, 8)] == [["beginner", "0"], ["full strength", "240"]]
     # Another network than that of the ladder, and no game of it yet.
     assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
-    assert "not every step has played: the ladder is not used yet" in capsys.readouterr().out
+    assert "some steps have no games yet, so the levels are not used" in capsys.readouterr().out
 
 
 def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[..., str]) -> None:
@@ -371,8 +371,8 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
     monkeypatch.setattr(SearchPlayer, "select_actions", late)
     assert main(["--calibrate", f"{run}@4"]) == 0
     said = capsys.readouterr().out
-    assert "the same command goes on" in said
-    assert "the ladder is not used yet" in said
+    assert "run the same command again" in said
+    assert "the levels are not used" in said
     before = json.loads((run / "ladder.json").read_text())
     assert 0 < sum(sum(step["pairs"]) for step in before["steps"]) < 20
     clock[0] = 0.0

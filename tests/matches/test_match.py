@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from azpy.matches.players import Entrant, _combined, checkpoints_of, load_player
 from azpy.matches.results import MatchResult, told
 from models import make_model
 from oracles import pairs_of
+from running import az
 
 BOARD = "connect_four(width=5,height=4)"
 
@@ -433,7 +433,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, 
 
 
 def test_a_terminal_shows_the_score_live_and_after_ctrl_c(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "azpy", "match", "mcts:2", "random", "--game", "tic_tac_toe"]
+    command = az("match", "mcts:2", "random", "--game", "tic_tac_toe")
     command += ["--games", "9999998", "--elo0", "0", "--elo1", "0.001"]
     ours, theirs = pty.openpty()
     environment = os.environ | {"COLUMNS": "200", "TERM": "xterm"}

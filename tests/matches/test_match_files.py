@@ -8,7 +8,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,6 +25,7 @@ from azpy.matches.openings import Book, Opening, read_book
 from azpy.matches.results import Fault
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
+from running import az
 from talks import COMMAND
 
 GAME = "tic_tac_toe"
@@ -240,11 +240,9 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
     assert [" ".join(game["opening"]) for game in played] == [lines[n] for n in expected for _ in range(2)]
     assert [game["players"][game["number"] % 2] for game in played] == ["uniform (20 simulations)"] * len(played)
     # A match that needs fewer openings does not look at the rest.
-    assert ("mine.txt: 1 more lead to positions of earlier openings" in shown) == (len(expected) != 2)
+    assert ("mine.txt: skipped 1 openings that lead to earlier positions" in shown) == (len(expected) != 2)
     assert f"from {len(set(expected))} distinct openings of mine.txt" in shown
-    repeats = (
-        "1 of 4 pairs repeat an earlier one, action for action: intervals are narrower than they should be; give fewer"
-    )
+    repeats = "1 of 4 pairs repeat an earlier one, so the intervals are too narrow: give fewer"
     assert (repeats in shown) == (len(expected) == 4)
     assert main(["random", "random", "--game", GAME, "--book", "mine.txt", "--json", *wanted]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -439,7 +437,7 @@ def test_games_are_saved_though_a_player_is_interrupted() -> None:
 
 def test_a_killed_match_leaves_whole_games() -> None:
     given = ["random", "mcts:2", "--game", GAME, "--save", "g.jsonl", "--games"]
-    command = [sys.executable, "-m", "azpy", "match", *given, "9999998"]
+    command = az("match", *given, "9999998")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         while not (path := Path("g.jsonl")).exists() or path.stat().st_size < 100_000:
             assert process.poll() is None

@@ -24,6 +24,7 @@ from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player
 from azpy.matches.programs import Misbehaved, Program, Transcripts
 from azpy.matches.results import Round
+from running import az
 
 # A program that plays the first legal action, and misbehaves as told: in each game, or in one game of the match alone.
 STAND_IN = r'''
@@ -600,7 +601,7 @@ def test_the_result_names_the_program_and_the_transcript(folder: Path, capsys: p
 
 def test_ctrl_c_ends_a_program_that_thinks(folder: Path) -> None:
     player, game = spec(folder, "ugi", "hangs"), GAMES["ugi"]
-    command = [sys.executable, "-m", "azpy", "match", player, "random", "--game", game]
+    command = az("match", player, "random", "--game", game)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as match:
         until = time.monotonic() + 60
         while not any(line.startswith("go ") for line in commands(folder)):

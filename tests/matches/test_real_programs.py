@@ -3,7 +3,6 @@
 import json
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from azpy.cli.match import main
+from running import ended
 
 GNUGO, STOCKFISH, GRHINO, GNUBG = (
     shutil.which(name) or shutil.which(name, path="/usr/games") for name in ("gnugo", "stockfish", "gtp-rhino", "gnubg")
@@ -37,11 +37,11 @@ FISH = f"uci:{STOCKFISH}?Hash=1&nodes="
 @pytest.mark.parametrize(
     ("program", "player", "other", "game", "games", "named"),
     [
-        (GNUGO, f"{GO} --simple-ko", "mcts:20", "go(size=9,komi=7,superko=0)", 4, "(GNU Go "),
-        (GNUGO, f"{GO} --positional-superko", "mcts:20", "go(size=9,komi=7,superko=1)", 4, "(GNU Go "),
-        (STOCKFISH, f"{FISH}2000", f"{FISH}20", "chess", 6, "(Stockfish "),
-        (STOCKFISH, f"{FISH}2000", f"{FISH}20", "chess(chess960=123)", 6, "(Stockfish "),
-        (GRHINO, f"gtp:{GRHINO} --level=1", "random", "othello", 20, "(GTP GRhino "),
+        (GNUGO, f"{GO} --simple-ko", "mcts:20", "go(size=9,komi=7,superko=0)", 2, "(GNU Go "),
+        (GNUGO, f"{GO} --positional-superko", "mcts:20", "go(size=9,komi=7,superko=1)", 2, "(GNU Go "),
+        (STOCKFISH, f"{FISH}1000", f"{FISH}20", "chess", 2, "(Stockfish "),
+        (STOCKFISH, f"{FISH}1000", f"{FISH}20", "chess(chess960=123)", 2, "(Stockfish "),
+        (GRHINO, f"gtp:{GRHINO} --level=1", "random", "othello", 6, "(GTP GRhino "),
     ],
 )
 def test_a_program_plays_whole_matches(
@@ -57,7 +57,7 @@ def test_a_program_plays_whole_matches(
 @pytest.mark.skipif(GNUBG is None or not BENCHES.exists(), reason="gnubg is not installed, or no source tree")
 def test_gnu_backgammon_plays_whole_games(capsys: pytest.CaptureFixture[str]) -> None:
     """Doubles, hits, the bar and bearing off."""
-    words = ["--game", "backgammon", "--games", "20", "--opening-plies", "0"]
+    words = ["--game", "backgammon", "--games", "6", "--opening-plies", "0"]
     report = met(capsys, f"ugi:{bench('gnubg_ugi.py')} --plies 0", "random", *words)
     assert "(GNU Backgammon 1." in report["a"]
     assert report["score"] == 1.0
@@ -70,8 +70,8 @@ def test_gnu_backgammon_plays_the_openings_that_everybody_plays() -> None:
     lines = {"3-1": "8/5", "3-1 8/5": "6/5", "4-2": "8/4", "4-2 8/4": "6/4", "6-1": "13/7", "6-1 13/7": "8/7"}
     script = "".join(f"position startpos moves {line}\ngo\n" for line in lines)
     words = [sys.executable, str(BENCHES / "gnubg_ugi.py")]
-    done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=60)
-    assert done.stdout.splitlines() == [f"bestmove {name}" for name in lines.values()], done.stderr
+    done = ended(words, script)
+    assert done.out.splitlines() == [f"bestmove {name}" for name in lines.values()], done.errors
 
 
 @pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
@@ -92,11 +92,10 @@ def test_translators_that_cannot_play_are_refused_first(program: str, words: str
 
 
 @pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
-@pytest.mark.parametrize("game", ["connect_four", "tic_tac_toe"])
-def test_openspiel_s_search_plays_and_can_be_played_again(game: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_openspiel_s_search_plays_and_can_be_played_again(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspiel")
-    player = f"ugi:{bench('openspiel_ugi.py')} --game {game}?nodes=50"
-    reports = [met(capsys, player, "random", "--game", game, "--games", "8", "--slots", "4") for _ in range(2)]
+    player, game = f"ugi:{bench('openspiel_ugi.py')} --game connect_four?nodes=50", ["--game", "connect_four"]
+    reports = [met(capsys, player, "random", *game, "--games", "6", "--slots", "4") for _ in range(2)]
     assert "(OpenSpiel 2." in reports[0]["a"]
     assert reports[0]["score"] > 0.5
     assert reports[0] == reports[1]

@@ -99,7 +99,7 @@ def test_nobody_trains_in_it_and_it_stays_as_it_is(run: Path, one_line: Any) -> 
 
 def test_its_readme_says_who_plays_and_how(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--card", "xo", "--license", "cc-by-4.0"]) == 0
-    assert capsys.readouterr().out == "the player of checkpoint 2 in xo\n"
+    assert capsys.readouterr().out == "wrote the player of checkpoint 2 to xo\n"
     start, front, text = Path("xo/README.md").read_text().split("---\n", 2)
     assert start == ""
     fields = 'license: "cc-by-4.0"\nlibrary_name: azpy\npipeline_tag: reinforcement-learning\ntags:\n- azpy\n'

@@ -5,11 +5,9 @@ import io
 import json
 import os
 import re
-import shlex
 import shutil
 import stat
 import subprocess
-import sys
 import tty
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +29,7 @@ from azpy.training.collector import Collector
 from models import make_model
 from oracles import Countdown
 from records import GAMES, records, slow_samples, start_of
+from running import az, ended
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +176,7 @@ def test_iterations_are_chosen(collected: Path, tmp_path: Path, capsys: pytest.C
     for chosen, expected in (("2", {2}), ("2-3", {2, 3}), ("1-4", {1, 2, 3, 4})):
         assert main([str(collected), "--jsonl", str(target), "--iterations", chosen]) == 0
         assert {json.loads(line)["iteration"] for line in target.read_text().splitlines()} == expected
-    assert f"40 games in {target}" in capsys.readouterr().out
+    assert f"40 games to {target}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("write", ["npz", "jsonl"])
@@ -225,9 +224,9 @@ def test_games_without_searches_are_counted_by_themselves(
     with np.load(npz) as file:
         rows = len(file["ply"])
         assert len(set(file["game_id"].tolist())) == 30
-    assert capsys.readouterr().out == f"{rows} positions of 30 games (10 others had no full searches) in {npz}\n"
+    assert capsys.readouterr().out == f"wrote {rows} positions of 30 games (10 others had no full searches) to {npz}\n"
     assert main([str(run), "--npz", str(npz), "--iterations", "2-4"]) == 0
-    assert capsys.readouterr().out == f"{rows} positions of 30 games in {npz}\n"
+    assert capsys.readouterr().out == f"wrote {rows} positions of 30 games to {npz}\n"
 
 
 @pytest.mark.parametrize("flag", ["--npz", "--jsonl", "--onnx"])
@@ -286,11 +285,11 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
 ) -> None:
     log = tmp_path / "log"
     log.write_text("precious\n")
-    command = shlex.join([sys.executable, "-m", "azpy", "export", str(collected), flag, target])
-    done = subprocess.run(f"{command} >> log", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, text=True, check=True)
+    with log.open("a") as appended:
+        done = ended(az("export", collected, flag, target), cwd=tmp_path, stdout=appended)
     held, _, added = log.read_bytes().partition(b"\n")
     assert held == b"precious"
-    assert done.stderr.endswith(f" in {target}\n")
+    assert done.errors.endswith(f" to {target}\n")
     if flag == "--jsonl":
         assert len([json.loads(line) for line in added.splitlines()]) == 40
     else:
@@ -299,7 +298,7 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
 
 
 def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
-    command = [sys.executable, "-m", "azpy", "export", str(collected), "--npz", "/proc/self/fd/1"]
+    command = az("export", collected, "--npz", "/proc/self/fd/1")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     process.stdout.close()

@@ -65,7 +65,7 @@ def test_the_same_command_goes_on_with_it(stored: tuple[str, Path], capsys: pyte
     before = {file.name: file.read_bytes() for file in path.glob("games/*.npz")}
     arguments = [StoredRun(path).settings.game, "--out", str(path), "--iterations", str(newest + 1)]
     assert az_train(arguments) == 0, capsys.readouterr()
-    assert "going on after iteration" in capsys.readouterr().out
+    assert "resuming after iteration" in capsys.readouterr().out
     assert StoredRun(path).sealed_iterations() == [*RUNS[name][0], newest + 1]
     after = {file.name: file.read_bytes() for file in path.glob("games/*.npz")}
     assert before.items() <= after.items()

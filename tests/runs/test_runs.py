@@ -6,8 +6,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from azpy.runs import storage
 from azpy.runs.folder import RunFolder
 from azpy.runs.games import frame
 from azpy.runs.reader import CHECKPOINT_FILES, StoredRun
+from running import program
 
 SETTINGS: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "minutes": None, "learning_rate": 0.002, "seed": 3}
 SETTINGS |= {"deterministic": False}
@@ -333,12 +332,9 @@ def test_every_change_of_a_setting_is_in_the_metrics_once(tmp_path: Path) -> Non
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     script = f"from azpy.runs.folder import RunFolder; RunFolder({str(tmp_path / 'run')!r}, {{}})"
-    command = [sys.executable, "-c", script]
     with folder(tmp_path):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert "is in use by another process" in done.stderr
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+        assert "is in use by another process" in program(script).errors
+    assert program(script) == (0, "", "")
 
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:

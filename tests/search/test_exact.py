@@ -110,7 +110,7 @@ ROOTS = {"tic_tac_toe": tic_tac_toe_roots, "connect_four": connect_four_roots}
 SIMULATIONS = {"tic_tac_toe": 50, "connect_four": 100}
 # Our own slow search is compared at every root; the others search as slowly, and take some roots here.
 ALL = [pytest.param(game, 1, marks=pytest.mark.slow) for game in ROOTS]
-SOME = [("connect_four", 4), *ALL]
+SOME = [("connect_four", 8), *ALL]
 
 
 @functools.cache

@@ -6,12 +6,12 @@ The slow test plays 200 whole games; `AZPY_KATRAIN_GAMES` sets another number.
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 import azpy
+from running import ended
 from served import serving
 from talks import PATIENCE
 
@@ -127,15 +127,9 @@ def test_katrain_plays_with_the_server(size: int, plies: int, games: int) -> Non
 def check_games(*arguments: str, size: int, plies: int, games: int = 0) -> None:
     """KaTrain plays games; their moves are legal here, and it understood every answer. No game is cut if many are."""
     numbers = [str(size), str(plies), str(games or 1)]
-    done = subprocess.run(
-        [sys.executable, "-c", CLIENT, *arguments, *numbers],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE * max(1, games),
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    *found, errors = map(json.loads, done.stdout.splitlines()[-(games or 1) - 1 :])
+    done = ended([sys.executable, "-c", CLIENT, *arguments, *numbers], patience=PATIENCE * max(1, games))
+    assert done.code == 0, done.errors[-2000:]
+    *found, errors = map(json.loads, done.out.splitlines()[-(games or 1) - 1 :])
     assert errors == []
     assert len(found) == (games or 1)
     for game in found:

@@ -5,7 +5,6 @@ import io
 import itertools
 import random
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,9 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import Player, open_player
 from azpy.serving.request import seconds_to_think
 from azpy.serving.uci import Uci
+from running import ended
 from sound_games import Nim
-from talks import COMMAND, PATIENCE, Talk, answers, talk, talk_to
+from talks import COMMAND, Talk, answers, talk, talk_to
 
 CHESS = [*COMMAND, "uniform:20", "--protocol", "uci", "--game"]
 STARTS = [518, 356, 959, 3]  # of Chess960; in the last one castling is legal at once
@@ -149,16 +149,9 @@ def test_the_time_is_that_since_go(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_end_of_the_input_has_a_move_and_all_is_logged(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     for end in ("quit\n", ""):
-        done = subprocess.run(
-            [*CHESS, "chess", "--log", str(log)],
-            input=f"position startpos moves e2e4\ngo nodes 4000000000\n{end}",
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        best = done.stdout.splitlines()[-1]
+        done = ended([*CHESS, "chess", "--log", log], f"position startpos moves e2e4\ngo nodes 4000000000\n{end}")
+        assert (done.code, done.errors) == (0, "")
+        best = done.out.splitlines()[-1]
         assert re.match("bestmove [a-h][78]", best)
         text = log.read_text(encoding="utf-8")
         assert "< go nodes 4000000000" in text

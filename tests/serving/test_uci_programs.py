@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import subprocess
 import time
 
 import chess
@@ -11,6 +10,7 @@ import pytest
 
 from azpy.games.names import make_game
 from azpy.serving.uci_positions import Positions
+from running import ended
 from talks import COMMAND
 
 CHESS = [*COMMAND, "uniform:20", "--game", "chess", "--protocol", "uci"]
@@ -54,7 +54,7 @@ def test_an_illegal_move_is_read_as_stockfish_reads_it() -> None:
         line, _ = positions.read(lines[-1].split())
         fens.append(str(line.state).splitlines()[9])
     told = "".join(f"position {line}\nd\n" for line in lines) + "quit\n"
-    said = subprocess.run([str(STOCKFISH)], input=told, capture_output=True, text=True, timeout=60, check=True).stdout
+    said = ended([str(STOCKFISH)], told).out
     theirs = [line.removeprefix("Fen: ") for line in said.splitlines() if line.startswith("Fen: ")]
     # Stockfish names an en-passant square only where a pawn can capture.
     assert [chess.Board(fen).fen() for fen in fens] == [chess.Board(fen).fen() for fen in theirs]

@@ -1,6 +1,7 @@
 """A network, an optimizer and their weights as a user writes them: `own_parts:make`, `own_parts:slow`."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,29 +72,29 @@ RMS_NORMS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
+# By default torch.compile imports torch._inductor, which takes seconds.
+compiled: Any = partial(torch.compile, backend="eager")
+
+
 def compiled_whole(shape: tuple[int, int, int], actions: int) -> Any:
-    return torch.compile(Normed(shape, actions, nn.Linear(8, 8)))
+    return compiled(Normed(shape, actions, nn.Linear(8, 8)))
 
 
 def compiled_in_place(shape: tuple[int, int, int], actions: int) -> nn.Module:
     network = Normed(shape, actions, nn.Linear(8, 8))
-    network.compile()
+    network.compile(backend="eager")
     return network
 
 
 def compiled_part(shape: tuple[int, int, int], actions: int) -> nn.Module:
-    part: Any = torch.compile(nn.Linear(8, 8))
-    return Normed(shape, actions, part)
-
-
-class CompiledForward(Normed):
-    @torch.compile
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        return super().forward(observations)
+    return Normed(shape, actions, compiled(nn.Linear(8, 8)))
 
 
 def compiled_forward(shape: tuple[int, int, int], actions: int) -> nn.Module:
-    return CompiledForward(shape, actions, nn.Linear(8, 8))
+    class Compiled(Normed):
+        forward = compiled(Normed.forward)
+
+    return Compiled(shape, actions, nn.Linear(8, 8))
 
 
 def script(shape: tuple[int, int, int], actions: int) -> Any:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,8 @@ from azpy.games.names import make_game
 from azpy.serving.limits import CLIENT_LIMITS
 from azpy.serving.models import PlayerEngine, open_model
 from azpy.web.page import write_page
-from talks import PATIENCE, Asker
+from running import ended
+from talks import Asker
 
 NODE = shutil.which("node")
 
@@ -40,9 +40,9 @@ def ask_page(folder: Path, queries: Sequence[object]) -> list[list[Any]]:
     assert NODE is not None
     lines = "".join(json.dumps(query) + "\n" for query in queries)
     command = [NODE, str(Path(__file__).with_name("ask_page.mjs")), str(files_of(folder))]
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    done = ended(command, lines)
+    assert done.code == 0, done.errors
+    return [json.loads(line) for line in done.out.splitlines()]
 
 
 def ask_server(model: PlayerEngine, queries: list[dict[str, Any]]) -> list[list[Any]]:

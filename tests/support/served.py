@@ -1,7 +1,6 @@
 """A server of the tests, in this process or in one of its own, on a free port of the loopback."""
 
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +9,8 @@ from typing import Any
 from azpy.serving.models import PlayerEngine, open_model
 from azpy.web.app import Bounds, Site
 from azpy.web.server import Server, listening
+from running import az
 from talks import PATIENCE
-
-COMMAND = [sys.executable, "-c", "from azpy.cli.serve import main; raise SystemExit(main())"]
 
 
 @contextmanager
@@ -20,7 +18,13 @@ def site_of(
     models: dict[str, PlayerEngine], bounds: Bounds | None = None, port: int = 0, **options: Any
 ) -> Iterator[str]:
     """A site of these players in this process; gives its address, such as 127.0.0.1:8123."""
-    site = Site(models, bounds=bounds, **options)
+    with running(Site(models, bounds=bounds, **options), port) as address:
+        yield address
+
+
+@contextmanager
+def running(site: Site, port: int = 0) -> Iterator[str]:
+    """A server of this site in this process; gives its address."""
     server, place = Server(site, drain_seconds=PATIENCE), listening("127.0.0.1", port)
     thread = threading.Thread(target=server.run, args=([place],))
     thread.start()
@@ -43,7 +47,7 @@ def serving(game: str, bounds: Bounds | None = None, **options: Any) -> Iterator
 def process(*arguments: str, **more: Any) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """az-serve as users start it; gives its address and the process. A long log needs a file as `stderr`."""
     options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **more}
-    server: subprocess.Popen[str] = subprocess.Popen([*COMMAND, "--port", "0", *arguments], **options)
+    server: subprocess.Popen[str] = subprocess.Popen(az("serve", "--port", "0", *arguments), **options)
     assert server.stdout is not None
     try:
         line = server.stdout.readline().strip()

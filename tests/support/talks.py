@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,9 +17,10 @@ from azpy.serving.lines import Conversation
 from azpy.serving.models import Player, PlayerEngine, open_engine, open_player
 from azpy.serving.queries import Session
 from azpy.serving.uci import Uci
+from running import az
 
 PATIENCE = 60.0  # seconds; what takes longer hangs
-COMMAND = [sys.executable, "-c", "import sys; from azpy.cli.engine import main; sys.exit(main())"]  # az-engine
+COMMAND = az("engine")
 
 
 class Talk:

@@ -3,8 +3,6 @@
 import json
 import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from azpy.training.collector import Collector
 from azpy.training.events import Finished, Played, Saved, Started
 from azpy.training.trainer import Trainer
 from models import make_model
+from running import program
 
 SMALL: dict[str, Any] = {"simulations": 8, "slots": 6, "eval_batch": 2, "games_per_iteration": 15, "iterations": 2}
 FLAGS = [item for name, value in SMALL.items() for item in (f"--{name.replace('_', '-')}", str(value))]
@@ -77,16 +76,14 @@ def test_iterations_are_sealed_with_a_row_of_metrics_each(tmp_path: Path, model:
 def test_it_loads_no_torch_and_no_onnx_runtime_without_a_model(tmp_path: Path, model: Path, with_model: bool) -> None:
     hidden = ("torch",) if with_model else ("torch", "onnx", "onnxruntime", "safetensors")
     script = (
-        f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
-        "from azpy.cli.train import main; sys.exit(main(sys.argv[1:]))"
+        f"import sys; sys.modules.update(dict.fromkeys({hidden})); from azpy.cli.train import main; sys.exit(main())"
     )
     given = ["--model", str(model)] if with_model else []
-    command = [sys.executable, "-c", script, "tic_tac_toe", "--collect-only", *given, *FLAGS]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = program(script, "tic_tac_toe", "--collect-only", *given, *FLAGS, cwd=tmp_path)
+    assert (done.code, done.errors) == (0, "")
     player = f"{model} (network {id_of(model):#018x})" if with_model else "no network: even priors and value 0"
-    assert f"played by {player}" in done.stdout
-    assert "done: 30 games in 2 iterations" in done.stdout
+    assert f"played with {player}" in done.out
+    assert "done: 30 games in 2 iterations" in done.out
 
 
 def test_the_same_command_goes_on_and_plays_no_game_twice(tmp_path: Path) -> None:

@@ -94,9 +94,9 @@ def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any],
         (
             60_000,
             2,
-            "are: batches repeat them, and this iteration takes no steps; a smaller --batch-size or more --games",
+            "far: batches repeat them, and this iteration takes no steps; try a smaller --batch-size or more --games",
         ),
-        (600, 1, "are: batches repeat them; a smaller --batch-size or more --games-per-iteration helps"),
+        (600, 1, "far: batches repeat them; try a smaller --batch-size or more --games-per-iteration"),
         (64, 1, ""),
     ],
 )

@@ -223,7 +223,7 @@ def test_a_weight_may_have_the_name_of_a_state_dict(tmp_path: Path) -> None:
 def test_names_that_torch_s_wrappers_add_are_understood(spec: str) -> None:
     game: Any = azpy.make_game("tic_tac_toe")
     network, learner = network_of(game, spec), Learner(game, spec, seed=9)
-    state, compiled = network.state_dict(), cast("torch.nn.Module", torch.compile(network))
+    state, compiled = network.state_dict(), cast("torch.nn.Module", torch.compile(network, backend="eager"))
     fsdp = {f"_fsdp_wrapped_module.{name}": tensor for name, tensor in state.items()}
     for named in (
         torch.nn.DataParallel(network).state_dict(),  # and DistributedDataParallel

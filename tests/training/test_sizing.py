@@ -182,9 +182,9 @@ def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sizing, "open_generation", Found)
     settings = Settings("tic_tac_toe", device="auto", network="1x16", slots=40, pipelines=2, eval_batch=3)
     monkeypatch.setattr(sizing, "no_gpu", lambda: "no package")
-    assert sizing.placed(settings) == ("cpu", "device auto plays on the CPU: no package")
+    assert sizing.placed(settings) == ("cpu", "device auto chose the CPU: no package")
     monkeypatch.setattr(sizing, "no_gpu", lambda: None)
-    assert sizing.placed(settings) == ("webgpu", f"device auto plays on webgpu; {Found.notes[0]}")
+    assert sizing.placed(settings) == ("webgpu", f"device auto chose webgpu; {Found.notes[0]}")
     assert [(each["device"], each["batch"]) for each in opened] == [(Device("auto"), 60)]
 
 
@@ -195,7 +195,7 @@ def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "there is no NVIDIA driver here")
     assert "GPU" not in said()
     monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: None)
-    assert said().startswith("an NVIDIA GPU is here, and the run plays on the CPU: --device auto")
+    assert said().startswith("this machine has an NVIDIA GPU, but the run uses the CPU: --device auto")
     assert "GPU" not in said(device="cpu")
 
 

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
+from running import az
 from served import process
 from talks import PATIENCE
 
@@ -31,7 +31,7 @@ MOST_MORE = (24, 2, 4)  # MB, threads and files that the last third may have abo
 @contextmanager
 def training(path: Path, minutes: float) -> Iterator[subprocess.Popen[str]]:
     """az-train in a process of its own; it has made its first checkpoint."""
-    command = [sys.executable, "-m", "azpy", "train", "connect_four", *SMALL, "--minutes", str(minutes)]
+    command = az("train", "connect_four", *SMALL, "--minutes", str(minutes))
     with (path / "said").open("w") as said:
         run = subprocess.Popen([*command, "--out", str(path / "run")], text=True, stdout=said, stderr=subprocess.STDOUT)
     try:

@@ -3,8 +3,6 @@
 import json
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from azpy.training.events import Event, Finished, Imported, Matched, Noticed
 from azpy.training.fitting import Window
 from azpy.training.trainer import Trainer
 from game_texts import GO, LINE, selfplay, sgf_game
+from running import az, ended
 
 
 def test_rows_are_the_moves_and_the_outcome() -> None:
@@ -150,10 +149,9 @@ def ran(first_run: Path, tmp_path: Path) -> None:
 
 
 def trained(files: Path, out: Path, *more: str) -> str:
-    command = [sys.executable, "-m", "azpy", "train", "go(size=5)", *FLAGS, "--out", str(out)]
-    done = subprocess.run([*command, "--supervised", str(files), *more], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    done = ended(az("train", "go(size=5)", *FLAGS, "--out", out, "--supervised", files, *more))
+    assert done.code == 0, done.errors
+    return done.out
 
 
 def rows_of(out: Path, kind: str) -> list[dict[str, Any]]:
@@ -162,7 +160,7 @@ def rows_of(out: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def hashes(text: str) -> str:
-    return next(line for line in text.splitlines() if "equal for equal runs" in line)
+    return next(line for line in text.splitlines() if "the same for equal runs" in line)
 
 
 @pytest.mark.slow
@@ -183,7 +181,7 @@ def test_a_run_begins_with_the_games_and_survives_a_kill(tmp_path: Path, files: 
     # Killed before the fit ended, and after its checkpoint: the same command gives the same run.
     for name, kept in (("early", False), ("late", True)):
         copy = tmp_path / name
-        subprocess.run(["/bin/cp", "-r", str(tmp_path / "whole"), str(copy)], check=True)
+        shutil.copytree(tmp_path / "whole", copy)
         for gone in [copy / "checkpoints/000001", *([] if kept else [copy / "checkpoints/000000"])]:
             for file in gone.iterdir():
                 file.unlink()
@@ -199,20 +197,19 @@ def test_a_run_begins_with_the_games_and_survives_a_kill(tmp_path: Path, files: 
 def begun(files: Path, out: Path, **changes: Any) -> list[Event]:
     options: dict[str, Any] = {"network": "1x8", "iterations": 1, "games_per_iteration": 4, "simulations": 4}
     options |= {"deterministic": True, "supervised_passes": 2.0, "batch_size": 16, "match_games": 2, "slots": 4}
-    options |= {"final_match_games": 2, "match_simulations": 2, "match_every": 1, "supervised_held_out": 0.3}
+    options |= {"final_match_games": 2, "match_simulations": 2, "match_every": 1000, "supervised_held_out": 0.3}
     with Trainer(Settings("go(size=5)", **(options | changes)), out, [str(files)]) as trainer:
         return list(trainer.run())
 
 
-def test_the_fit_begins_with_the_network_of_init(tmp_path: Path, files: Path) -> None:
-    begun(files, tmp_path / "first")
-    begun(files, tmp_path / "second", init=str(tmp_path / "first"))
-    one, other = (read_checkpoint(tmp_path / name / "checkpoints/000000").model for name in ("first", "second"))
+def test_the_fit_begins_with_the_network_of_init(tmp_path: Path, files: Path, first_run: Path) -> None:
+    begun(files, tmp_path / "second", init=str(first_run))
+    one, other = (read_checkpoint(run / "checkpoints/000000").model for run in (first_run, tmp_path / "second"))
     assert any(not np.array_equal(one[name], other[name]) for name in one)
 
 
 def test_the_last_measurement_is_of_the_saved_network(tmp_path: Path, files: Path) -> None:
-    begun(files, tmp_path / "run", supervised_passes=20.0, learning_rate=0.05)
+    begun(files, tmp_path / "run", supervised_passes=6.0, learning_rate=0.05)
     run, saved = StoredRun(tmp_path / "run"), read_checkpoint(tmp_path / "run/checkpoints/000000")
     measured = rows_of(tmp_path / "run", "supervised")
     assert len({row["steps"] for row in measured}) == len(measured) == 10
@@ -331,8 +328,11 @@ def test_outcomes_of_imported_games_count_little(tmp_path: Path, files: Path, mo
 
     monkeypatch.setattr(Learner, "fit", noted)
     begun(files, tmp_path / "run")
-    begun(files, tmp_path / "heavier", supervised_value_weight=0.5)
-    assert weights == [0.01, 0.01, 0.5, 0.5], "before self-play, and in the iteration"
+    with Trainer(
+        Settings("go(size=5)", network="1x8", supervised_value_weight=0.5), tmp_path / "heavier", [str(files)]
+    ) as run:
+        next(event for event in run.run() if weights[2:])
+    assert weights == [0.01, 0.01, 0.5], "before self-play, and in the iteration"
 
 
 def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

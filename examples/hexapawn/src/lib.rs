@@ -7,7 +7,7 @@
 //! the far one. Actions are seen in the same way: `3 * cell` + 0, 1 or 2, ahead to the left, ahead, ahead to the right.
 //! The observation is `[2, height, width]`: the pawns of the player to move, those of the opponent.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Value};
 use azpy_core::picture::{Touch, board_svg, board_touch};
 use azpy_core::text::Notation;
 
@@ -82,17 +82,14 @@ impl Hexapawn {
 impl Game for Hexapawn {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        3 * self.cells() as usize
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [2, self.height as usize, self.width as usize]
-    }
-
-    fn max_plies(&self) -> usize {
-        // Every ply brings a pawn a row further.
-        2 * (self.width * (self.height - 1)) as usize
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: 3 * self.cells() as usize,
+            obs_shape: [2, self.height as usize, self.width as usize],
+            // Every ply brings a pawn a row further.
+            max_plies: 2 * (self.width * (self.height - 1)) as usize,
+            num_symmetries: 2,
+        }
     }
 
     fn turn(&self) -> Turn {
@@ -141,10 +138,6 @@ impl Game for Hexapawn {
             | (self.mover.index() as u128) << (2 * cells)
             | u128::from(self.mine) << cells
             | u128::from(self.theirs)
-    }
-
-    fn num_symmetries(&self) -> usize {
-        2
     }
 
     /// Symmetry 1 exchanges left and right.

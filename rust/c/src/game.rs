@@ -10,9 +10,10 @@ use azpy_core::engine::GameTree;
 use azpy_core::evaluator::Rollout;
 use azpy_core::game::{Action, Game, Payoff, Turn};
 use azpy_core::search::SearchResult;
-use azpy_core::text::{Notation, shown};
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::registry::{Entry, split, with_params};
+use azpy_core::text::{Notation, Position, shown};
+use azpy_games::any::AnyGame;
+use azpy_games::each;
+use azpy_games::registry::{BUILT_IN, split, with_params};
 use azpy_net::Answers;
 use azpy_serve::{Event, Files, Player, Run, SearchRequest, Searcher, Stepping, SteppingGame, answers};
 
@@ -84,12 +85,16 @@ pub(crate) fn open(
         let folder = folder.unwrap_or_default();
         return Err(Error::Argument(format!("the player in {folder} plays {own}, not {game}: leave the game out")));
     }
-    Start::open(&wanted, Opening { run, position: position.map(str::to_owned), kept: KEPT }).map_err(Error::game)?
+    let start = AnyGame::open(BUILT_IN, &wanted, Vec::new()).map_err(Error::game)?;
+    each!(start.by_payoff(), start => open_at(start, run, position, KEPT))
 }
 
 /// Whether a player of its `own` game plays `game`: the same, or with any board one that differs by its size alone.
 fn plays(run: &Run, own: &str, game: &str) -> Result<bool, Error> {
-    let spelled = |spec: &str, params| Start::<Opening>::spelled(spec, params).map_err(Error::game);
+    let spelled = |spec: &str, params| match AnyGame::open(BUILT_IN, spec, params) {
+        Ok(start) => Ok(start.game().to_owned()),
+        Err(error) => Err(Error::game(error)),
+    };
     let (own, game) = (spelled(own, Vec::new())?, spelled(game, Vec::new())?);
     if own == game || !run.has_any_size()? {
         return Ok(own == game);
@@ -103,34 +108,23 @@ fn plays(run: &Run, own: &str, game: &str) -> Result<bool, Error> {
     Ok(spelled(split(&own).0, with_params(&own, &sides))? == spelled(split(&game).0, with_params(&game, &sides))?)
 }
 
-/// Who plays, and from where.
-struct Opening {
+/// Opens a game at a position, or at its start; trees of `kept` bytes in all are kept.
+fn open_at<P: Payoff>(
+    start: AnyGame<P>,
     run: Option<Run>,
-    position: Option<String>,
-    /// Bytes of all trees that are kept.
+    position: Option<&str>,
     kept: usize,
-}
-
-impl GameVisitor for Opening {
-    type Output = Result<Box<dyn OpenGame>, Error>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Opening>>] = &azpy_games::built_in!(Start::<Opening>::new);
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        let begin = self.position.map_or_else(|| Ok(start.clone()), |text| start.parse(&text)).map_err(Error::game)?;
-        let (mut player, net) = match self.run {
-            Some(run) => run.player(start).map(|(player, net)| (player, Some(net)))?,
-            None => (Player::new(start, SearchConfig::default()), None),
-        };
-        player.config.max_memory_mb = Some(TREE);
-        // No search ends for memory: a tree that is full no longer grows, and kept trees go before a search.
-        let game = Rc::new(RefCell::new(GameTree::new(begin, player.config, SEED)));
-        let searcher = Stepping::new(player, answers(net, Rollout { seed: SEED }), usize::MAX, 0);
-        Ok(Box::new(SearchedGame { game, searcher, kept: self.kept, found: SearchResult::default() }))
-    }
+) -> Result<Box<dyn OpenGame>, Error> {
+    let begin = position.map_or_else(|| Ok(start.clone()), |text| start.parse(text)).map_err(Error::game)?;
+    let (mut player, net) = match run {
+        Some(run) => run.player(start).map(|(player, net)| (player, Some(net)))?,
+        None => (Player::new(start, SearchConfig::default()), None),
+    };
+    player.config.max_memory_mb = Some(TREE);
+    // No search ends for memory: a tree that is full no longer grows, and kept trees go before a search.
+    let game = Rc::new(RefCell::new(GameTree::new(begin, player.config, SEED)));
+    let searcher = Stepping::new(player, answers(net, Rollout { seed: SEED }), usize::MAX, 0);
+    Ok(Box::new(SearchedGame { game, searcher, kept, found: SearchResult::default() }))
 }
 
 struct SearchedGame<P: Payoff> {
@@ -238,7 +232,7 @@ mod tests {
     #[test]
     fn trees_are_dropped_once_they_are_too_large_together() {
         let mut game =
-            Start::open("connect_four", Opening { run: None, position: None, kept: 100_000 }).unwrap().unwrap();
+            open_at(AnyGame::open(BUILT_IN, "connect_four", Vec::new()).unwrap(), None, None, 100_000).unwrap();
         assert_eq!(visits(&mut *game, 100), 100);
         game.play(3).unwrap();
         assert!(visits(&mut *game, 10) > 10);

@@ -27,6 +27,19 @@ pub enum Turn {
     Terminal,
 }
 
+/// The numbers that are the same in all positions of a game.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Size of the policy, fixed for a board size; at most 65,535 actions may be legal at once.
+    pub num_actions: usize,
+    /// `[C, H, W]` of an observation; flat features are `[F, 1, 1]`.
+    pub obs_shape: [usize; 3],
+    /// An upper bound on the plies (actions and chance outcomes) of a game from its start.
+    pub max_plies: usize,
+    /// How many symmetries the rules have, the identity (number 0) included.
+    pub num_symmetries: usize,
+}
+
 /// Why `try_play` refused an action; the state is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
@@ -130,14 +143,32 @@ pub trait Game: Clone + Send + Sync + 'static {
         Self::Payoff::ZERO_SUM
     }
 
-    /// Size of the policy, fixed for a board size; at most 65,535 actions may be legal at once.
-    fn num_actions(&self) -> usize;
+    /// The numbers that are the same in all positions of a game.
+    fn sizes(&self) -> Sizes;
 
-    /// `[C, H, W]` of an observation; flat features are `[F, 1, 1]`.
-    fn obs_shape(&self) -> [usize; 3];
+    /// See [`Sizes::num_actions`].
+    #[inline]
+    fn num_actions(&self) -> usize {
+        self.sizes().num_actions
+    }
 
-    /// An upper bound on the plies (actions and chance outcomes) of a game from its start.
-    fn max_plies(&self) -> usize;
+    /// See [`Sizes::obs_shape`].
+    #[inline]
+    fn obs_shape(&self) -> [usize; 3] {
+        self.sizes().obs_shape
+    }
+
+    /// See [`Sizes::max_plies`].
+    #[inline]
+    fn max_plies(&self) -> usize {
+        self.sizes().max_plies
+    }
+
+    /// See [`Sizes::num_symmetries`].
+    #[inline]
+    fn num_symmetries(&self) -> usize {
+        self.sizes().num_symmetries
+    }
 
     /// Whose turn it is.
     fn turn(&self) -> Turn;
@@ -218,11 +249,6 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// Identifies the position for the cache. Covers all that `encode` and `legal_actions` read and all that the
     /// future depends on: the turn, history where planes or repetition rules use it, clocks, board size.
     fn key(&self) -> u128;
-
-    /// How many symmetries the rules have, the identity (number 0) included.
-    fn num_symmetries(&self) -> usize {
-        1
-    }
 
     /// The action that corresponds to `action` after `symmetry` (also for chance outcomes).
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {

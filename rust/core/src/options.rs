@@ -99,7 +99,7 @@ pub enum Rule {
 pub struct OptionRow<'a> {
     /// What users call the option.
     pub name: &'a str,
-    /// What it is, in one sentence.
+    /// What it is: an imperative or a noun phrase of at most twelve words.
     pub help: &'a str,
     /// Its type.
     pub kind: Kind,

@@ -87,6 +87,9 @@ pub trait Payoff: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// One number a player, player 0 first.
     fn each(self) -> Values;
 
+    /// What pays each player so: the inverse of [`Payoff::each`].
+    fn of_each(each: Values) -> Self;
+
     /// The one number that a proof is about: player 0's, with one player or two and zero sum.
     fn proven(self) -> Value;
 
@@ -161,6 +164,11 @@ impl Payoff for Value {
 
     fn each(self) -> Values {
         Values::new(&[self.0, -self.0])
+    }
+
+    #[inline]
+    fn of_each(each: Values) -> Self {
+        Self(each.numbers[0])
     }
 
     #[inline]
@@ -285,6 +293,11 @@ impl Payoff for Values {
 
     fn each(self) -> Values {
         self
+    }
+
+    #[inline]
+    fn of_each(each: Values) -> Self {
+        each
     }
 
     fn proven(self) -> Value {

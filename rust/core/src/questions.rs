@@ -13,9 +13,7 @@ macro_rules! of_game {
             $($field:)?
             fn num_players(&self) -> usize;
             fn is_zero_sum(&self) -> bool;
-            fn num_actions(&self) -> usize;
-            fn obs_shape(&self) -> [usize; 3];
-            fn max_plies(&self) -> usize;
+            fn sizes(&self) -> $crate::game::Sizes;
             fn turn(&self) -> $crate::game::Turn;
             fn legal_actions(&self, out: &mut Vec<$crate::game::Action>);
             fn chance_outcomes(&self, out: &mut Vec<($crate::game::Action, f32)>);
@@ -25,7 +23,6 @@ macro_rules! of_game {
             fn action_cells(&self) -> Option<Vec<u16>>;
             fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
             fn key(&self) -> u128;
-            fn num_symmetries(&self) -> usize;
             fn symmetric_action(&self, symmetry: usize, action: $crate::game::Action) -> $crate::game::Action;
             fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]);
             fn render(&self) -> String;

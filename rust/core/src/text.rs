@@ -226,7 +226,7 @@ pub trait Position: Notation {
 /// Who has won a game that is over, and `how` where there is something to say: "Red wins a gammon", "Draw by
 /// stalemate". See [`result_words`].
 pub fn outcome_text<G: Notation>(state: &G, how: &str) -> String {
-    result_words(state.side_names(), state.outcome().each().numbers(), G::Payoff::ZERO_SUM, how)
+    result_words(state.side_names(), state.outcome().each().numbers(), state.is_zero_sum(), how)
 }
 
 /// The result of a game in words, and `how` it came about.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::game::{Action, Game, Payoff, Player, Turn, Value, Values};
+use crate::game::{Action, Game, Payoff, Player, Sizes, Turn, Value, Values};
 use crate::rng::{Stream, mix};
 use crate::text::Notation;
 
@@ -262,16 +262,13 @@ impl<P: Payoff> Game for Toy<P> {
         self.num_players
     }
 
-    fn num_actions(&self) -> usize {
-        self.num_actions
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [3, 1, 1]
-    }
-
-    fn max_plies(&self) -> usize {
-        self.positions.len()
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.num_actions,
+            obs_shape: [3, 1, 1],
+            max_plies: self.positions.len(),
+            num_symmetries: 1,
+        }
     }
 
     fn turn(&self) -> Turn {

@@ -3,15 +3,13 @@
 //! Each player numbers the points from the own side: checkers run from 24 down to 1 and off, and enter from the bar. A
 //! *place* is a point less 1, so 0 is the ace point and 24 the bar: a die d takes a checker from place p to p - d.
 //!
-//! A roll is a chance turn of 21 outcomes: the 15 rolls of unequal dice, 2/36 each, then the six doubles, 1/36 each.
-//! The opening roll decides who begins, so it is no double: 15 outcomes, and the players are numbered such that it is
-//! player 0 who begins. A turn with no legal play passes by itself: the next ply is the opponent's roll.
+//! The opening roll decides who begins, so it is no double, and the players are numbered such that it is player 0 who
+//! begins. A turn with no legal play passes by itself: the next ply is the opponent's roll.
 //!
-//! An action moves one checker: `place` by the higher die or by a double, `25 + place` by the lower die. Both dice
-//! must be played if possible, four of a double; if either can be played but not both, the higher one.
+//! An action moves one checker: `place` by the higher die or by a double, `25 + place` by the lower die.
 //!
-//! **One line a play.** The same play in another order is no other play: every position at the end of a turn is reached
-//! by exactly one line of actions, or searches would share out the visits of a play among its orders.
+//! **One line a play.** The same play in another order is no other play: every position at the end of a turn is
+//! reached by exactly one line of actions, or searches would share out the visits of a play among its orders.
 //!
 //! - Checkers move in the order of their places, highest first. Any play can be sorted so: what a move needs (an empty
 //!   bar, all checkers home, none behind one that leaves by a higher die) is only ever helped by moves from behind.
@@ -22,22 +20,6 @@
 //!
 //! Places that may not go again are *closed* for the rest of the turn. They are part of the position and are shown.
 //!
-//! Winning is worth 1/3, 2/3 for a gammon (the loser has no checker off) and 1 for a backgammon (and has one on the bar
-//! or in the winner's home); without `gammons` every win is worth 1. After `max_plies` plies, rolls counted, the game is
-//! a draw.
-//!
-//! The observation is `[243, 1, 1]`, seen by the player to move:
-//!
-//! | features | what |
-//! |---|---|
-//! | 0..100 | own checkers, four a place: at least 1, 2, 3, and half of those beyond 3 (Tesauro 1992, TD-Gammon) |
-//! | 100 | own checkers off, as a part of 15 |
-//! | 101..202 | the opponent's, numbered from the opponent's side |
-//! | 202..208, 208..214 | the higher die and the lower one, one of six each, while it is left to play |
-//! | 214..217 | of a double at least 2, 3, 4 are left to play |
-//! | 217..242 | own places that are closed |
-//! | 242 | 0, and from 200 plies before the draw on up to 1 |
-//!
 //! Invariant: a player's checkers, those off included, are 15; no point has both colours; where dice are left, one of
 //! them can be played; closed places are taken ones.
 
@@ -46,7 +28,7 @@ mod notation;
 mod picture;
 mod side;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
@@ -62,7 +44,7 @@ use side::{BAR, PLACES, sources, taken_after};
 const MAX_PLIES: u16 = 3000;
 /// The draw by length is seen coming for so many plies.
 const CLOCK: u16 = 200;
-/// What checkers beyond three on a place are divided by.
+/// What checkers beyond three on a place are divided by (TD-Gammon, Tesauro 1992).
 const MANY: u16 = 2;
 
 const SIDE_FEATURES: usize = 4 * PLACES + 1;
@@ -342,16 +324,13 @@ impl Backgammon {
 impl Game for Backgammon {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        2 * PLACES
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [FEATURES, 1, 1]
-    }
-
-    fn max_plies(&self) -> usize {
-        usize::from(self.max_plies)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: 2 * PLACES,
+            obs_shape: [FEATURES, 1, 1],
+            max_plies: usize::from(self.max_plies),
+            num_symmetries: 1,
+        }
     }
 
     #[inline]

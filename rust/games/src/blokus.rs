@@ -1,24 +1,14 @@
 //! Blokus: Duo for two players on 14 x 14 cells, and the game for four on 20 x 20.
 //!
-//! Each player has 21 pieces, of one to five cells. A first piece covers a start cell: with two players either of two
-//! cells on the long diagonal, with four the own corner. Any other piece touches a piece of the own colour at a corner,
-//! and none along an edge. Players who cannot place a piece are left out. When nobody can, each has a point for each
-//! cell placed, 15 more for all pieces, and 5 more if the piece of one cell came last. Who alone has the most wins.
-//!
-//! Cells are `row * size + column`, row 0 = top. The action is `91 * cell + shape`: the shape, a piece in one of its
-//! positions, has the upper left corner of its smallest rectangle on the cell.
-//!
-//! The observation is `[22 P + 1, size, size]`: the cells of each player, the mover first; for each player, in the same
-//! order, 21 planes that are 1 where the piece is left; and the cells of which the mover's next piece has to cover one.
-//!
-//! A position is written as the line of play that leads to it.
+//! The action is `91 * cell + shape`. A shape is a piece in one of its positions, and the upper left corner of its
+//! smallest rectangle lies on the cell, `row * size + column` with row 0 = top.
 //!
 //! Invariant: unless the game is over the player to move can place a piece.
 
 use std::marker::PhantomData;
 use std::sync::LazyLock;
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
@@ -273,16 +263,13 @@ impl<P: Payoff> Game for Blokus<P> {
         usize::from(self.players)
     }
 
-    fn num_actions(&self) -> usize {
-        SHAPES * self.size() * self.size()
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [(PIECES + 1) * self.num_players() + 1, self.size(), self.size()]
-    }
-
-    fn max_plies(&self) -> usize {
-        PIECES * self.num_players()
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: SHAPES * self.size() * self.size(),
+            obs_shape: [(PIECES + 1) * self.num_players() + 1, self.size(), self.size()],
+            max_plies: PIECES * self.num_players(),
+            num_symmetries: if self.players == 2 { DUO.len() } else { 1 },
+        }
     }
 
     #[inline]
@@ -346,10 +333,6 @@ impl<P: Payoff> Game for Blokus<P> {
 
     fn action_cells(&self) -> Option<Vec<u16>> {
         Some((0..(self.size() * self.size()) as u16).collect())
-    }
-
-    fn num_symmetries(&self) -> usize {
-        if self.players == 2 { DUO.len() } else { 1 }
     }
 
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {

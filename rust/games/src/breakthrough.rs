@@ -1,19 +1,13 @@
 //! Breakthrough on W x H cells, 8x8 by default; x (player 0) begins at the bottom and moves up, o moves down.
 //!
-//! Each player has two rows of pieces, one on boards of less than six rows. A piece goes one cell straight on to an
-//! empty cell, or diagonally on to an empty cell or an opponent's piece, which it takes. Who has a piece on the row
-//! farthest from home, or takes the last piece, has won: nothing is drawn. Who is to move always can: the foremost
-//! pieces have none of their own before them.
+//! The player to move always can: the foremost pieces have none of their own before them.
 //!
 //! Cells are `row * width + column`, row 0 = top. The action is `3 * from + direction`, where the piece on cell `from`
 //! goes on to the column to its left (0), its own (1) or the one to its right (2), left and right as drawn.
 //!
-//! The observation is `[3, H, W]`: the pieces of the player to move, the opponent's, and a plane that is 1 where player
-//! 1 is to move, who goes the other way. The rules have two symmetries: the identity and the mirror image of the columns.
-//!
 //! Invariant: the piece sets are disjoint and on the board; `over` says that the opponent of `mover` has won.
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, captured_men, outcome_text};
 
@@ -177,17 +171,14 @@ impl Breakthrough {
 impl Game for Breakthrough {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        3 * self.num_cells()
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [3, self.height(), self.width()]
-    }
-
-    fn max_plies(&self) -> usize {
-        // Every ply takes a piece one row on.
-        2 * self.num_pieces() * (self.height() - 1)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: 3 * self.num_cells(),
+            obs_shape: [3, self.height(), self.width()],
+            // Every ply takes a piece one row on.
+            max_plies: 2 * self.num_pieces() * (self.height() - 1),
+            num_symmetries: 2,
+        }
     }
 
     #[inline]
@@ -253,10 +244,6 @@ impl Game for Breakthrough {
         let rest = u64::from(self.width) | u64::from(self.height) << 8 | (self.mover as u64) << 16;
         let [zero, one] = self.pieces;
         digest(Tag::Breakthrough, &[rest, zero, one])
-    }
-
-    fn num_symmetries(&self) -> usize {
-        2
     }
 
     #[inline]

@@ -1,25 +1,17 @@
-//! Chinese Checkers on the star of 121 cells, for 2, 3, 4 or 6 players: bring ten pieces into the opposite point first.
-//!
-//! The rules are those of OpenSpiel's `chinese_checkers`, but for the end of endless games. A piece steps to an empty
-//! cell beside it, or hops over a piece of any player to the empty cell right behind. After a hop it may hop on, but
-//! not to a cell where it has been in this turn. Each hop is an action, and `pass` ends the turn; a turn without a
-//! further hop ends by itself. Whoever cannot move at all passes. Who has all ten pieces in the opposite point at the
-//! end of the own turn has won. After `max_turns` turns of each player the one who is farthest wins, by the sum over the
-//! pieces of the rows from the own side; if nobody is farthest alone, it is a draw. (In OpenSpiel it always is.)
+//! Chinese Checkers on the star of 121 cells, for 2, 3, 4 or 6 players: bring ten pieces into the opposite point
+//! first.
 //!
 //! Cells are numbered row by row from the top. Actions are seen by the player to move, with the own point at the top:
 //! `6 * cell + direction`, where directions go clockwise from the upper right one, and then `pass`.
 //!
-//! The observation is `[10, 17, 17]`, turned alike: for each point of the star, the mover's first and then clockwise,
-//! the pieces of the player who began there; the piece that hops; the cells where it has been in this turn; all cells
-//! of the star; and the part of the turns that is used up. Rows are those of the star. Each row begins half a cell
-//! further to the left than the row above, so that neighbours of a cell are those of a square but for two corners.
+//! The rows of the planes are those of the star. Each row begins half a cell further to the left than the row above,
+//! so that neighbours of a cell are those of a square but for two corners.
 //!
 //! Invariant: each player has ten pieces, no cell has two, and `visited` is empty unless a piece hops.
 
 use std::marker::PhantomData;
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, shown};
 
@@ -208,16 +200,13 @@ impl<P: Payoff> Game for ChineseCheckers<P> {
         usize::from(self.players)
     }
 
-    fn num_actions(&self) -> usize {
-        PASS as usize + 1
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [PLANES, SIDE, SIDE]
-    }
-
-    fn max_plies(&self) -> usize {
-        LONGEST * usize::from(self.most_turns)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: PASS as usize + 1,
+            obs_shape: [PLANES, SIDE, SIDE],
+            max_plies: LONGEST * usize::from(self.most_turns),
+            num_symmetries: if self.players == 2 { 2 } else { 1 },
+        }
     }
 
     #[inline]
@@ -319,11 +308,6 @@ impl<P: Payoff> Game for ChineseCheckers<P> {
             pair.copy_from_slice(&cells.0);
         }
         digest(Tag::ChineseCheckers, &words)
-    }
-
-    /// With two players left and right mean nothing. With more the mirror image has another order of turns.
-    fn num_symmetries(&self) -> usize {
-        if self.players == 2 { 2 } else { 1 }
     }
 
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {

@@ -1,9 +1,5 @@
 //! Connect Four for two or three on a board of any size that fits 64 bits: W x H x K, 7x6x4 by default; x (player 0)
-//! begins, and all move in turn.
-//!
-//! An action is a column. The observation of N players is `[N, H, W]`, row 0 = top: the stones of the player to move,
-//! then those of who moves next, and so on. Who has K in a row first has won from each of the others. The rules have
-//! two symmetries: the identity and the mirror.
+//! begins, and all move in turn. An action is a column.
 //!
 //! A stone set is one `u64`, column by column from the left, each column bottom to top with one spare bit above:
 //!
@@ -19,7 +15,7 @@
 //!
 //! Invariant: spare bits are 0, columns are filled from the bottom without gaps, and `status` is up to date.
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
@@ -238,16 +234,14 @@ where
         N
     }
 
-    fn num_actions(&self) -> usize {
-        self.width()
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [N, self.height(), self.width()]
-    }
-
-    fn max_plies(&self) -> usize {
-        self.width() * self.height()
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.width(),
+            obs_shape: [N, self.height(), self.width()],
+            max_plies: self.width() * self.height(),
+            // The mirror of a single column is itself.
+            num_symmetries: if self.width == 1 { 1 } else { 2 },
+        }
     }
 
     #[inline]
@@ -331,11 +325,6 @@ where
         } else {
             digest(Tag::ConnectFourForThree, &[high, low, self.stones[1]])
         }
-    }
-
-    fn num_symmetries(&self) -> usize {
-        // The mirror of a single column is itself.
-        if self.width == 1 { 1 } else { 2 }
     }
 
     #[inline]

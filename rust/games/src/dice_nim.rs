@@ -1,14 +1,12 @@
-//! Dice-Nim: a heap of counters; roll d in {1, 2, 3}, then take 1 to d of them; who takes the last one wins.
+//! Dice-Nim: a heap of counters; roll d in {1, 2, 3}, then take 1 to d of them. The player who takes the last one
+//! wins.
 //!
-//! Each player's turn begins with a chance turn of three even outcomes, d = outcome + 1. Then the player takes
-//! action + 1 counters. The start of a game is a chance turn: a search begins after the first roll.
-//!
-//! The observation is `[4, 1, 1]`: the heap as a part of the starting heap, then the roll as one of three (1.0 at
-//! d - 1). It is the same for both players, as the game is.
+//! A roll's outcome is d - 1, and the action that takes n counters is n - 1. The observation is the same for both
+//! players, as the game is.
 //!
 //! Invariant: a roll lies on the table at a player's turn and at no other time.
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::error::{Error, invalid};
@@ -104,17 +102,14 @@ impl DiceNim {
 impl Game for DiceNim {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        SIDES as usize
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [1 + SIDES as usize, 1, 1]
-    }
-
-    fn max_plies(&self) -> usize {
-        // A roll and a counter each time.
-        2 * usize::from(self.start)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: SIDES as usize,
+            obs_shape: [1 + SIDES as usize, 1, 1],
+            // A roll and a counter each time.
+            max_plies: 2 * usize::from(self.start),
+            num_symmetries: 1,
+        }
     }
 
     fn turn(&self) -> Turn {

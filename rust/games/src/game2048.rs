@@ -1,26 +1,13 @@
 //! 2048 for one player: tiles slide to a side of the board, equal ones merge, and after each slide a tile comes by
 //! chance.
 //!
-//! The board has `size` rows and columns, 4 by default. Actions 0 to 3 slide up, right, down and left; one that changes
-//! nothing is illegal. Along the way two equal tiles become one of twice the number, each tile once a slide, those
-//! nearest to the side first; the new numbers are added to the score. Then a chance turn puts a 2 (probability 0.9) or
-//! a 4 on a random empty cell. A game begins with two such tiles. It ends where nothing can slide, or with the first
-//! tile of `target`.
-//!
 //! Cells are `row * size + column`, row 0 = top. A chance outcome is `4 + 2 * cell` for a 2 and one more for a 4:
 //! outcomes begin behind the actions, so that a symmetry moves both without a look at whose turn it is. A cell has two
 //! outcomes, so a turn has 32 at most.
 //!
-//! The outcome is `2 * ln(1 + score) / ln(1 + full) - 1`, at most 1, where `full` is the score of a target that is made
-//! of twos alone, `(log2(target) - 1) * target`: 20,480 for 2048. A game that reaches the target has 1. Scores of weak
-//! and of strong play lie a factor of a hundred apart, and the logarithm keeps both apart from their neighbours.
-//!
-//! The observation is `[log2(target), size, size]`: a plane for each tile from 2 up to half the target, and one that
-//! has the outcome which the score would have now. The rules have the eight symmetries of the square.
-//!
 //! Invariant: at a player's turn nothing is `to_come`; a board with the target has nothing to come.
 
-use azpy_core::game::{Action, Game, Player, Turn, Values};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Values};
 use azpy_core::text::{Notation, shown};
 
 use crate::error::{Error, invalid};
@@ -223,18 +210,13 @@ impl Game for Game2048 {
         1
     }
 
-    fn num_actions(&self) -> usize {
-        DIRECTIONS.len()
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [usize::from(self.target), self.size(), self.size()]
-    }
-
-    /// Without a target on the board its tiles have a sum of at most `size^2 * target / 2`, and each tile that comes
-    /// adds 2 at least. A slide comes before each of them but the first two.
-    fn max_plies(&self) -> usize {
-        self.num_cells() * self.target() / 2
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: DIRECTIONS.len(),
+            obs_shape: [usize::from(self.target), self.size(), self.size()],
+            max_plies: self.num_cells() * self.target() / 2,
+            num_symmetries: D4,
+        }
     }
 
     fn turn(&self) -> Turn {
@@ -297,10 +279,6 @@ impl Game for Game2048 {
             | u64::from(self.to_come) << 16
             | u64::from(self.score) << 24;
         spread(Tag::Game2048, high, self.board)
-    }
-
-    fn num_symmetries(&self) -> usize {
-        D4
     }
 
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {

@@ -1,18 +1,7 @@
 //! Go on 5x5 to 19x19 cells (crossings of lines); player 0 is Black and begins.
 //!
-//! Cells and actions are `row * size + column`, row 0 = top; one more action, `size * size`, is "pass". Stones of one
-//! colour that touch along lines are a chain, and the empty cells beside a chain are its liberties. A stone takes the
-//! chains of the other colour that have no liberty left; after that its own chain must have one (suicide is illegal).
-//! No stone may bring back an earlier arrangement of all stones (positional superko), whoever was to move then; with
-//! simple ko only the one before the opponent's last action is barred. Passing is always legal.
-//!
-//! The game ends after two passes in a row, or after `2 * size * size` plies. Then the area counts (Tromp and Taylor's
-//! rules): the stones of a colour, and the empty cells from which only stones of that colour can be reached over empty
-//! ones. Nothing is taken for dead. White's area is larger by komi; equal areas are a draw.
-//!
-//! The observation is `[17, size, size]` (AlphaGo Zero, Silver et al. 2017): plane 2i has the stones of the player to
-//! move as they were i plies ago, plane 2i + 1 those of the opponent, for i from 0 to 7; before the start there were
-//! none. The last plane is 1 where Black is to move. The rules have the eight symmetries of the square.
+//! Cells and actions are `row * size + column`, row 0 = top; one more action, `size * size`, is "pass".
+//! The planes are those of AlphaGo Zero (Silver et al. 2017).
 //!
 //! A position holds its last eight boards, and shares all older ones with the positions it comes from, eight boards a
 //! piece: cloning copies a fixed number of bytes and counts one reference. `WORDS` is how many words of 64 bits hold
@@ -27,7 +16,7 @@ mod sgf;
 
 use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Value};
 
 use crate::cells::{Cells, Counted};
 use crate::error::{Error, invalid};
@@ -465,16 +454,13 @@ impl<const WORDS: usize> Go<WORDS> {
 impl<const WORDS: usize> Game for Go<WORDS> {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        self.num_cells() + 1
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [2 * HISTORY + 1, self.size(), self.size()]
-    }
-
-    fn max_plies(&self) -> usize {
-        2 * self.num_cells()
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.num_cells() + 1,
+            obs_shape: [2 * HISTORY + 1, self.size(), self.size()],
+            max_plies: 2 * self.num_cells(),
+            num_symmetries: D4,
+        }
     }
 
     #[inline]
@@ -579,10 +565,6 @@ impl<const WORDS: usize> Game for Go<WORDS> {
             (pair[0], pair[1]) = ((hash >> 64) as u64, hash as u64);
         }
         digest(Tag::Go, &words)
-    }
-
-    fn num_symmetries(&self) -> usize {
-        D4
     }
 
     #[inline]

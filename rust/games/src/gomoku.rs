@@ -1,17 +1,13 @@
 //! Gomoku: k in a row on a square board, 15x15 and 5 in a row by default; x (player 0, Black) begins.
 //!
-//! Cells and actions are `row * size + column`, row 0 = top. Players put a stone on an empty cell in turn. Who has k or
-//! more stones in a row, a column or a diagonal has won (free-style: longer rows win too); a full board is a draw.
+//! Cells and actions are `row * size + column`, row 0 = top.
 //!
-//! The observation is `[2, size, size]`: the stones of the player to move, then the opponent's. The rules have the eight
-//! symmetries of the square.
-//!
-//! Invariant: the stone sets are disjoint and on the board, `empty` has the other cells, and `lines` has the same stones;
-//! player 0 has as many stones as player 1, or one more.
+//! Invariant: the stone sets are disjoint and on the board, `empty` has the other cells, and `lines` has the same
+//! stones; player 0 has as many stones as player 1, or one more.
 
 mod lines;
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
@@ -141,16 +137,13 @@ impl Gomoku {
 impl Game for Gomoku {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        self.num_cells()
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [2, self.size(), self.size()]
-    }
-
-    fn max_plies(&self) -> usize {
-        self.num_cells()
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.num_cells(),
+            obs_shape: [2, self.size(), self.size()],
+            max_plies: self.num_cells(),
+            num_symmetries: D4,
+        }
     }
 
     #[inline]
@@ -205,10 +198,6 @@ impl Game for Gomoku {
         let mut words = [u64::from(self.size) | u64::from(self.k) << 8; 1 + 2 * WORDS];
         words[1..].copy_from_slice(self.stones.map(|stones| stones.0).as_flattened());
         digest(Tag::Gomoku, &words)
-    }
-
-    fn num_symmetries(&self) -> usize {
-        D4
     }
 
     #[inline]

@@ -1,35 +1,20 @@
 //! Hex on a rhombus of size x size cells, 3 to 13, 11 by default; x (player 0) begins.
 //!
-//! Player 0 connects top and bottom, player 1 left and right. One of the two always comes about, so nothing is drawn.
-//! Cells and actions are `row * size + column`, row 0 = top. A cell has six neighbours: those of b2 are
-//! b1, c1, a2, c2, a3 and b3.
+//! Player 0 connects top and bottom, player 1 left and right. Cells and actions are `row * size + column`, row 0 =
+//! top; with the option `swap` there is one more, `size * size`.
 //!
-//! ```text
-//!   a b c
-//! 1 . . .
-//!  2 . . .
-//!   3 . . .
-//! ```
+//! The players' planes do not change places, because a chain of player 0 is one from top to bottom whoever moves.
+//! (Both together count: on equal records a 3x32 network explains 12 % of the variance of the outcomes, and 5 % with
+//! the mover's stones first and without connections.)
 //!
-//! With the option `swap` the first action of player 1 may also be `size * size`, "swap": the first stone leaves the
-//! board, and its mirror image in the long diagonal (row and column exchanged, a1 stays a1) is a stone of player 1,
-//! who then has what player 0 had, as seen from the other two sides. Player 0 moves next.
-//!
-//! The observation is `[7, size, size]`: the stones of player 0, those that a chain connects to the top, to the bottom;
-//! the stones of player 1, those connected to the left, to the right; and a plane that is 1 where player 1 is to move.
-//! The players' planes do not change places, because a chain of player 0 is one from top to bottom whoever moves. (Both
-//! together count: on equal records a 3x32 network explains 12 % of the variance of the outcomes, and 5 % with the
-//! mover's stones first and without connections.) The rules have two symmetries: the identity and the half turn. (A
-//! mirror image has the players exchanged.)
-//!
-//! Of each player the stones that a chain connects to the first side, top or left, are kept as a set. It has a mark for
-//! that side too, which the cells there touch as they touch each other. A stone that touches the set brings in all that
-//! it connects, so every stone comes in at most once a game. When the set has a stone on the opposite side, the game is
-//! won.
+//! Of each player the stones that a chain connects to the first side, top or left, are kept as a set. It has a mark
+//! for that side too, which the cells there touch as they touch each other. A stone that touches the set brings in all
+//! that it connects, so every stone comes in at most once a game. When the set has a stone on the opposite side, the
+//! game is won.
 //!
 //! Invariant: the stone sets are disjoint and on the board, `empty` has the other cells, and `joined` is up to date.
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
@@ -270,17 +255,10 @@ impl Hex {
 impl Game for Hex {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        self.num_cells() + usize::from(self.swap)
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [7, self.size(), self.size()]
-    }
-
-    fn max_plies(&self) -> usize {
+    fn sizes(&self) -> Sizes {
+        let actions = self.num_cells() + usize::from(self.swap);
         // Swapping adds no stone.
-        self.num_actions()
+        Sizes { num_actions: actions, obs_shape: [7, self.size(), self.size()], max_plies: actions, num_symmetries: 2 }
     }
 
     #[inline]
@@ -351,10 +329,6 @@ impl Game for Hex {
         let rest = u64::from(self.size) | u64::from(self.swap) << 8 | (self.mover as u64) << 16;
         let [[a, b, c], [d, e, f]] = self.stones.map(|cells| cells.0);
         digest(Tag::Hex, &[rest, a, b, c, d, e, f])
-    }
-
-    fn num_symmetries(&self) -> usize {
-        2
     }
 
     #[inline]

@@ -1,7 +1,10 @@
 #![doc = include_str!("../README.md")]
 //! # The games
 //!
-//! One file each, or a folder where that would be long.
+//! One file each, or a folder where that would be long. [`docs/reference/games.md`] has the rules, actions, planes and
+//! notation of each game. A module's doc says what its code needs besides.
+//!
+//! [`docs/reference/games.md`]: https://github.com/azpy/azpy/blob/main/docs/reference/games.md
 //!
 //! | game | constructor | policy | observation |
 //! |---|---|---|---|

@@ -1,24 +1,14 @@
 //! Mensch ärgere Dich nicht for two to four players: bring four pieces around the board and into the goal first.
 //!
-//! The rules are those of OpenSpiel's `maedn`. A turn is a roll of one die and one action. A six brings a piece from
-//! the home onto the own start field, and gives another turn. A piece goes on by the die, over other pieces too, and
-//! sends a piece of another player on its last field home. No field takes two pieces of one player. A player with
-//! pieces at home has to clear the start field and, with a six, to bring a piece in. Who can do nothing passes. After
-//! `max_plies` plies (rolls counted) the game is a draw.
-//!
 //! Fields are counted from each player's own start: 0 to 39 are the ring, 40 to 43 the own goal. Action 0 passes, 1
 //! brings a piece in, and `2 + field` moves the piece on the field. The six outcomes of a roll are its faces less one.
 //!
-//! The observation is `[187, 1, 1]`: for each seat of the board, the mover's first and then clockwise, 40 features of
-//! the ring counted from the mover's start, 4 of the seat's goal, and the pieces at home / 4; then six features of the
-//! die; then a clock that rises from 0 to 1 in the last 200 plies before the draw. A seat without a player is 0.
-//!
-//! Invariant: no ring field has pieces of two players, each player has at most four pieces on the board, and `die` is 0
-//! before a roll and at no other time.
+//! Invariant: no ring field has pieces of two players, each player has at most four pieces on the board, and `die` is
+//! 0 before a roll and at no other time.
 
 use std::marker::PhantomData;
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
@@ -278,17 +268,14 @@ impl<P: Payoff> Game for Maedn<P> {
         usize::from(self.players)
     }
 
-    fn num_actions(&self) -> usize {
-        // No piece leaves the last field of the goal.
-        FIRST as usize + FIELDS - 1
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [FEATURES, 1, 1]
-    }
-
-    fn max_plies(&self) -> usize {
-        usize::from(self.max_plies)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            // No piece leaves the last field of the goal.
+            num_actions: FIRST as usize + FIELDS - 1,
+            obs_shape: [FEATURES, 1, 1],
+            max_plies: usize::from(self.max_plies),
+            num_symmetries: 1,
+        }
     }
 
     #[inline]

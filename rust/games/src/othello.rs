@@ -1,13 +1,6 @@
 //! Othello on 8x8 cells, or 6x6 or 4x4; x (player 0, Black) begins.
 //!
-//! Cells and actions are `row * size + column`, row 0 = top; one more action, `size * size`, is "pass". A disc must be
-//! put where it encloses discs of the opponent: a row of them in any of the eight directions, from the new disc to
-//! another own one. All of those turn over. Who has no such cell passes, and only then; where neither has one the game
-//! is over, and who has more discs wins.
-//!
-//! The observation is `[2, size, size]`: the discs of the player to move, then the opponent's. The rules have the eight
-//! symmetries of the square. Four of them exchange the colours of the four discs of the start: images of positions of a
-//! game are then positions of a game from that other start.
+//! Cells and actions are `row * size + column`, row 0 = top; one more action, `size * size`, is "pass".
 //!
 //! A disc set is one `u64`, bit = cell. Rows of discs are followed by shifting sets, all at once, one cell a step
 //! ("dumb7fill" of chess programs). A disc in the first or last column is enclosed in no direction but up and down.
@@ -15,7 +8,7 @@
 //!
 //! Invariant: the disc sets are disjoint and on the board; `moves` and `over` are up to date.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
@@ -212,17 +205,14 @@ impl Othello {
 impl Game for Othello {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        self.num_cells() + 1
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [2, self.size(), self.size()]
-    }
-
-    fn max_plies(&self) -> usize {
-        // After a pass the opponent has a move: there are at most as many passes as discs to put.
-        2 * (self.num_cells() - 4)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.num_cells() + 1,
+            obs_shape: [2, self.size(), self.size()],
+            // After a pass the opponent has a move: there are at most as many passes as discs to put.
+            max_plies: 2 * (self.num_cells() - 4),
+            num_symmetries: D4,
+        }
     }
 
     #[inline]
@@ -285,10 +275,6 @@ impl Game for Othello {
     fn key(&self) -> u128 {
         let [zero, one] = self.discs;
         digest(Tag::Othello, &[u64::from(self.size) | (self.mover as u64) << 8, zero, one])
-    }
-
-    fn num_symmetries(&self) -> usize {
-        D4
     }
 
     #[inline]

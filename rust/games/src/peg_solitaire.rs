@@ -1,21 +1,15 @@
 //! Peg solitaire for one player: a peg jumps over a neighbour into an empty hole, and the peg that was jumped over is
 //! taken.
 //!
-//! Boards: `english`, the cross of 33 holes, whose centre is empty at the start; `triangle`, 15 holes in five rows, of
-//! which the top one is empty at the start, with six directions. The game ends where no peg can jump. The outcome is
-//! `2 / pegs - 1`: 1 with one peg left, 0 with two, -1/3 with three. Where the last peg stands does not count.
-//!
-//! Holes are numbered row by row from the top. An action is `hole * directions + direction`: which peg jumps, and where
-//! to. Directions go clockwise from up: up, right, down, left; in the triangle up right, right, down right, down left,
-//! left, up left. Rows of the triangle begin at the left of a square of 5 x 5 cells, and its column a is the left edge.
-//!
-//! The observation is `[2, 7, 7]` or `[2, 5, 5]`: pegs, empty holes. The rules have the symmetries of the board: 8 of
-//! the cross, 6 of the triangle, some of which move the empty hole of the triangle's start.
+//! Holes are numbered row by row from the top. An action is `hole * directions + direction`: which peg jumps, and
+//! where to. Directions go clockwise from up: up, right, down, left; in the triangle up right, right, down right, down
+//! left, left, up left. Rows of the triangle begin at the left of a square of 5 x 5 cells, and its column a is the
+//! left edge.
 
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use azpy_core::game::{Action, Game, Player, Turn, Values};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, shown};
 
@@ -233,17 +227,14 @@ impl Game for PegSolitaire {
         1
     }
 
-    fn num_actions(&self) -> usize {
-        self.layout().jumps.len()
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [2, self.layout().side, self.layout().side]
-    }
-
-    fn max_plies(&self) -> usize {
-        // Each jump takes a peg, and one stays.
-        self.layout().holes.len() - 2
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.layout().jumps.len(),
+            obs_shape: [2, self.layout().side, self.layout().side],
+            // Each jump takes a peg, and one stays.
+            max_plies: self.layout().holes.len() - 2,
+            num_symmetries: self.layout().images.len(),
+        }
     }
 
     fn turn(&self) -> Turn {
@@ -286,10 +277,6 @@ impl Game for PegSolitaire {
 
     fn key(&self) -> u128 {
         spread(Tag::PegSolitaire, self.board as u64, self.pegs)
-    }
-
-    fn num_symmetries(&self) -> usize {
-        self.layout().images.len()
     }
 
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {

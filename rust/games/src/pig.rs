@@ -1,23 +1,15 @@
 //! Pig, for two: roll as often as you dare, hold to bank; who banks the target first wins.
 //!
-//! Action 0 rolls, action 1 holds. A roll is a chance turn of six outcomes, face = outcome + 1. Faces 2 to 6 add to
-//! the points on the table; a 1 loses them and passes the dice. Holding banks them and passes the dice, and wins if
-//! the bank then reaches the target.
-//!
-//! With nothing on the table there is nothing to hold, and a player has to roll. Points beyond the target count for
-//! nothing: the table stops at what wins. Ones may come for ever, so after `max_plies` plies (rolls and their
-//! outcomes counted) the higher bank wins and equal banks draw; points on the table do not count then.
+//! Action 0 rolls, action 1 holds. A roll is a chance turn of six outcomes, face = outcome + 1. Points beyond the
+//! target count for nothing: the table stops at what wins. Ones may come for ever, so `max_plies` ends the game.
 //!
 //! At 20 points the best player rolls until the table wins and then holds; no earlier hold is right (proven by value
 //! iteration in `tests/all/dice.rs`). Targets well above that make holding early worthwhile.
 //!
-//! The observation is `[5, 1, 1]`, seen by the player to move: the own bank, the opponent's bank and the points on
-//! the table as parts of the target, 1 if holding now wins, and the part of the plies that is used up.
-//!
 //! Invariant: a turn begins with nothing on the table, and the mover's bank and the table together are at most the
 //! target.
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Value};
 use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::error::{Error, invalid};
@@ -196,16 +188,8 @@ impl Pig {
 impl Game for Pig {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        2
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [5, 1, 1]
-    }
-
-    fn max_plies(&self) -> usize {
-        usize::from(self.max_plies)
+    fn sizes(&self) -> Sizes {
+        Sizes { num_actions: 2, obs_shape: [5, 1, 1], max_plies: usize::from(self.max_plies), num_symmetries: 1 }
     }
 
     fn turn(&self) -> Turn {

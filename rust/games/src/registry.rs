@@ -1,34 +1,31 @@
 //! The games by their names, with the values of their parameters: `connect_four(width=5)`.
-//!
-//! Each game is a type of its own, so a program says what takes the start of any of them: see [`built_in!`].
 
 use std::str::FromStr;
 
+use azpy_core::game::{Value, Values};
 use azpy_core::text::shown;
 
+use crate::any::Start;
 use crate::error::{Error, invalid};
 use crate::wall_game::{Variant, WallGame, WallRules};
+use crate::*;
 
-#[doc(hidden)]
-pub use azpy_core::game::{Value, Values};
-
-/// A game by its name. `S` is what a program makes of a start.
+/// A game by its name.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry<S> {
+pub struct Entry {
     /// Lower case letters, digits and underscores.
     pub name: &'static str,
     /// Parameters and their defaults.
     pub params: &'static [(&'static str, &'static str)],
     /// Its start, or why there is none.
-    pub make: fn(&Params<'_>) -> Result<S, Error>,
+    pub make: fn(&Params<'_>) -> Result<Start, Error>,
 }
 
-impl<S> Entry<S> {
-    /// A game of this name, these parameters and this start.
-    pub const fn new(
+impl Entry {
+    const fn new(
         name: &'static str,
         params: &'static [(&'static str, &'static str)],
-        make: fn(&Params<'_>) -> Result<S, Error>,
+        make: fn(&Params<'_>) -> Result<Start, Error>,
     ) -> Self {
         Self { name, params, make }
     }
@@ -37,7 +34,7 @@ impl<S> Entry<S> {
     ///
     /// # Errors
     /// If the game refuses them.
-    pub fn usual(&self) -> Result<S, Error> {
+    pub fn usual(&self) -> Result<Start, Error> {
         (self.make)(&Params(&self.defaults()))
     }
 
@@ -96,99 +93,91 @@ impl Params<'_> {
     }
 }
 
-/// The entries of all games that ship with azpy, `[Entry<S>; N]`: `built_in!(start)`, where `start` is the path of a
-/// generic function that makes an `S` of the start of any game.
-#[macro_export]
-macro_rules! built_in {
-    ($start:path) => {{
-        use $crate::registry::{Entry, Value, Values, komi, wall_game};
-        use $crate::*;
-        const WHOLE: &str = "auto or a whole number >= 0";
-        [
-            Entry::new("backgammon", &[("gammons", "1"), ("max_plies", "3000")], |p| {
-                Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map($start)
-            }),
-            Entry::new("blokus", &[("players", "2"), ("size", "auto")], |p| {
-                let (players, size) = (p.number("players")?, p.read_unless("size", "auto", WHOLE)?);
-                match players {
-                    2 => Blokus::<Value>::new(players, size.unwrap_or(14)).map($start),
-                    _ => Blokus::<Values>::new(players, size.unwrap_or(20)).map($start),
-                }
-            }),
-            Entry::new("breakthrough", &[("width", "8"), ("height", "8")], |p| {
-                Breakthrough::new(p.number("width")?, p.number("height")?).map($start)
-            }),
-            Entry::new("chess", &[("encoding", "az119"), ("chess960", "off"), ("max_plies", "512")], |p| {
-                let chess960 = p.read_unless("chess960", "off", "off or the number of a start, 0 to 959")?;
-                Chess::new(p.text("encoding").parse()?, chess960, p.number("max_plies")?).map($start)
-            }),
-            Entry::new("chinese_checkers", &[("players", "2"), ("max_turns", "100")], |p| {
-                let (players, max_turns) = (p.number("players")?, p.number("max_turns")?);
-                match players {
-                    2 => ChineseCheckers::<Value>::new(players, max_turns).map($start),
-                    _ => ChineseCheckers::<Values>::new(players, max_turns).map($start),
-                }
-            }),
-            Entry::new("connect_four", &[("width", "7"), ("height", "6"), ("k", "4")], |p| {
-                ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map($start)
-            }),
-            Entry::new("connect_four_for_three", &[("width", "7"), ("height", "6"), ("k", "4")], |p| {
-                ConnectFourForThree::new(p.number("width")?, p.number("height")?, p.number("k")?).map($start)
-            }),
-            Entry::new("dice_nim", &[("heap", "12")], |p| DiceNim::new(p.number("heap")?).map($start)),
-            Entry::new("game2048", &[("size", "4"), ("target", "2048")], |p| {
-                Game2048::new(p.number("size")?, p.number("target")?).map($start)
-            }),
-            Entry::new("go", &[("size", "9"), ("komi", "7.5"), ("superko", "1")], |p| {
-                let (size, superko, komi) = (p.number("size")?, p.switch("superko")?, komi(p)?);
-                // Positions of small boards are smaller. Any other size is the larger one's to refuse.
-                match size {
-                    5..=11 => Go9::new(size, komi, superko).map($start),
-                    _ => Go19::new(size, komi, superko).map($start),
-                }
-            }),
-            Entry::new("gomoku", &[("size", "15"), ("k", "5")], |p| {
-                Gomoku::new(p.number("size")?, p.number("k")?).map($start)
-            }),
-            Entry::new("hex", &[("size", "11"), ("swap", "0")], |p| {
-                Hex::new(p.number("size")?, p.switch("swap")?).map($start)
-            }),
-            Entry::new("maedn", &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")], |p| {
-                let (players, opposite, plies) = (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
-                match players {
-                    2 => Maedn::<Value>::new(players, opposite, plies).map($start),
-                    _ => Maedn::<Values>::new(players, opposite, plies).map($start),
-                }
-            }),
-            Entry::new("othello", &[("size", "8")], |p| Othello::new(p.number("size")?).map($start)),
-            Entry::new("peg_solitaire", &[("board", "english")], |p| {
-                Ok($start(PegSolitaire::new(p.text("board").parse()?)))
-            }),
-            Entry::new("pig", &[("target", "20")], |p| Pig::new(p.number("target")?).map($start)),
-            Entry::new("tic_tac_toe", &[], |_| Ok($start(TicTacToe::new()))),
-            Entry::new("trictrac", &[("holes", "12"), ("max_plies", "3000")], |p| {
-                Trictrac::new(p.number("holes")?, p.number("max_plies")?).map($start)
-            }),
-            Entry::new(
-                "wall_game",
-                &[
-                    ("variant", "standard"),
-                    ("width", "auto"),
-                    ("height", "auto"),
-                    ("immediate", "0"),
-                    ("one_move_rule", "0"),
-                    ("classic_policy", "0"),
-                    ("seed", "random"),
-                ],
-                |p| wall_game(p).map($start),
-            ),
-        ]
-    }};
-}
+const WHOLE: &str = "auto or a whole number >= 0";
+
+/// The games that ship with azpy.
+pub const BUILT_IN: &[Entry] = &[
+    Entry::new("backgammon", &[("gammons", "1"), ("max_plies", "3000")], |p| {
+        Backgammon::with_max_plies(p.switch("gammons")?, p.number("max_plies")?).map(Start::new)
+    }),
+    Entry::new("blokus", &[("players", "2"), ("size", "auto")], |p| {
+        let (players, size) = (p.number("players")?, p.read_unless("size", "auto", WHOLE)?);
+        match players {
+            2 => Blokus::<Value>::new(players, size.unwrap_or(14)).map(Start::new),
+            _ => Blokus::<Values>::new(players, size.unwrap_or(20)).map(Start::new),
+        }
+    }),
+    Entry::new("breakthrough", &[("width", "8"), ("height", "8")], |p| {
+        Breakthrough::new(p.number("width")?, p.number("height")?).map(Start::new)
+    }),
+    Entry::new("chess", &[("encoding", "az119"), ("chess960", "off"), ("max_plies", "512")], |p| {
+        let chess960 = p.read_unless("chess960", "off", "off or the number of a start, 0 to 959")?;
+        Chess::new(p.text("encoding").parse()?, chess960, p.number("max_plies")?).map(Start::new)
+    }),
+    Entry::new("chinese_checkers", &[("players", "2"), ("max_turns", "100")], |p| {
+        let (players, max_turns) = (p.number("players")?, p.number("max_turns")?);
+        match players {
+            2 => ChineseCheckers::<Value>::new(players, max_turns).map(Start::new),
+            _ => ChineseCheckers::<Values>::new(players, max_turns).map(Start::new),
+        }
+    }),
+    Entry::new("connect_four", &[("width", "7"), ("height", "6"), ("k", "4")], |p| {
+        ConnectFour::new(p.number("width")?, p.number("height")?, p.number("k")?).map(Start::new)
+    }),
+    Entry::new("connect_four_for_three", &[("width", "7"), ("height", "6"), ("k", "4")], |p| {
+        ConnectFourForThree::new(p.number("width")?, p.number("height")?, p.number("k")?).map(Start::new)
+    }),
+    Entry::new("dice_nim", &[("heap", "12")], |p| DiceNim::new(p.number("heap")?).map(Start::new)),
+    Entry::new("game2048", &[("size", "4"), ("target", "2048")], |p| {
+        Game2048::new(p.number("size")?, p.number("target")?).map(Start::new)
+    }),
+    Entry::new("go", &[("size", "9"), ("komi", "7.5"), ("superko", "1")], |p| {
+        let (size, superko, komi) = (p.number("size")?, p.switch("superko")?, komi(p)?);
+        // Positions of small boards are smaller. Any other size is the larger one's to refuse.
+        match size {
+            5..=11 => Go9::new(size, komi, superko).map(Start::new),
+            _ => Go19::new(size, komi, superko).map(Start::new),
+        }
+    }),
+    Entry::new("gomoku", &[("size", "15"), ("k", "5")], |p| {
+        Gomoku::new(p.number("size")?, p.number("k")?).map(Start::new)
+    }),
+    Entry::new("hex", &[("size", "11"), ("swap", "0")], |p| {
+        Hex::new(p.number("size")?, p.switch("swap")?).map(Start::new)
+    }),
+    Entry::new("maedn", &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")], |p| {
+        let (players, opposite, plies) = (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
+        match players {
+            2 => Maedn::<Value>::new(players, opposite, plies).map(Start::new),
+            _ => Maedn::<Values>::new(players, opposite, plies).map(Start::new),
+        }
+    }),
+    Entry::new("othello", &[("size", "8")], |p| Othello::new(p.number("size")?).map(Start::new)),
+    Entry::new("peg_solitaire", &[("board", "english")], |p| {
+        Ok(Start::new(PegSolitaire::new(p.text("board").parse()?)))
+    }),
+    Entry::new("pig", &[("target", "20")], |p| Pig::new(p.number("target")?).map(Start::new)),
+    Entry::new("tic_tac_toe", &[], |_| Ok(Start::new(TicTacToe::new()))),
+    Entry::new("trictrac", &[("holes", "12"), ("max_plies", "3000")], |p| {
+        Trictrac::new(p.number("holes")?, p.number("max_plies")?).map(Start::new)
+    }),
+    Entry::new(
+        "wall_game",
+        &[
+            ("variant", "standard"),
+            ("width", "auto"),
+            ("height", "auto"),
+            ("immediate", "0"),
+            ("one_move_rule", "0"),
+            ("classic_policy", "0"),
+            ("seed", "random"),
+        ],
+        |p| wall_game(p).map(Start::new),
+    ),
+];
 
 /// The komi of Go.
-#[doc(hidden)]
-pub fn komi(params: &Params<'_>) -> Result<f32, Error> {
+fn komi(params: &Params<'_>) -> Result<f32, Error> {
     let given: f64 = params.read("komi", "a number")?;
     // What no f32 can hold is no half of a whole number, and must not become one.
     let komi = Some(given as f32).filter(|&komi| f64::from(komi) == given);
@@ -196,8 +185,7 @@ pub fn komi(params: &Params<'_>) -> Result<f32, Error> {
 }
 
 /// The start of the Wall Game.
-#[doc(hidden)]
-pub fn wall_game(params: &Params<'_>) -> Result<WallGame, Error> {
+fn wall_game(params: &Params<'_>) -> Result<WallGame, Error> {
     let rules = WallRules {
         variant: params.text("variant").parse()?,
         immediate: params.switch("immediate")?,
@@ -250,16 +238,10 @@ pub fn with_params(spec: &str, params: &[(&str, String)]) -> Vec<(String, String
 /// # Arguments
 /// - `games`: those that there are.
 /// - `given`: parameters besides those in the specification.
-/// - `same`: whether two starts are the same position.
 ///
 /// # Errors
 /// What cannot be read, or what the game refuses.
-pub fn make<S>(
-    games: &[&Entry<S>],
-    spec: &str,
-    mut given: Vec<(String, String)>,
-    same: fn(&S, &S) -> bool,
-) -> Result<(String, S), Error> {
+pub fn make(games: &[Entry], spec: &str, mut given: Vec<(String, String)>) -> Result<(String, Start), Error> {
     let (name, inside) = match spec.split_once('(') {
         None => (spec.trim(), ""),
         Some((name, rest)) => {
@@ -293,7 +275,7 @@ pub fn make<S>(
         if default == "auto" && values[place].1 != default {
             let mut other = values.clone();
             other[place].1 = default.to_owned();
-            if (entry.make)(&Params(&other)).is_ok_and(|usual| same(&usual, &start)) {
+            if (entry.make)(&Params(&other)).is_ok_and(|usual| usual.is_same(&start)) {
                 values = other;
             }
         }

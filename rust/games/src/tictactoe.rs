@@ -1,11 +1,10 @@
 //! Tic-tac-toe: three in a row on a 3x3 board; x (player 0) begins.
 //!
-//! Cells and actions are `row * 3 + column`, row 0 = top. The observation is `[2, 3, 3]`: the stones of the
-//! player to move, then the opponent's. The rules have the eight symmetries of the square.
+//! Cells and actions are `row * 3 + column`, row 0 = top.
 //!
 //! Invariant: the two stone sets are disjoint, and player 0 has as many stones as player 1 or one more.
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text};
 
@@ -78,16 +77,8 @@ impl TicTacToe {
 impl Game for TicTacToe {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        CELLS
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [2, SIZE, SIZE]
-    }
-
-    fn max_plies(&self) -> usize {
-        CELLS
+    fn sizes(&self) -> Sizes {
+        Sizes { num_actions: CELLS, obs_shape: [2, SIZE, SIZE], max_plies: CELLS, num_symmetries: D4 }
     }
 
     fn turn(&self) -> Turn {
@@ -129,10 +120,6 @@ impl Game for TicTacToe {
         // The turn follows from the number of stones.
         let low = u64::from(self.stones[0]) | u64::from(self.stones[1]) << 16;
         spread(Tag::TicTacToe, 0, low)
-    }
-
-    fn num_symmetries(&self) -> usize {
-        D4
     }
 
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {

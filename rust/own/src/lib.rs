@@ -5,10 +5,10 @@
 
 #[cfg(not(target_family = "wasm"))]
 #[doc(hidden)]
-pub use azpy_py::{Entry, Params, init, pyo3, start};
+pub use azpy_py::{Entry, Params, Start, init, pyo3};
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
-pub use azpy_web::{BUILT_IN, Entry, Params, open, start};
+pub use azpy_web::{BUILT_IN, Entry, Params, Start, open};
 
 /// Makes the Python module of this crate: all of azpy's core, and games of one's own. Compiled for WebAssembly, the
 /// crate is the program of a page, with its own games alone; without any it has those that ship with azpy.
@@ -66,7 +66,7 @@ macro_rules! entries {
             params: $params,
             make: |params| {
                 let make: fn(&$crate::Params<'_>) -> ::core::result::Result<$game, ::std::string::String> = $make;
-                Ok($crate::start(make(params)?))
+                Ok($crate::Start::new(make(params)?))
             },
         }),*]
     };

@@ -1,12 +1,12 @@
 //! Searches of one game, and the loop that runs their rounds.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use azpy_core::batched::{RoundStats, Rounds, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::game::{Action, Game, GameFault, PlayError, Turn, Value, Values};
+use azpy_core::game::{Action, Game, GameFault, Payoff, PlayError, Turn, Value, Values};
 use azpy_core::look::{self, Shown};
 use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::text::{Notation, Position};
@@ -18,8 +18,7 @@ use pyo3::prelude::*;
 use crate::errors::{CoreError, GameError, RustError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::listed::Listed;
-use crate::position::{AnyState, Either, Fallible, each, map, renewed};
-use crate::pygame::PyPayoff;
+use crate::position::{AnyState, Fallible, legal_of, renewed};
 use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.
@@ -48,40 +47,43 @@ pub(crate) trait AnySearch: Send + Sync {
 }
 
 /// Searches of one game. Results look back at them; they hold no result, so nothing holds itself.
-pub(crate) type AnyBatch = Either<Batch<Value>, Batch<Values>>;
-
-impl AnyBatch {
-    /// A batch of searches of these states, at least one, all of one game.
-    pub(crate) fn new(states: &[AnyState], settings: BatchSettings) -> PyResult<Self> {
-        Ok(map!(&states[0], _ => Batch::new(states, settings)?))
-    }
-
+pub(crate) trait AnyBatch: Send + Sync {
     /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        each!(self, batch => batch.searches.len())
-    }
-
-    pub(crate) fn state(&self, index: usize) -> PyResult<AnyState> {
-        each!(self, batch => Ok(PyPayoff::held(batch.searches[index].root().copied()?)))
-    }
-
+    fn count(&self) -> usize;
+    fn search(&self, index: usize) -> &dyn AnySearch;
+    fn state(&self, index: usize) -> PyResult<AnyState>;
     /// What the game is called.
-    pub(crate) fn spec(&self) -> &str {
-        each!(self, batch => batch.searches[0].root().game())
-    }
-
-    pub(crate) fn search(&self, index: usize) -> &dyn AnySearch {
-        each!(self, batch => &batch.searches[index])
-    }
-
+    fn spec(&self) -> &str;
     /// How often the tree was run, advanced or replaced.
-    pub(crate) fn changes(&self, index: usize) -> u64 {
-        each!(self, batch => batch.changes[index])
-    }
+    fn changes(&self, index: usize) -> u64;
+    fn replace(&mut self, index: usize, state: &AnyState) -> PyResult<()>;
+    /// With a limit the run also ends after so long.
+    fn run(
+        &mut self,
+        py: Python<'_>,
+        evaluator: &mut AnyEvaluator,
+        simulations: u32,
+        limit: Option<Duration>,
+    ) -> PyResult<()>;
+    fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()>;
+    /// Has the root of a search offer these actions only.
+    fn allow(&mut self, index: usize, actions: Vec<Action>);
+    fn advance(&mut self, index: usize, action: Whole) -> PyResult<()>;
+    fn rounds(&self) -> RoundStats;
+    /// The first error of a game. Ask for it after each question to a game.
+    fn check(&self) -> PyResult<()>;
+}
+
+/// A batch of searches of these states, at least one, all of one game.
+pub(crate) fn batch_of(states: &[AnyState], settings: BatchSettings) -> PyResult<Arc<RwLock<dyn AnyBatch>>> {
+    Ok(match states[0].is_zero_sum() {
+        true => Arc::new(RwLock::new(Batch::<Value>::new(states, settings)?)),
+        false => Arc::new(RwLock::new(Batch::<Values>::new(states, settings)?)),
+    })
 }
 
 /// Searches of one game that pays a `P`, and the loop that runs their rounds.
-pub(crate) struct Batch<P: PyPayoff> {
+struct Batch<P: Payoff> {
     searches: Vec<Search<AnyGame<P>>>,
     rounds: Rounds<AnyGame<P>>,
     seed: u64,
@@ -91,21 +93,20 @@ pub(crate) struct Batch<P: PyPayoff> {
     changes: Vec<u64>,
 }
 
-impl<P: PyPayoff> Batch<P> {
+impl<P: Payoff> Batch<P> {
     fn new(states: &[AnyState], settings: BatchSettings) -> PyResult<Self> {
-        let first = states.first().and_then(P::among);
-        let roots = states.iter().map(|state| same_game(state, first)).collect::<PyResult<Vec<_>>>()?;
-        roots.iter().try_for_each(|root| settings.config.check_for(*root).map_err(RustError::raised))?;
+        let roots = states.iter().map(|state| same_game(state, &states[0])).collect::<PyResult<Vec<AnyGame<P>>>>()?;
+        roots.iter().try_for_each(|root| settings.config.check_for(root).map_err(RustError::raised))?;
         let serial = roots.iter().any(|root| root.fault().is_some());
         let threads = if serial { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(RustError::raised)?;
-        let search = |&root: &&AnyGame<P>| Search::new(root.clone(), settings.config);
+        let changes = vec![0; roots.len()];
         Ok(Self {
-            searches: roots.iter().map(search).collect(),
+            searches: roots.into_iter().map(|root| Search::new(root, settings.config)).collect(),
             rounds: Rounds::new(workers, settings.cache),
             seed: settings.seed,
             runs: 0,
-            changes: vec![0; roots.len()],
+            changes,
         })
     }
 
@@ -175,7 +176,7 @@ pub(crate) fn allowed_actions(state: &AnyState, given: Option<Listed<Whole>>) ->
     let Some(Listed(given)) = given else {
         return Ok(Vec::new());
     };
-    let legal = state.legal();
+    let legal = legal_of(state);
     state.check()?;
     let mut allowed = Vec::new();
     for action in given {
@@ -195,18 +196,20 @@ pub(crate) fn allowed_actions(state: &AnyState, given: Option<Listed<Whole>>) ->
     Ok(allowed)
 }
 
-/// The position in `state`, if it goes with the others.
-pub(crate) fn same_game<'a, P: PyPayoff>(state: &'a AnyState, first: Option<&AnyGame<P>>) -> PyResult<&'a AnyGame<P>> {
+/// A copy of the position, if it is of the game of `first`.
+pub(crate) fn same_game<P: Payoff, Q: Payoff>(state: &AnyState, first: &AnyGame<Q>) -> PyResult<AnyGame<P>> {
     // A class in Python may have the name of a game in Rust. Only one thread may touch it.
-    fn kind<P: PyPayoff>(game: &AnyGame<P>) -> (&str, usize, [usize; 3], usize, bool) {
-        (game.game(), game.num_actions(), game.obs_shape(), game.num_players(), game.fault().is_some())
+    fn kind<P: Payoff>(game: &AnyGame<P>) -> (&str, usize, [usize; 3], usize, bool, bool) {
+        let (players, zero_sum) = (game.num_players(), game.is_zero_sum());
+        (game.game(), game.num_actions(), game.obs_shape(), players, zero_sum, game.fault().is_some())
     }
-    P::among(state)
-        .filter(|root| first.is_none_or(|first| kind(root) == kind(first)))
-        .ok_or_else(|| PyTypeError::new_err("the states of one search must all be of one game and size"))
+    if kind(state) == kind(first) {
+        return Ok(state.clone().paying());
+    }
+    Err(PyTypeError::new_err("the states of one search must all be of one game and size"))
 }
 
-impl<P: PyPayoff> AnySearch for Search<AnyGame<P>> {
+impl<P: Payoff> AnySearch for Search<AnyGame<P>> {
     fn num_actions(&self) -> usize {
         self.root().num_actions()
     }
@@ -240,16 +243,35 @@ impl<P: PyPayoff> AnySearch for Search<AnyGame<P>> {
     }
 }
 
-impl<P: PyPayoff> Batch<P> {
-    pub(crate) fn replace(&mut self, index: usize, state: &AnyState) -> PyResult<()> {
-        let root = same_game(state, Some(self.searches[index].root()))?;
+impl<P: Payoff> AnyBatch for Batch<P> {
+    fn count(&self) -> usize {
+        self.searches.len()
+    }
+
+    fn search(&self, index: usize) -> &dyn AnySearch {
+        &self.searches[index]
+    }
+
+    fn state(&self, index: usize) -> PyResult<AnyState> {
+        Ok(self.searches[index].root().copied()?.paying())
+    }
+
+    fn spec(&self) -> &str {
+        self.searches[0].root().game()
+    }
+
+    fn changes(&self, index: usize) -> u64 {
+        self.changes[index]
+    }
+
+    fn replace(&mut self, index: usize, state: &AnyState) -> PyResult<()> {
+        let root = same_game(state, self.searches[index].root())?;
         self.changes[index] += 1;
-        self.searches[index].reset(root.clone());
+        self.searches[index].reset(root);
         Ok(())
     }
 
-    /// With a limit the run also ends after so long.
-    pub(crate) fn run(
+    fn run(
         &mut self,
         py: Python<'_>,
         evaluator: &mut AnyEvaluator,
@@ -280,19 +302,18 @@ impl<P: PyPayoff> Batch<P> {
         failed.and(outcome).map_err(|error| no_stop_iteration(py, error))
     }
 
-    pub(crate) fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()> {
+    fn set_gumbel_draws(&mut self, index: usize, draws: &[f64]) -> PyResult<()> {
         let search = &mut self.searches[index];
         check_draws(draws, search.num_root_actions())?;
         search.set_gumbel_draws(draws);
         Ok(())
     }
 
-    /// Has the root of a search offer these actions only.
-    pub(crate) fn allow(&mut self, index: usize, actions: Vec<Action>) {
+    fn allow(&mut self, index: usize, actions: Vec<Action>) {
         self.searches[index].allow(actions);
     }
 
-    pub(crate) fn advance(&mut self, index: usize, action: Whole) -> PyResult<()> {
+    fn advance(&mut self, index: usize, action: Whole) -> PyResult<()> {
         let search = &mut self.searches[index];
         // Checked on a copy, so that a refused action changes nothing.
         let mut copy = search.root().copied()?;
@@ -304,12 +325,11 @@ impl<P: PyPayoff> Batch<P> {
         search.root().check()
     }
 
-    pub(crate) fn rounds(&self) -> RoundStats {
+    fn rounds(&self) -> RoundStats {
         self.rounds.stats
     }
 
-    /// The first error of a game. Ask for it after each question to a game.
-    pub(crate) fn check(&self) -> PyResult<()> {
+    fn check(&self) -> PyResult<()> {
         self.searches.iter().try_for_each(AnySearch::check)
     }
 }

@@ -8,6 +8,8 @@ use azpy_core::search::SearchStats;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::result::set_fields;
+
 /// Requests whose times the percentiles are of: the last so many.
 const TIMES_KEPT: usize = 4096;
 
@@ -55,26 +57,15 @@ impl Stats {
     /// The counts as Python sees them; `max_batch` is the number of rows that a batch could have held.
     pub(crate) fn dict<'py>(&self, py: Python<'py>, max_batch: usize) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        dict.set_item("requests", self.requests)?;
-        dict.set_item("finished", self.finished)?;
-        dict.set_item("failed", self.failed)?;
-        dict.set_item("cancelled", self.cancelled)?;
-        dict.set_item("open", self.open)?;
-        dict.set_item("left_over", self.left_over)?;
-        dict.set_item("late", self.late)?;
+        set_fields!(dict, self; requests, finished, failed, cancelled, open, left_over, late);
         dict.set_item("seconds_p50", self.percentile(0.5))?;
         dict.set_item("seconds_p99", self.percentile(0.99))?;
-        dict.set_item("batches", self.rounds.batches)?;
-        dict.set_item("rows", self.rounds.rows)?;
+        set_fields!(dict, self.rounds; batches, rows);
         let room = self.rounds.batches * max_batch as u64;
         dict.set_item("fill", self.rounds.rows as f64 / room.max(1) as f64)?;
-        dict.set_item("shared", self.rounds.shared)?;
+        set_fields!(dict, self.rounds; shared);
         dict.set_item("cache_fill", self.cached as f64 / self.cache_room.max(1) as f64)?;
-        dict.set_item("simulations", self.search.simulations)?;
-        dict.set_item("evaluations", self.search.evaluations)?;
-        dict.set_item("cache_hits", self.search.cache_hits)?;
-        dict.set_item("terminals", self.search.terminals)?;
-        dict.set_item("collisions", self.search.collisions)?;
+        set_fields!(dict, self.search; simulations, evaluations, cache_hits, terminals, collisions);
         Ok(dict)
     }
 }

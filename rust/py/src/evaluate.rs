@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use azpy_core::evaluator::{Batch, Evaluator, Rollout, Uniform};
-use azpy_core::game::{Game, Pov};
+use azpy_core::game::{Game, Payoff, Pov};
 use azpy_core::tree::LONGEST_PROOF;
 use azpy_games::any::AnyGame;
 use numpy::{PyArray4, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
@@ -15,19 +15,18 @@ use crate::errors::{EvaluatorError, RustError};
 use crate::evaluators::{AnyEvaluator, EVALUATING, PyEvaluator};
 use crate::listed::{entries, is_bool};
 use crate::position::Fallible;
-use crate::pygame::PyPayoff;
 use crate::settings::Whole;
 use crate::state::State;
 use crate::threads::locked;
 
 impl PyEvaluator {
     /// The positions as Python sees them: copies, as an evaluator may play on in them.
-    fn states<'py, P: PyPayoff>(py: Python<'py>, states: &[AnyGame<P>]) -> PyResult<Bound<'py, PyList>> {
-        let copies = states.iter().map(|state| Bound::new(py, State::of(P::held(state.copied()?))));
+    fn states<'py, P: Payoff>(py: Python<'py>, states: &[AnyGame<P>]) -> PyResult<Bound<'py, PyList>> {
+        let copies = states.iter().map(|state| Bound::new(py, State::of(state.copied()?.paying())));
         PyList::new(py, copies.collect::<PyResult<Vec<_>>>()?)
     }
 
-    fn evaluate<P: PyPayoff>(&mut self, batch: Batch<'_, AnyGame<P>>) -> PyResult<()> {
+    fn evaluate<P: Payoff>(&mut self, batch: Batch<'_, AnyGame<P>>) -> PyResult<()> {
         let turns = self.turns.clone();
         let _turn = turns.as_deref().map(locked);
         Python::attach(|py| {
@@ -86,13 +85,13 @@ fn rows_of<'py>(
 }
 
 /// Nothing is asked, answered or cached for a position of a game that has failed. Roots fail each for itself.
-fn check_faults<P: PyPayoff>(states: &[AnyGame<P>]) -> PyResult<()> {
+fn check_faults<P: Payoff>(states: &[AnyGame<P>]) -> PyResult<()> {
     // All states are of one game, and a game can fail or it cannot.
     states.iter().take_while(|state| state.fault().is_some()).try_for_each(Fallible::check)
 }
 
 /// Checks the reply of `method` and copies what belongs to legal actions.
-fn take_reply<P: PyPayoff>(reply: &Bound<'_, PyAny>, batch: Batch<'_, AnyGame<P>>, method: &str) -> PyResult<()> {
+fn take_reply<P: Payoff>(reply: &Bound<'_, PyAny>, batch: Batch<'_, AnyGame<P>>, method: &str) -> PyResult<()> {
     let (rows, width) = (batch.rows(), batch.states[0].num_actions());
     let proves = method == "evaluate_states";
     let pair = reply.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2 || (proves && pair.len() == 3));
@@ -189,7 +188,7 @@ fn as_numpy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     object.py().import("numpy")?.call_method1("asarray", (object,))
 }
 
-impl<P: PyPayoff> Evaluator<AnyGame<P>> for AnyEvaluator {
+impl<P: Payoff> Evaluator<AnyGame<P>> for AnyEvaluator {
     type Error = PyErr;
 
     fn evaluate_batch(&mut self, batch: Batch<'_, AnyGame<P>>) -> PyResult<()> {

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::batch::SIGNALS_EVERY;
 use crate::errors::{RustError, caught};
-use crate::position::{AnyState, Fallible};
+use crate::position::{AnyState, Fallible, random_games};
 use crate::registry::make;
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::state::{State, state_of};
@@ -107,7 +107,7 @@ pub(crate) fn random_playouts(
     let (mut done, mut plies) = (0, 0);
     while done < games {
         let until = Instant::now() + SIGNALS_EVERY;
-        let (more, played) = py.detach(|| caught(|| start.random_games(seed, done..games, until)))?;
+        let (more, played) = py.detach(|| caught(|| random_games(&start, seed, done..games, until)))?;
         done += more;
         plies += played;
         py.check_signals()?;

@@ -4,8 +4,8 @@
 //! From the lowest layer to the highest; no layer uses a higher one:
 //!
 //! 1. [`errors`], [`settings`], [`listed`] (lists of numbers), [`threads`] (how background threads end).
-//! 2. [`fault`] is where a game in Python leaves its errors, [`either`] is for the two ways in which games pay, [`pygame`]
-//!    is a game in Python, and [`position`] a position of any game.
+//! 2. [`fault`] is where a game in Python leaves its errors, [`pygame`] is a game in Python, and [`position`] a position
+//!    of any game.
 //! 3. [`evaluators`] are what may answer ([`own_net`]: azpy's own networks). [`batch`] runs searches of one game, and
 //!    [`result`] is what a search found ([`picture`] hands trees to what draws them).
 //! 4. [`registry`] has the games by name, [`state`] is `azpy.State` ([`variations`]: its games with variations).
@@ -20,7 +20,6 @@
 
 mod batch;
 mod colors;
-mod either;
 mod engine;
 mod engine_stats;
 mod engine_threads;
@@ -54,7 +53,9 @@ mod written;
 use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
-pub use crate::registry::{Entry, Params, Start, start};
+#[doc(hidden)]
+pub use azpy_games::any::Start;
+pub use azpy_games::registry::{Entry, Params};
 #[doc(hidden)]
 pub use pyo3;
 

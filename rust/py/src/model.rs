@@ -10,18 +10,18 @@ use azpy_core::config::SearchConfig;
 use azpy_core::engine::{
     EngineModel, GameTree, OpenSearch, Pipeline, Priority, Queue, Request, Scheduler, Signal, Waiting,
 };
-use azpy_core::game::{Action, Game, Turn};
+use azpy_core::game::{Action, Game, Payoff, Turn};
 use azpy_core::search::Search;
 use azpy_core::text::Position;
 use azpy_games::any::AnyGame;
+use azpy_games::each;
 use pyo3::prelude::*;
 
 use crate::batch::{same_game, try_play};
 use crate::errors::{GameError, caught, copied, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::fault::Fault;
-use crate::position::{AnyState, Fallible, each};
-use crate::pygame::PyPayoff;
+use crate::position::{AnyState, Fallible};
 use crate::requests::{AnyGameTree, Ending, PendingRequest, QueuedRequest, Signals};
 use crate::result::SearchResult;
 use crate::settings::Whole;
@@ -74,15 +74,15 @@ pub(crate) struct Done {
 
 /// A model of an engine for requests about this state's game.
 pub(crate) fn model_for(state: &AnyState, settings: ModelSettings, evaluator: AnyEvaluator) -> Arc<dyn AnyModel> {
-    each!(state, first => Arc::new(Model::new(first, settings, evaluator)))
+    each!(state.clone().by_payoff(), first => Arc::new(Model::new(&first, settings, evaluator)))
 }
 
-fn failed<P: PyPayoff>(root: &AnyGame<P>) -> bool {
+fn failed<P: Payoff>(root: &AnyGame<P>) -> bool {
     root.fault().is_some_and(Fault::is_set)
 }
 
 /// The one implementation of [`AnyModel`].
-struct Model<P: PyPayoff> {
+struct Model<P: Payoff> {
     /// Of the game and size that all requests are about.
     first: AnyGame<P>,
     config: SearchConfig,
@@ -96,7 +96,7 @@ struct Model<P: PyPayoff> {
     pipelines: [Mutex<Pipeline<AnyGame<P>, Arc<PendingRequest>>>; PIPELINES],
 }
 
-impl<P: PyPayoff> Model<P> {
+impl<P: Payoff> Model<P> {
     fn new(first: &AnyGame<P>, settings: ModelSettings, evaluator: AnyEvaluator) -> Self {
         let ModelSettings { config, number, max_batch, split_from, cache, workers, device } = settings;
         let mut scheduler =
@@ -178,7 +178,7 @@ impl<P: PyPayoff> Model<P> {
     }
 }
 
-impl<P: PyPayoff> EngineModel for Model<P> {
+impl<P: Payoff> EngineModel for Model<P> {
     fn number(&self) -> u64 {
         self.number
     }
@@ -192,13 +192,13 @@ impl<P: PyPayoff> EngineModel for Model<P> {
     }
 }
 
-impl<P: PyPayoff> AnyModel for Model<P> {
+impl<P: Payoff> AnyModel for Model<P> {
     fn as_any(&self) -> &dyn any::Any {
         self
     }
 
     fn submit(&self, state: &AnyState, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()> {
-        let root = same_game(state, Some(&self.first))?.clone();
+        let root = same_game(state, &self.first)?;
         let mut search = Search::new(root, self.config);
         if !allowed.is_empty() {
             search.allow(allowed);
@@ -208,7 +208,7 @@ impl<P: PyPayoff> AnyModel for Model<P> {
     }
 
     fn game_tree(&self, state: &AnyState, model: &str, seed: u64) -> PyResult<Arc<dyn AnyGameTree>> {
-        let root = same_game(state, Some(&self.first))?.copied()?;
+        let root = same_game::<P, _>(state, &self.first)?.copied()?;
         let game_tree = Mutex::new(GameTree::new(root, self.config, seed));
         let (model, spec) = (model.to_owned(), self.first.game().to_owned());
         Ok(Arc::new(OpenGame { game_tree, model, spec, pondering: Mutex::default() }))
@@ -263,7 +263,7 @@ impl<P: PyPayoff> AnyModel for Model<P> {
 }
 
 /// A game that goes on, the one implementation of [`AnyGameTree`].
-struct OpenGame<P: PyPayoff> {
+struct OpenGame<P: Payoff> {
     game_tree: Mutex<GameTree<AnyGame<P>, Arc<PendingRequest>>>,
     model: String,
     spec: String,
@@ -271,7 +271,7 @@ struct OpenGame<P: PyPayoff> {
     pondering: Mutex<Vec<Arc<Signals>>>,
 }
 
-impl<P: PyPayoff> OpenGame<P> {
+impl<P: Payoff> OpenGame<P> {
     /// The game's tree, for a thread that does not hold the GIL. Requests that ponder there stop.
     fn interrupted(&self) -> MutexGuard<'_, GameTree<AnyGame<P>, Arc<PendingRequest>>> {
         // First the lock: the thread that has it may be about to add a request that ponders.
@@ -281,7 +281,7 @@ impl<P: PyPayoff> OpenGame<P> {
     }
 }
 
-impl<P: PyPayoff> AnyGameTree for OpenGame<P> {
+impl<P: Payoff> AnyGameTree for OpenGame<P> {
     fn as_any(&self) -> &dyn any::Any {
         self
     }
@@ -291,7 +291,7 @@ impl<P: PyPayoff> AnyGameTree for OpenGame<P> {
     }
 
     fn state(&self) -> PyResult<AnyState> {
-        Ok(P::held(locked(&self.game_tree).position().copied()?))
+        Ok(locked(&self.game_tree).position().copied()?.paying())
     }
 
     fn num_played(&self) -> usize {

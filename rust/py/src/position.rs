@@ -1,25 +1,23 @@
-//! A position of any game, in Rust or in Python, as Python holds it and as the core is compiled for it.
-//!
-//! What Python holds is [`Either`] of two types, by what the game pays.
+//! A position of any game, in Rust or in Python, as Python holds it.
 
 use std::ops::Range;
 use std::time::Instant;
 
 use azpy_core::Error;
-use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Values};
+use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn};
 use azpy_core::record::GameRecord;
 use azpy_core::rng::Stream;
-use azpy_core::text::{Notation, Position};
-use azpy_core::written::{Bounds, Variations, WrittenGame};
-use azpy_core::{of_game, of_notation};
+use azpy_core::written::WrittenGame;
 use azpy_games::any::AnyGame;
+use azpy_games::each;
 use pyo3::prelude::*;
 
 use crate::errors::GameError;
 use crate::fault::Fault;
-use crate::pygame::{PyGame, PyPayoff};
+use crate::pygame::PyGame;
 
-pub(crate) use crate::either::{AnyState, Either, each, map};
+/// A position of any game, as Python holds it.
+pub(crate) type AnyState = AnyGame;
 
 /// What a position has where its game may be in Python, and fail.
 pub(crate) trait Fallible: Sized {
@@ -41,133 +39,60 @@ pub(crate) trait Fallible: Sized {
     }
 }
 
-impl<P: PyPayoff> Fallible for AnyGame<P> {
+impl<P: Payoff> Fallible for AnyGame<P> {
     fn fault(&self) -> Option<&Fault> {
-        self.inside::<PyGame<P>>().map(PyGame::fault)
+        self.inside::<PyGame>().map(PyGame::fault)
     }
     fn copied(&self) -> PyResult<Self> {
-        self.inside::<PyGame<P>>().map_or_else(|| Ok(self.clone()), |game| Ok(self.holding(game.copied()?)))
+        self.inside::<PyGame>().map_or_else(|| Ok(self.clone()), |game| Ok(self.holding(game.copied()?)))
     }
     fn object(&self) -> Option<&Py<PyAny>> {
-        self.inside::<PyGame<P>>().map(PyGame::object)
+        self.inside::<PyGame>().map(PyGame::object)
     }
 }
 
 /// The same position without the error that its game met.
-pub(crate) fn renewed<P: PyPayoff>(state: &AnyGame<P>) -> AnyGame<P> {
-    state.inside::<PyGame<P>>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
+pub(crate) fn renewed<P: Payoff>(state: &AnyGame<P>) -> AnyGame<P> {
+    state.inside::<PyGame>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
 }
 
-impl Fallible for AnyState {
-    fn fault(&self) -> Option<&Fault> {
-        each!(self, state => state.fault())
+/// The legal actions; none where it is no player's turn.
+pub(crate) fn legal_of(state: &AnyState) -> Vec<Action> {
+    let mut legal = Vec::new();
+    if matches!(state.turn(), Turn::Player(_)) {
+        state.legal_actions(&mut legal);
     }
-    fn copied(&self) -> PyResult<Self> {
-        Ok(map!(self, state => state.copied()?))
-    }
-    fn object(&self) -> Option<&Py<PyAny>> {
-        each!(self, state => state.object())
-    }
+    legal
 }
 
-/// Passes a question on to the position in either.
-macro_rules! asked {
-    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) $(-> $reply:ty)?;)*) => {
-        $(fn $name(&self $(, $argument: $kind)*) $(-> $reply)? {
-            each!(self, state => state.$name($($argument),*))
-        })*
-    };
+/// The outcomes of the roll; none where none is due.
+pub(crate) fn rolls_of(state: &AnyState) -> Vec<(Action, f32)> {
+    let mut rolls = Vec::new();
+    if state.turn() == Turn::Chance {
+        state.chance_outcomes(&mut rolls);
+    }
+    rolls
 }
 
-/// A position of any game as a game itself: for code that is compiled once, as that of queries and checks.
-impl Game for AnyState {
-    type Payoff = Values;
-
-    of_game!(asked);
-    fn play(&mut self, action: Action) {
-        each!(self, state => state.play(action));
+/// How the rules end a written game that begins at `start`, for player 0; nothing where they do not, or where players do
+/// not share a zero sum.
+pub(crate) fn end_of(start: &AnyState, game: &WrittenGame) -> Option<f32> {
+    if !start.is_zero_sum() {
+        return None;
     }
-    fn outcome(&self) -> Values {
-        each!(self, state => state.outcome().each())
-    }
+    let mut end = start.clone();
+    game.actions.iter().flatten().for_each(|&action| end.play(action));
+    (end.turn() == Turn::Terminal).then(|| end.outcome().of(Player::Zero))
 }
 
-impl Notation for AnyState {
-    of_notation!(asked);
-    fn parse(&self, text: &str) -> Result<Self, Error> {
-        Ok(map!(self, state => state.parse(text)?))
-    }
-    fn parse_plies(&self, text: &str, plies: usize) -> Result<Self, Error> {
-        Ok(map!(self, state => state.parse_plies(text, plies)?))
-    }
-    fn read_game<'a>(&self, text: &'a str) -> Result<Option<(WrittenGame, &'a str)>, Error> {
-        each!(self, state => state.read_game(text))
-    }
-    fn read_variations(&self, text: &str, bounds: Bounds) -> Result<Variations<Self>, Error> {
-        fn read<P: PyPayoff>(state: &AnyGame<P>, text: &str, bounds: Bounds) -> Result<Variations<AnyState>, Error> {
-            let Variations { start, moves, tags, notes, left_out } = state.read_variations(text, bounds)?;
-            Ok(Variations { start: P::held(start), moves, tags, notes, left_out })
-        }
-        each!(self, state => read(state, text, bounds))
-    }
-    fn without_dead(&self, places: &[String]) -> Option<Self> {
-        Some(map!(self, state => state.without_dead(places)?))
-    }
-    fn without_past(&self, mover: Option<Player>) -> Option<Self> {
-        Some(map!(self, state => state.without_past(mover)?))
-    }
+/// See `GameRecord::of_actions` of the core.
+pub(crate) fn record_of(start: &AnyState, actions: &[Action], outcome: &[f32]) -> Result<GameRecord, Error> {
+    each!(start.clone().by_payoff(), start => GameRecord::of_actions(&start, actions, outcome))
 }
 
-impl Position for AnyState {
-    fn game(&self) -> &str {
-        each!(self, state => state.game())
-    }
-    fn start_with(&self, params: &[(&str, String)]) -> Result<Self, Error> {
-        Ok(map!(self, state => state.start_with(params)?))
-    }
-}
-
-impl AnyState {
-    /// The legal actions; none where it is no player's turn.
-    pub(crate) fn legal(&self) -> Vec<Action> {
-        let mut legal = Vec::new();
-        if matches!(self.turn(), Turn::Player(_)) {
-            self.legal_actions(&mut legal);
-        }
-        legal
-    }
-
-    /// The outcomes of the roll; none where none is due.
-    pub(crate) fn rolls(&self) -> Vec<(Action, f32)> {
-        let mut rolls = Vec::new();
-        if self.turn() == Turn::Chance {
-            self.chance_outcomes(&mut rolls);
-        }
-        rolls
-    }
-
-    /// How the rules end a written game that begins here, for player 0; nothing where they do not, or where players do not
-    /// share a zero sum.
-    pub(crate) fn end_of(&self, game: &WrittenGame) -> Option<f32> {
-        let Self::Zero(start) = self else { return None };
-        let mut end = start.clone();
-        game.actions.iter().flatten().for_each(|&action| end.play(action));
-        (end.turn() == Turn::Terminal).then(|| end.outcome().of(Player::Zero))
-    }
-
-    /// See `GameRecord::of_actions` of the core.
-    pub(crate) fn record_of(&self, actions: &[Action], outcome: &[f32]) -> Result<GameRecord, Error> {
-        each!(self, state => GameRecord::of_actions(state, actions, outcome))
-    }
-
-    /// Plays the first random games of `games` from here, until they are done or it is `until`: how many games, and
-    /// their plies.
-    pub(crate) fn random_games(&self, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
-        each!(self, start => random_games(start, seed, games, until))
-    }
-}
-
-fn random_games<P: PyPayoff>(start: &AnyGame<P>, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
+/// Plays the first random games of `games` from `start`, until they are done or it is `until`: how many games, and their
+/// plies.
+pub(crate) fn random_games(start: &AnyState, seed: u64, games: Range<u64>, until: Instant) -> PyResult<(u64, u64)> {
     let mut random = RandomGames::default();
     let (mut done, mut plies) = (0, 0);
     for game in games {

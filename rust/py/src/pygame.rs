@@ -4,18 +4,15 @@
 //! a root share, and from then on every position says that the game is over. The owner of a search or of a `State` looks
 //! there before it uses a reply. Replies are checked here, so that a wrong one is an error that names the method.
 
-use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Turn, Value, Values, action_planes};
+use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::text::{Notation, outcome_text};
-use azpy_games::any::AnyGame;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 
-use crate::either::{AnyState, Either};
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
 use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
@@ -37,64 +34,27 @@ pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyE
 const ADVICE: &str = "az-check-game shows the line of play that leads there";
 const OUTCOME: &str = "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 0 lost, 0.0 for a draw";
 
-/// A payoff: how a game in Python says it, and which of the games that Python holds pay it.
-pub(crate) trait PyPayoff: Payoff {
-    /// What the numbers say; nothing where they are not what was expected. `alone`: it is one number and no sequence.
-    fn read(numbers: &[f32], alone: bool, players: usize) -> Option<Self>;
-
-    /// What was expected in place of so many numbers, in words.
-    fn expected(players: usize, came: usize) -> String;
-
-    /// A position as Python holds it.
-    fn held(state: AnyGame<Self>) -> AnyState;
-
-    /// The position, if its game pays this.
-    fn among(state: &AnyState) -> Option<&AnyGame<Self>>;
+/// What the numbers of an outcome say; nothing where they are not what was expected. `alone`: it is one number and no
+/// sequence.
+fn read_outcome(numbers: &[f32], alone: bool, info: &Info) -> Option<Values> {
+    let outcome = match *numbers {
+        [own] if info.zero_sum && alone => Values::new(&[own, -own]),
+        [own, other] if info.zero_sum && own != -other => return None,
+        _ if numbers.len() != info.num_players => return None,
+        _ => Values::new(numbers),
+    };
+    Some(outcome).filter(|outcome| outcome.numbers().iter().all(|number| number.abs() <= 1.0))
 }
 
-impl PyPayoff for Value {
-    fn read(numbers: &[f32], alone: bool, _players: usize) -> Option<Self> {
-        match *numbers {
-            [own] if alone => Some(Self(own)),
-            [own, other] if own == -other => Some(Self(own)),
-            _ => None,
+/// What was expected in place of so many numbers, in words.
+fn expected_outcome(came: usize, info: &Info) -> String {
+    match info.num_players {
+        _ if info.zero_sum && came == 2 => {
+            "two numbers in [-1, 1] whose sum is 0, or zero_sum = False for any two numbers".to_owned()
         }
-    }
-
-    fn expected(_players: usize, came: usize) -> String {
-        match came {
-            2 => "two numbers in [-1, 1] whose sum is 0, or zero_sum = False for any two numbers".to_owned(),
-            _ => OUTCOME.to_owned(),
-        }
-    }
-
-    fn held(state: AnyGame<Self>) -> AnyState {
-        Either::Zero(state)
-    }
-
-    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
-        if let Either::Zero(state) = state { Some(state) } else { None }
-    }
-}
-
-impl PyPayoff for Values {
-    fn read(numbers: &[f32], _alone: bool, players: usize) -> Option<Self> {
-        (numbers.len() == players).then(|| Self::new(numbers))
-    }
-
-    fn expected(players: usize, _came: usize) -> String {
-        match players {
-            1 => "a score in [-1, 1]".to_owned(),
-            _ => format!("a list of {players} numbers in [-1, 1], one for each player, player 0 first"),
-        }
-    }
-
-    fn held(state: AnyGame<Self>) -> AnyState {
-        Either::Several(state)
-    }
-
-    fn among(state: &AnyState) -> Option<&AnyGame<Self>> {
-        if let Either::Several(state) = state { Some(state) } else { None }
+        _ if info.zero_sum => OUTCOME.to_owned(),
+        1 => "a score in [-1, 1]".to_owned(),
+        players => format!("a list of {players} numbers in [-1, 1], one for each player, player 0 first"),
     }
 }
 
@@ -116,7 +76,7 @@ fn attribute<'py, T>(
 }
 
 /// How many players a game in Python has, and whether they are two with a zero sum.
-pub(crate) fn players_of(object: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
+fn players_of(object: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
     let read = |given: &Bound<'_, PyAny>| whole_of(given).filter(|number| (1..=MAX_PLAYERS).contains(number));
     let (name, expected) = ("num_players", format!("a whole number from 1 to {MAX_PLAYERS}"));
     let players = attribute(object, name, object.getattr_opt(name)?, &expected, read)?.unwrap_or(2);
@@ -139,6 +99,7 @@ struct Info {
     game: String,
     num_actions: usize,
     num_players: usize,
+    zero_sum: bool,
     side_names: Option<Vec<String>>,
     obs_shape: [usize; 3],
     max_plies: usize,
@@ -150,16 +111,15 @@ struct Info {
     fault: Fault,
 }
 
-/// A position held by Python, of a game that pays a `P`.
-pub(crate) struct PyGame<P> {
+/// A position held by Python.
+pub(crate) struct PyGame {
     object: Py<PyAny>,
     info: Arc<Info>,
     /// The answer of `turn`, once it was asked: a search relies on one answer for a position.
     turn: OnceLock<Turn>,
-    pays: PhantomData<fn() -> P>,
 }
 
-impl<P: PyPayoff> PyGame<P> {
+impl PyGame {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = object.get_type().name()?.to_string();
@@ -181,7 +141,7 @@ impl<P: PyPayoff> PyGame<P> {
             let number = |place: Option<Whole>| place.map(|Whole(place)| u32::try_from(place)).transpose().ok();
             places.into_iter().map(number).collect::<Option<Vec<_>>>()
         })?;
-        let num_players = players_of(object)?.0;
+        let (num_players, zero_sum) = players_of(object)?;
         let names = |value: &Bound<'_, PyAny>| {
             let Listed::<String>(names) = value.extract().ok()?;
             (names.len() == num_players && names.iter().all(|name| !name.trim().is_empty())).then_some(names)
@@ -202,6 +162,7 @@ impl<P: PyPayoff> PyGame<P> {
             game,
             num_actions: number("num_actions")?,
             num_players,
+            zero_sum,
             side_names,
             obs_shape,
             max_plies: number("max_plies")?,
@@ -212,7 +173,7 @@ impl<P: PyPayoff> PyGame<P> {
             name: class,
         };
         let object = object.call_method0("clone")?.unbind();
-        Ok(Self { object, info: Arc::new(info), turn: OnceLock::new(), pays: PhantomData })
+        Ok(Self { object, info: Arc::new(info), turn: OnceLock::new() })
     }
 
     /// What records call the game: its attribute `game` if that is text, else the class's name.
@@ -253,16 +214,16 @@ impl<P: PyPayoff> PyGame<P> {
     }
 }
 
-impl<P: PyPayoff> Clone for PyGame<P> {
+impl Clone for PyGame {
     fn clone(&self) -> Self {
         let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
         // After a failure any object will do: it is never asked again.
         let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
-        Self { object, info: self.info.clone(), turn: self.turn.clone(), pays: PhantomData }
+        Self { object, info: self.info.clone(), turn: self.turn.clone() }
     }
 }
 
-impl<P: PyPayoff> PyGame<P> {
+impl PyGame {
     pub(crate) fn fault(&self) -> &Fault {
         &self.info.fault
     }
@@ -271,7 +232,7 @@ impl<P: PyPayoff> PyGame<P> {
     pub(crate) fn renewed(&self) -> Self {
         let info = Info { fault: Fault::default(), ..Info::clone(&self.info) };
         let object = Python::attach(|py| self.object.clone_ref(py));
-        Self { object, info: Arc::new(info), turn: OnceLock::new(), pays: PhantomData }
+        Self { object, info: Arc::new(info), turn: OnceLock::new() }
     }
 
     /// A copy with a place of its own for errors, or the error of the game that refused.
@@ -285,27 +246,28 @@ impl<P: PyPayoff> PyGame<P> {
     }
 }
 
-impl<P: PyPayoff> Game for PyGame<P> {
-    type Payoff = P;
+impl Game for PyGame {
+    type Payoff = Values;
 
     fn num_players(&self) -> usize {
         self.info.num_players
     }
 
-    fn num_actions(&self) -> usize {
-        self.info.num_actions
+    fn is_zero_sum(&self) -> bool {
+        self.info.zero_sum
     }
 
-    fn obs_shape(&self) -> [usize; 3] {
-        self.info.obs_shape
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: self.info.num_actions,
+            obs_shape: self.info.obs_shape,
+            max_plies: self.info.max_plies,
+            num_symmetries: 1,
+        }
     }
 
     fn is_slow(&self) -> bool {
         true
-    }
-
-    fn max_plies(&self) -> usize {
-        self.info.max_plies
     }
 
     fn action_cells(&self) -> Option<Vec<u16>> {
@@ -403,16 +365,16 @@ impl<P: PyPayoff> Game for PyGame<P> {
         });
     }
 
-    fn outcome(&self) -> P {
-        let players = self.info.num_players;
-        self.ask(P::draw(players), |object| {
+    fn outcome(&self) -> Values {
+        self.ask(Values::draw(self.info.num_players), |object| {
             let reply = object.call_method0("outcome")?;
             let (numbers, alone) = numbers_of(&reply).unwrap_or_default();
-            let outcome =
-                P::read(&numbers, alone, players).filter(|_| numbers.iter().all(|number| number.abs() <= 1.0));
-            match outcome {
+            match read_outcome(&numbers, alone, &self.info) {
                 Some(outcome) => Ok(outcome),
-                None => self.wrong("outcome", "outcome", &short(&reply), &P::expected(players, numbers.len())),
+                None => {
+                    let expected = expected_outcome(numbers.len(), &self.info);
+                    self.wrong("outcome", "outcome", &short(&reply), &expected)
+                }
             }
         })
     }
@@ -462,7 +424,7 @@ impl<P: PyPayoff> Game for PyGame<P> {
     }
 }
 
-impl<P: PyPayoff> Notation for PyGame<P> {
+impl Notation for PyGame {
     /// The action's number where the game has no name for it: many know none of rolls, and names are for people alone.
     fn action_name(&self, action: Action) -> String {
         let name = self.shown(|object| object.call_method1("action_name", (action,))?.extract::<String>());

@@ -12,14 +12,12 @@ use crate::position::{AnyState, Fallible};
 use crate::settings::{SIZE, Whole, within};
 use crate::state::{State, player_of};
 
-impl AnyState {
-    /// Asks the crate about positions that come from this one, and waits for Python only where the game is in Python. An
-    /// error of the game comes before what followed from it.
-    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
-        let reply = py.detach(|| caught(|| Ok(question())));
-        self.take_error()?;
-        reply?.map_err(RustError::raised)
-    }
+/// Asks the crate about positions that come from `start`, and waits for Python only where the game is in Python. An error
+/// of the game comes before what followed from it.
+fn ask<T: Send>(py: Python<'_>, start: &AnyState, question: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    let reply = py.detach(|| caught(|| Ok(question())));
+    start.take_error()?;
+    reply?.map_err(RustError::raised)
 }
 
 /// A notation of whole games: PGN for chess, SGF for Go.
@@ -140,7 +138,7 @@ impl Line {
         change: impl FnOnce(&mut CoreLine<AnyState>) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
         let mut line = self.line.clone();
-        self.line.start.ask(py, || change(&mut line))?;
+        ask(py, &self.line.start, || change(&mut line))?;
         self.line = line;
         Ok(())
     }
@@ -192,7 +190,7 @@ impl Line {
     /// The first plies of the line.
     fn upto(&self, py: Python<'_>, plies: Whole) -> PyResult<Self> {
         let plies = within("plies", plies.0, 0, SIZE)?;
-        let line = self.line.start.ask(py, || Ok(self.line.upto(plies)))?;
+        let line = ask(py, &self.line.start, || Ok(self.line.upto(plies)))?;
         Ok(Self { line })
     }
 }

@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::errors::{RustError, caught};
 use crate::fault::outcome_object;
 use crate::listed::{Listed, numbers_of, short};
-use crate::position::Fallible;
+use crate::position::{Fallible, record_of};
 use crate::settings::{U64, whole, within};
 use crate::state::State;
 
@@ -203,7 +203,7 @@ impl GameRecord {
         let (outcome, _) = numbers_of(outcome).ok_or_else(|| {
             PyTypeError::new_err(format!("outcome must be a number or a list of numbers, got {}", short(outcome)))
         })?;
-        let record = caught(|| Ok(start.inner.record_of(&actions.0, &outcome)));
+        let record = caught(|| Ok(record_of(&start.inner, &actions.0, &outcome)));
         start.inner.take_error()?;
         let record = record?.map_err(RustError::raised)?;
         Ok(Self(Arc::new(CoreRecord { game: start.inner.game().to_owned(), game_id, seed, ..record })))

@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, TryLockError};
 
 use azpy_core::batched::Workers;
-use azpy_core::game::{Game, Value, Values};
+use azpy_core::game::{Game, Payoff};
 use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::replay::{Draw, ReplayBuffer as CoreBuffer, Samples};
 use azpy_core::text::Position;
 use azpy_games::any::AnyGame;
+use azpy_games::each;
 use numpy::{PyArray1, PyArray2, PyArray4, PyArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,55 +17,67 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{RustError, caught};
 use crate::games::any_game;
-use crate::position::{AnyState, Either, Fallible, each, map};
-use crate::pygame::PyPayoff;
+use crate::position::{AnyState, Fallible};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::State;
 use crate::threads::locked;
 
-/// See `AnyReplay::origins`.
+/// See [`AnyReplay::origins`].
 type Origins = (Vec<u64>, Vec<i64>, Vec<i64>, Vec<AnyState>);
 
 type Buffer<P> = CoreBuffer<AnyGame<P>>;
 
 /// A replay buffer of some game.
-type AnyReplay = Either<Buffer<Value>, Buffer<Values>>;
+trait AnyReplay: Send {
+    fn extend(&mut self, records: Vec<Arc<CoreRecord>>, workers: &Workers) -> PyResult<()>;
+    fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()>;
+    /// Where so many rows of the same draw come from: their games' ids, plies, symmetries and states.
+    fn origins(&self, draw: Draw, rows: usize) -> PyResult<Origins>;
+    fn resize(&mut self, max_positions: usize);
+    fn num_games(&self) -> usize;
+    fn num_samples(&self) -> usize;
+}
 
 /// A game that can fail is a Python class, which one thread plays at a time.
-fn workers_for<'a, P: PyPayoff>(buffer: &Buffer<P>, workers: &'a Workers) -> &'a Workers {
+fn workers_for<'a, P: Payoff>(buffer: &Buffer<P>, workers: &'a Workers) -> &'a Workers {
     if buffer.start().fault().is_some() { &Workers::Serial } else { workers }
 }
 
-impl AnyReplay {
+impl<P: Payoff> AnyReplay for Buffer<P> {
     fn extend(&mut self, records: Vec<Arc<CoreRecord>>, workers: &Workers) -> PyResult<()> {
-        each!(self, buffer => {
-            let outcome = buffer.extend(records, workers_for(buffer, workers));
-            buffer.start().check()?;
-            outcome.map_err(RustError::raised)
-        })
+        let outcome = self.extend(records, workers_for(self, workers));
+        self.start().check()?;
+        outcome.map_err(RustError::raised)
     }
 
     fn sample(&self, draw: Draw, samples: Samples<'_>, workers: &Workers) -> PyResult<()> {
-        each!(self, buffer => {
-            buffer.sample(draw, samples, workers_for(buffer, workers));
-            buffer.start().check()
-        })
+        self.sample(draw, samples, workers_for(self, workers));
+        self.start().check()
     }
 
-    /// Where so many rows of the same draw come from: their games' ids, plies, symmetries and states.
     fn origins(&self, draw: Draw, rows: usize) -> PyResult<Origins> {
-        each!(self, buffer => {
-            let mut origins = Origins::default();
-            for found in (0..rows).map(|row| buffer.origin(draw, row)) {
-                buffer.start().check()?;
-                origins.0.push(found.record.game_id);
-                origins.1.push(found.ply as i64);
-                origins.2.push(found.symmetry as i64);
-                origins.3.push(PyPayoff::held(found.state.copied()?)); // with errors of its own
-            }
-            Ok(origins)
-        })
+        let mut origins = Origins::default();
+        for found in (0..rows).map(|row| self.origin(draw, row)) {
+            self.start().check()?;
+            origins.0.push(found.record.game_id);
+            origins.1.push(found.ply as i64);
+            origins.2.push(found.symmetry as i64);
+            origins.3.push(found.state.copied()?.paying()); // with errors of its own
+        }
+        Ok(origins)
+    }
+
+    fn resize(&mut self, max_positions: usize) {
+        self.resize(max_positions);
+    }
+
+    fn num_games(&self) -> usize {
+        self.num_games()
+    }
+
+    fn num_samples(&self) -> usize {
+        self.num_samples()
     }
 }
 
@@ -85,7 +98,7 @@ impl AnyReplay {
 pub(crate) struct ReplayBuffer {
     start: AnyState,
     workers: Workers,
-    inner: Mutex<AnyReplay>,
+    inner: Mutex<Box<dyn AnyReplay>>,
     /// Where the lock is known to be free, or held by a thread that there is.
     process: Mutex<Process>,
 }
@@ -111,7 +124,7 @@ impl ReplayBuffer {
         Ok(dict)
     }
 
-    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut AnyReplay) -> T + Send) -> PyResult<T>
+    fn locked<T>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn AnyReplay) -> T + Send) -> PyResult<T>
     where
         T: Send,
     {
@@ -128,7 +141,7 @@ impl ReplayBuffer {
             }
         }
         // Waited for without the GIL: whoever has the lock may need it.
-        Ok(py.detach(|| work(&mut locked(&self.inner))))
+        Ok(py.detach(|| work(&mut **locked(&self.inner))))
     }
 }
 
@@ -140,8 +153,9 @@ impl ReplayBuffer {
         let start = any_game(game)?;
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         let workers = Workers::new(settings::threads(None)?).map_err(RustError::raised)?;
-        let inner = Mutex::new(map!(start.clone(), start => Buffer::new(start, max_positions)));
-        Ok(Self { workers, inner, start, process: Mutex::new(Process::current()) })
+        let inner: Box<dyn AnyReplay> =
+            each!(start.clone().by_payoff(), start => Box::new(Buffer::new(start, max_positions)));
+        Ok(Self { workers, inner: Mutex::new(inner), start, process: Mutex::new(Process::current()) })
     }
 
     /// Check a game against the rules, and keep it as the newest.
@@ -164,19 +178,19 @@ impl ReplayBuffer {
     /// Keep about `max_positions` positions from now on, and drop the oldest games beyond. One game always stays.
     fn resize(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<()> {
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
-        self.locked(py, |inner| each!(inner, buffer => buffer.resize(max_positions)))
+        self.locked(py, |inner| inner.resize(max_positions))
     }
 
     /// The number of games.
     #[getter]
     fn num_games(&self, py: Python<'_>) -> PyResult<usize> {
-        self.locked(py, |inner| each!(inner, buffer => buffer.num_games()))
+        self.locked(py, |inner| inner.num_games())
     }
 
     /// The number of positions to learn from.
     #[getter]
     fn num_positions(&self, py: Python<'_>) -> PyResult<usize> {
-        self.locked(py, |inner| each!(inner, buffer => buffer.num_samples()))
+        self.locked(py, |inner| inner.num_samples())
     }
 
     /// Draw a batch of positions, by playing the stored games again.
@@ -235,7 +249,7 @@ impl ReplayBuffer {
         let observations = PyArray4::<f32>::zeros(py, [rows, c, h, w], false);
         let legal = PyArray2::<bool>::zeros(py, [rows, actions], false);
         let policies = PyArray2::<f32>::zeros(py, [rows, actions], false);
-        let width = self.locked(py, |inner| each!(inner, buffer => buffer.value_width()))?;
+        let width = if self.start.is_zero_sum() { 1 } else { self.start.num_players() };
         let values = PyArray2::<f32>::zeros(py, [rows, width], false);
         let weights = PyArray1::<f32>::zeros(py, [rows], false);
         let origins = {
@@ -251,7 +265,7 @@ impl ReplayBuffer {
             let draw = Draw { seed, root_value_weight, symmetries, imported_value_weight: imported_weight };
             let workers = &self.workers;
             self.locked(py, |inner| {
-                if each!(&*inner, buffer => buffer.num_samples()) == 0 {
+                if inner.num_samples() == 0 {
                     return Err(PyValueError::new_err("the replay buffer is empty: add games before drawing from it"));
                 }
                 caught(|| {

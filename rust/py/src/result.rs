@@ -52,7 +52,7 @@ enum Seen {
     /// The search, which nobody else has, and what its game is called.
     Own { spec: String, search: Box<dyn AnySearch> },
     /// The searches, which of them it is, and how often it had changed when this was read from it.
-    Shared { searches: Arc<RwLock<AnyBatch>>, index: usize, changes: u64 },
+    Shared { searches: Arc<RwLock<dyn AnyBatch>>, index: usize, changes: u64 },
     /// Of a tree that an engine's game goes on with: what was seen of it in passing.
     Passing { variations: Vec<Variation> },
 }
@@ -83,7 +83,7 @@ impl SearchResult {
     }
 
     /// What the search `index` of `now` has found, which are the `searches`.
-    pub(crate) fn sharing(searches: Arc<RwLock<AnyBatch>>, now: &AnyBatch, index: usize) -> Self {
+    pub(crate) fn sharing(searches: Arc<RwLock<dyn AnyBatch>>, now: &dyn AnyBatch, index: usize) -> Self {
         Self::new(now.search(index), false, Seen::Shared { searches, index, changes: now.changes(index) })
     }
 
@@ -357,15 +357,17 @@ impl SearchResult {
     }
 }
 
+/// Sets the entries of a dict that have the names of fields.
+macro_rules! set_fields {
+    ($dict:expr, $from:expr; $($field:ident),+) => {
+        $($dict.set_item(stringify!($field), $from.$field)?;)+
+    };
+}
+pub(crate) use set_fields;
+
 pub(crate) fn search_stats<'py>(py: Python<'py>, stats: &SearchStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("simulations", stats.simulations)?;
-    dict.set_item("evaluations", stats.evaluations)?;
-    dict.set_item("cache_hits", stats.cache_hits)?;
-    dict.set_item("terminals", stats.terminals)?;
-    dict.set_item("collisions", stats.collisions)?;
-    dict.set_item("rounds", stats.rounds)?;
-    dict.set_item("unexpanded", stats.unexpanded)?;
+    set_fields!(dict, stats; simulations, evaluations, cache_hits, terminals, collisions, rounds, unexpanded);
     Ok(dict)
 }
 

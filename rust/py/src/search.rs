@@ -14,12 +14,12 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::batch::{AnyBatch, BatchSettings, allowed_actions, check_draws};
+use crate::batch::{AnyBatch, BatchSettings, allowed_actions, batch_of, check_draws};
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
 use crate::listed::Listed;
-use crate::position::each;
-use crate::result::{SearchResult, check_temperature, fill_policy, search_stats};
+use crate::position::legal_of;
+use crate::result::{SearchResult, check_temperature, fill_policy, search_stats, set_fields};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};
 use crate::threads::{changing, exclusive, looking};
@@ -56,7 +56,7 @@ pub(crate) struct Search {
     config: SearchConfig,
     cache_positions: usize,
     seed: u64,
-    session: Mutex<Option<Arc<RwLock<AnyBatch>>>>,
+    session: Mutex<Option<Arc<RwLock<dyn AnyBatch>>>>,
 }
 
 #[pymethods]
@@ -131,13 +131,11 @@ impl Search {
             let state = any_state(state)?;
             let allowed = allowed_actions(&state, actions)?;
             if let Some(Listed(draws)) = &gumbel {
-                let legal = if allowed.is_empty() { state.legal().len() } else { allowed.len() };
+                let legal = if allowed.is_empty() { legal_of(&state).len() } else { allowed.len() };
                 check_draws(draws, legal)?;
             }
             let replaced = match kept.as_ref() {
-                Some(shared) => {
-                    each!(&mut *changing(shared)?, session => session.replace(0, &state).is_ok())
-                }
+                Some(shared) => changing(shared)?.replace(0, &state).is_ok(),
                 None => false,
             };
             if !replaced {
@@ -147,10 +145,10 @@ impl Search {
                     threads: 1,
                     seed: self.seed,
                 };
-                *kept = Some(Arc::new(RwLock::new(AnyBatch::new(&[state], settings)?)));
+                *kept = Some(batch_of(&[state], settings)?);
             }
             if let (Some(shared), false) = (kept.as_ref(), allowed.is_empty()) {
-                each!(&mut *changing(shared)?, session => session.allow(0, allowed));
+                changing(shared)?.allow(0, allowed);
             }
         }
         let Some(shared) = kept.as_ref() else {
@@ -160,13 +158,13 @@ impl Search {
         };
         let mut session = changing(shared)?;
         if let Some(Listed(draws)) = gumbel {
-            each!(&mut *session, session => session.set_gumbel_draws(0, &draws))?;
+            session.set_gumbel_draws(0, &draws)?;
         }
-        each!(&mut *session, session => session.run(py, evaluator, simulations, limit))?;
+        session.run(py, evaluator, simulations, limit)?;
         // With `lcb` the result takes a walk through the tree, in which other threads go on.
         let searched = &*session;
         let result = py.detach(|| SearchResult::sharing(shared.clone(), searched, 0));
-        each!(&*session, session => session.check()).map(|()| result)
+        session.check().map(|()| result)
     }
 
     /// Move the root along an action or a chance outcome, and keep the tree below it. `run()` continues from there.
@@ -176,7 +174,7 @@ impl Search {
     fn advance(&self, action: Whole) -> PyResult<()> {
         let kept = exclusive(&self.session)?;
         match kept.as_ref() {
-            Some(shared) => each!(&mut *changing(shared)?, session => session.advance(0, action)),
+            Some(shared) => changing(shared)?.advance(0, action),
             None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
         }
     }
@@ -210,16 +208,16 @@ pub(crate) struct VectorSearch {
     seed: u64,
     num_actions: usize,
     evaluator: Owned,
-    session: Arc<RwLock<AnyBatch>>,
+    session: Arc<RwLock<dyn AnyBatch>>,
 }
 
 impl VectorSearch {
     /// Looks at all searches. With `lcb` this takes walks through the trees, in which other threads go on.
-    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&AnyBatch) -> T + Send) -> PyResult<T> {
+    fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&dyn AnyBatch) -> T + Send) -> PyResult<T> {
         py.detach(|| {
             let session = looking(&self.session)?;
-            let found = caught(|| Ok(look(&session)))?;
-            each!(&*session, session => session.check()).map(|()| found)
+            let found = caught(|| Ok(look(&*session)))?;
+            session.check().map(|()| found)
         })
     }
 }
@@ -249,9 +247,9 @@ impl VectorSearch {
         let cache = settings::cache(settings::cache_positions(cache_positions)?);
         let seed = within("seed", seed, 0, U64)?;
         let threads = settings::threads(threads)?;
-        let session = AnyBatch::new(&states, BatchSettings { config, cache, threads, seed })?;
+        let session = batch_of(&states, BatchSettings { config, cache, threads, seed })?;
         let num_actions = first.num_actions();
-        Ok(Self { seed, num_actions, evaluator: Owned::new(evaluator), session: Arc::new(RwLock::new(session)) })
+        Ok(Self { seed, num_actions, evaluator: Owned::new(evaluator), session })
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -270,7 +268,7 @@ impl VectorSearch {
         let mut session = changing(&self.session)?;
         let mut lent = self.evaluator.lock()?;
         let evaluator = lent.as_mut().expect("it is there");
-        each!(&mut *session, session => session.run(py, evaluator, simulations, limit))
+        session.run(py, evaluator, simulations, limit)
     }
 
     /// Return what each search found, as a list of B `SearchResult`.
@@ -304,7 +302,7 @@ impl VectorSearch {
     #[pyo3(signature = (temperature = 1.0))]
     fn select_actions<'py>(&self, py: Python<'py>, temperature: f64) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let temperature = check_temperature(temperature)?;
-        let select = |session: &AnyBatch, index: usize| {
+        let select = |session: &dyn AnyBatch, index: usize| {
             let result = session.search(index).result();
             let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
             let key = session.search(index).key();
@@ -318,7 +316,7 @@ impl VectorSearch {
 
     /// Return `SearchResult.value` of every tree, float32 [B], each for its player to move.
     fn root_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let value = |session: &AnyBatch, index| session.search(index).result().value;
+        let value = |session: &dyn AnyBatch, index| session.search(index).result().value;
         let values = self.look(py, |session| (0..session.count()).map(|index| value(session, index)).collect())?;
         Ok(PyArray1::from_vec(py, values))
     }
@@ -345,7 +343,7 @@ impl VectorSearch {
             return Err(PyValueError::new_err(format!("{got} actions for {trees} trees")));
         }
         for (index, action) in actions.into_iter().enumerate().filter(|&(_, Whole(action))| action != -1) {
-            each!(&mut *session, session => session.advance(index, action))?;
+            session.advance(index, action)?;
         }
         Ok(())
     }
@@ -359,7 +357,7 @@ impl VectorSearch {
             return Err(PyValueError::new_err(format!("a state of {other} in a search of {own}")));
         }
         let index = within("index", index.0, 0, session.count() as i128 - 1)?;
-        each!(&mut *session, session => session.replace(index, &state))
+        session.replace(index, &state)
     }
 
     /// Counts, as a dict of ints.
@@ -381,11 +379,7 @@ impl VectorSearch {
         let stats = search_stats(py, &total)?;
         stats.set_item("nodes", nodes)?;
         stats.set_item("memory_bytes", memory)?;
-        let rounds = each!(&*session, session => session.rounds());
-        stats.set_item("batches", rounds.batches)?;
-        stats.set_item("rows", rounds.rows)?;
-        stats.set_item("rows_capacity", rounds.rows_capacity)?;
-        stats.set_item("shared", rounds.shared)?;
+        set_fields!(stats, session.rounds(); batches, rows, rows_capacity, shared);
         Ok(stats)
     }
 

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use azpy_core::batched::Workers;
 use azpy_core::cache::Cache;
+use azpy_core::game::Payoff;
 use azpy_core::process::Process;
 use azpy_core::record::GameRecord as CoreRecord;
 use azpy_core::selfplay::{Layout, SelfPlay as CoreSelfPlay, SelfPlayConfig, SelfPlayStats};
 use azpy_core::text::Position;
 use azpy_core::timing::PipelineStats;
 use azpy_games::any::AnyGame;
+use azpy_games::each;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,9 +22,9 @@ use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::fault::Fault;
 use crate::games::any_game;
 use crate::listed::Listed;
-use crate::position::{Fallible, each};
-use crate::pygame::PyPayoff;
+use crate::position::Fallible;
 use crate::record::GameRecord;
+use crate::result::set_fields;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::threads::{self, BackgroundTask, PATIENCE, attached_once, locked, wait};
 
@@ -50,7 +52,7 @@ struct Playing {
 }
 
 impl Playing {
-    fn start<P: PyPayoff>(start: &AnyGame<P>, settings: SelfPlaySettings) -> PyResult<Self> {
+    fn start<P: Payoff>(start: &AnyGame<P>, settings: SelfPlaySettings) -> PyResult<Self> {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(RustError::raised)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
@@ -208,7 +210,7 @@ impl SelfPlay {
         let evaluators = AnyEvaluator::for_pipelines(evaluator, pipelines, &turns)?;
         let settings =
             SelfPlaySettings { config, layout, evaluators, cache: settings::cache(cache_positions), threads };
-        let playing = Arc::new(py.detach(|| each!(&start, start => Playing::start(start, settings)))?);
+        let playing = Arc::new(py.detach(|| each!(start.by_payoff(), start => Playing::start(&start, settings)))?);
         threads::stop_at_exit(&(playing.clone() as Arc<dyn BackgroundTask>));
         threads::wait_until_attached(py);
         let endless = games.is_none();
@@ -403,19 +405,9 @@ impl SelfPlay {
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (stats, _) = self.counted(py)?;
         let dict = PyDict::new(py);
-        dict.set_item("games", stats.games)?;
-        dict.set_item("positions", stats.positions)?;
-        dict.set_item("searches", stats.searches)?;
-        dict.set_item("fast_searches", stats.fast_searches)?;
-        dict.set_item("simulations", stats.rounds.searches.simulations)?;
-        dict.set_item("evaluations", stats.rounds.searches.evaluations)?;
-        dict.set_item("cache_hits", stats.rounds.searches.cache_hits)?;
-        dict.set_item("terminals", stats.rounds.searches.terminals)?;
-        dict.set_item("collisions", stats.rounds.searches.collisions)?;
-        dict.set_item("batches", stats.rounds.batches)?;
-        dict.set_item("rows", stats.rounds.rows)?;
-        dict.set_item("rows_capacity", stats.rounds.rows_capacity)?;
-        dict.set_item("shared", stats.rounds.shared)?;
+        set_fields!(dict, stats; games, positions, searches, fast_searches);
+        set_fields!(dict, stats.rounds.searches; simulations, evaluations, cache_hits, terminals, collisions);
+        set_fields!(dict, stats.rounds; batches, rows, rows_capacity, shared);
         Ok(dict)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use azpy_core::game::{Game, Player, Turn, Value, Values};
+use azpy_core::game::{Game, Player, Turn, Values};
 use azpy_core::text::{Notation, Position, result_words, unmarked};
 use azpy_core::written::Variations as CoreVariations;
 use azpy_games::any::AnyGame;
@@ -16,9 +16,9 @@ use crate::batch::{action_numbers, try_play};
 use crate::colors::{colored, terminal_shows_colors};
 use crate::errors::{RustError, caught};
 use crate::fault::{outcome_object, turn_number};
-use crate::listed::Listed;
-use crate::position::{AnyState, Fallible};
-use crate::pygame::{PyGame, PyPayoff, players_of};
+use crate::listed::{Listed, short};
+use crate::position::{AnyState, Fallible, legal_of, rolls_of};
+use crate::pygame::PyGame;
 use crate::registry::params;
 use crate::settings::{Whole, whole, within};
 use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
@@ -94,7 +94,7 @@ impl State {
     }
 
     fn action(&self, action: Whole) -> PyResult<u32> {
-        let last_outcome = self.ask(|state| state.rolls())?.last().map_or(0, |&(outcome, _)| outcome as usize);
+        let last_outcome = self.ask(rolls_of)?.last().map_or(0, |&(outcome, _)| outcome as usize);
         let actions = self.inner.num_actions().max(last_outcome + 1);
         match u32::try_from(action.0) {
             Ok(number) if (number as usize) < actions => Ok(number),
@@ -121,15 +121,11 @@ pub(crate) fn state_of(object: &Bound<'_, PyAny>, expected: &str) -> PyResult<An
         return state.borrow().inner.copied();
     }
     if object.is_instance_of::<pyo3::types::PyType>() || !object.hasattr("legal_actions")? {
-        let came: String = object.repr()?.to_cow()?.chars().take(200).collect();
-        return Err(PyTypeError::new_err(format!("expected {expected}, got {came}")));
+        return Err(PyTypeError::new_err(format!("expected {expected}, got {}", short(object))));
     }
-    fn held<P: PyPayoff>(object: &Bound<'_, PyAny>) -> PyResult<AnyState> {
-        let game = PyGame::<P>::new(object)?;
-        let spec = game.game().to_owned();
-        Ok(P::held(AnyGame::unlisted(&spec, game)))
-    }
-    if players_of(object)?.1 { held::<Value>(object) } else { held::<Values>(object) }
+    let game = PyGame::new(object)?;
+    let spec = game.game().to_owned();
+    Ok(AnyGame::unlisted(&spec, game))
 }
 
 #[pymethods]
@@ -285,13 +281,13 @@ impl State {
 
     /// Return the legal actions, ascending; an empty list unless it is a player's turn.
     fn legal_actions(&self) -> PyResult<Vec<u32>> {
-        self.ask(|state| state.legal())
+        self.ask(legal_of)
     }
 
     /// Return (outcome, probability) for each result of the roll, ascending; an empty list unless `turn` is
     /// `azpy.CHANCE`.
     fn chance_outcomes(&self) -> PyResult<Vec<(u32, f32)>> {
-        self.ask(|state| state.rolls())
+        self.ask(rolls_of)
     }
 
     /// Play an action, or take a chance outcome.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{RustError, caught};
 use crate::games::any_game;
-use crate::position::AnyState;
+use crate::position::{AnyState, end_of};
 
 /// A game as a text has it.
 #[pyclass(module = "azpy", frozen, get_all)]
@@ -75,7 +75,7 @@ impl GameReader {
         self.line += lines(&text[..blank]);
         self.at += blank;
         let (text, start, line) = (&text[blank..], &self.start, self.line);
-        let read = || Ok(start.read_game(text)?.map(|(game, rest)| (start.end_of(&game), game, rest)));
+        let read = || Ok(start.read_game(text)?.map(|(game, rest)| (end_of(start, &game), game, rest)));
         let read: Result<_, Error> = py.detach(|| caught(|| Ok(read())))?;
         let Some((outcome, game, rest)) = read.map_err(RustError::raised)? else {
             self.at = self.text.len();

@@ -1,13 +1,9 @@
 //! A line of play as another program tells it. It goes on where azpy's rules end the game.
 
 use azpy_core::game::{Action, Player, Turn};
-use azpy_core::text::Position;
+use azpy_core::text::{Position, shown};
 
 use crate::error::Error;
-use crate::object::quoted;
-
-/// Of a name that is not legal, in characters.
-const MOST_NAME: usize = 40;
 
 pub(crate) fn is_go<P: Position>(state: &P) -> bool {
     state.game().split('(').next() == Some("go")
@@ -53,11 +49,11 @@ impl<P: Position> Line<P> {
         self.go_on(player);
         let name = if is_go(&self.state) { go_name(name) } else { name.to_owned() };
         if player.is_some_and(|player| self.state.turn() != Turn::Player(player)) {
-            return Err(Error::Game(format!("{}: it is {}", quoted(&name, MOST_NAME), self.state.turn())));
+            return Err(Error::Game(format!("{}: it is {}", shown(&name), self.state.turn())));
         }
         match self.state.parse_actions(&name).as_deref() {
             Ok(&[action]) => self.push(action),
-            _ => return Err(Error::Game(format!("{} is not legal there", quoted(&name, MOST_NAME)))),
+            _ => return Err(Error::Game(format!("{} is not legal there", shown(&name)))),
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 //!
 //! Knows nothing of games.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
-use azpy_core::text::unmarked;
+use azpy_core::text::{shown, unmarked};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -13,13 +13,9 @@ use crate::error::Error;
 
 /// Lists and objects in each other.
 const DEEPEST: usize = 32;
-/// Of a number that is too large, in characters.
-const MOST_DIGITS: usize = 40;
-/// Of a wrong value: characters of a text, entries of a list and of an object.
-const MOST_TEXT: usize = 30;
-const MOST_LISTED: usize = 6;
-const MOST_FIELDS: usize = 4;
-const MOST_SHOWN: usize = 300;
+/// Of a wrong value, and of a text where it is no JSON, in characters.
+const MOST_SHOWN: usize = 100;
+const MOST_NEAR: usize = 20;
 /// Objects of a message: each takes hundreds of bytes, however short it is.
 const MOST_OBJECTS: usize = 10_000;
 
@@ -37,7 +33,8 @@ impl Object {
     /// ```
     /// use azpy_serve::Object;
     ///
-    /// assert_eq!(Object::read(r#"{"id": "1", "id": "2"}"#).unwrap_err().to_string(), "a key comes twice");
+    /// let error = Object::read(r#"{"id": "1", "id": "2"}"#).unwrap_err().to_string();
+    /// assert!(error.contains(r#"the key "id" comes twice at line 1 column 22"#), "{error}");
     /// ```
     pub fn read(text: &str) -> Result<Self, Error> {
         let text = unmarked(text);
@@ -45,7 +42,13 @@ impl Object {
         match serde_json::from_str(text) {
             Ok(Strict(Value::Object(fields))) => Ok(Self(fields)),
             Ok(_) => Err(Error::Json("expected one JSON object a line".to_owned())),
-            Err(error) => Err(Error::Json(unreadable(text, &error))),
+            Err(error) => {
+                let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default().as_bytes();
+                let rest =
+                    String::from_utf8_lossy(&line[error.column().saturating_sub(MOST_NEAR / 2).min(line.len())..]);
+                let near: String = rest.chars().take(MOST_NEAR).collect();
+                Err(Error::Json(format!("expected one JSON object a line: {error}, near {}", shown(&near))))
+            }
         }
     }
 
@@ -107,37 +110,6 @@ fn check_depth(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-const TWICE: &str = "a key comes twice";
-
-/// What the parser's error means.
-fn unreadable(text: &str, error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    if said.starts_with(TWICE) {
-        return TWICE.to_owned();
-    }
-    if said.contains("hex escape") {
-        return "half a surrogate pair is no character".to_owned();
-    }
-    // The column counts bytes, from 1 on.
-    let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
-    let (before, rest) = line.as_bytes().split_at(error.column().min(line.len()));
-    if said.starts_with("number out of range") {
-        let is_digit = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-        let begins = before.iter().rposition(|byte| !is_digit(byte)).map_or(0, |at| at + 1);
-        let digits: Vec<u8> =
-            before[begins..].iter().chain(rest).copied().take_while(is_digit).take(MOST_DIGITS).collect();
-        return format!("{} is too large a number", String::from_utf8_lossy(&digits));
-    }
-    let at = before.len().saturating_sub(1);
-    for word in ["-Infinity", "Infinity", "NaN"] {
-        let begins = if word.starts_with('-') { at.saturating_sub(1) } else { at };
-        if line.as_bytes()[begins..].starts_with(word.as_bytes()) {
-            return format!("{word} is no number of JSON");
-        }
-    }
-    format!("expected one JSON object a line: {said}")
-}
-
 /// A value in which no key comes twice.
 struct Strict(Value);
 
@@ -195,9 +167,10 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some((name, Strict(value))) = entries.next_entry::<String, _>()? {
-            if fields.insert(name, value).is_some() {
-                return Err(de::Error::custom(TWICE));
+            if fields.contains_key(&name) {
+                return Err(de::Error::custom(format_args!("the key {} comes twice", shown(&name))));
             }
+            fields.insert(name, value);
         }
         // In every object of a message, null says that a field is left out.
         fields.retain(|_, value| !value.is_null());
@@ -205,12 +178,19 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// What came in place of what was expected.
+/// What came in place of what was expected: as JSON on one line, cut where it is long.
 pub(crate) fn expected(field: &str, expected: impl fmt::Display, value: &Value) -> Error {
-    let mut shown = Bounded { text: String::new(), left: MOST_SHOWN };
-    let is_cut = write!(shown, "{}", Repr(value)).is_err();
-    let value = shown.text + if is_cut { "..." } else { "" };
-    Error::Value { field: field.to_owned(), expected: expected.to_string(), value }
+    let (json, mut shown) = (value.to_string(), String::new());
+    for letter in json.chars().take(MOST_SHOWN) {
+        match letter {
+            ' '..='~' => shown.push(letter),
+            _ => shown.extend(letter.escape_debug()),
+        }
+    }
+    if json.chars().nth(MOST_SHOWN).is_some() {
+        shown += "...";
+    }
+    Error::Value { field: field.to_owned(), expected: expected.to_string(), value: shown }
 }
 
 pub(crate) fn object_of<'a>(value: &'a Value, path: &str) -> Result<&'a Map<String, Value>, Error> {
@@ -266,58 +246,6 @@ impl fmt::Display for Short {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.abs() < 1e6 { write!(out, "{}", self.0) } else { write!(out, "{:e}", self.0) }
     }
-}
-
-/// A text that takes so many characters, and then no more.
-struct Bounded {
-    text: String,
-    left: usize,
-}
-
-impl Write for Bounded {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        let taken = more.chars().take(self.left).collect::<String>();
-        self.left -= taken.chars().count();
-        self.text.push_str(&taken);
-        if taken.len() < more.len() { Err(fmt::Error) } else { Ok(()) }
-    }
-}
-
-/// A value as an error repeats it: cut where it is long.
-struct Repr<'a>(&'a Value);
-
-impl fmt::Display for Repr<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Value::Null => out.write_str("None"),
-            Value::Bool(true) => out.write_str("True"),
-            Value::Bool(false) => out.write_str("False"),
-            Value::Number(number) => write!(out, "{number}"),
-            Value::String(text) => out.write_str(&quoted(text, MOST_TEXT)),
-            Value::Array(list) => {
-                out.write_str("[")?;
-                for (index, entry) in list.iter().take(MOST_LISTED).enumerate() {
-                    write!(out, "{}{}", if index > 0 { ", " } else { "" }, Repr(entry))?;
-                }
-                out.write_str(if list.len() > MOST_LISTED { ", ...]" } else { "]" })
-            }
-            Value::Object(fields) => {
-                out.write_str("{")?;
-                for (index, (name, value)) in fields.iter().take(MOST_FIELDS).enumerate() {
-                    let comma = if index > 0 { ", " } else { "" };
-                    write!(out, "{comma}{}: {}", quoted(name, MOST_TEXT), Repr(value))?;
-                }
-                out.write_str(if fields.len() > MOST_FIELDS { ", ...}" } else { "}" })
-            }
-        }
-    }
-}
-
-/// A text in single quotes, on one line, with at most so many characters of it.
-pub(crate) fn quoted(text: &str, most: usize) -> String {
-    let mut rest = text.chars();
-    let start: String = rest.by_ref().take(most).collect();
-    format!("'{}{}'", start.escape_debug(), if rest.next().is_some() { "..." } else { "" })
 }
 
 /// What one client may ask for. Beyond each bound there is an error that names it.

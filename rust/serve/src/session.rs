@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use azpy_core::rng::Stream;
-use azpy_core::text::Position;
+use azpy_core::text::{Position, shown};
 use serde::Serialize;
 use serde_json::json;
 
@@ -14,9 +14,9 @@ use crate::games::{read, write};
 use crate::history::History;
 use crate::level::{chosen, chosen_at};
 use crate::line::Line;
-use crate::object::{Limits, Object, quoted, text};
+use crate::object::{Limits, Object, text};
 use crate::player::Player;
-use crate::query::{LONGEST_NAME, Query, action_of, cut, id_of, terminated};
+use crate::query::{Query, action_of, id_of, terminated};
 use crate::searcher::{Event, SearchReport, SearchRequest, Searcher};
 
 /// Of a client: a warning is said once.
@@ -366,8 +366,8 @@ fn named<G>(players: &[Arc<Player<G>>], fields: &Object) -> Result<(usize, Arc<P
         None => 0,
         Some(name) => players.iter().position(|player| player.name == name).ok_or_else(|| {
             let known: Vec<&str> = players.iter().map(|player| &*player.name).collect();
-            let name = quoted(&cut(name), LONGEST_NAME);
-            Error::field("model", format_args!("there is no {name}, but {}", known.join(", ")))
+            let name = shown(name);
+            Error::field("model", format_args!("unknown name {name}; available models: {}", known.join(", ")))
         })?,
     };
     Ok((number, players[number].clone()))

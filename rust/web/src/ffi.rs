@@ -8,7 +8,9 @@ use std::cell::RefCell;
 
 use azpy_serve::Error;
 
-use crate::games::{self, AnySession, Entry};
+use azpy_games::registry::Entry;
+
+use crate::games::{self, AnySession};
 
 thread_local! {
     /// What JavaScript has written.

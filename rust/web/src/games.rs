@@ -1,12 +1,9 @@
 //! The games of a program, and what it does with one: a session.
 
-use std::sync::OnceLock;
-
 use azpy_core::evaluator::Uniform;
-use azpy_core::game::Payoff;
-use azpy_core::text::Notation;
-use azpy_games::any::{self, AnyGame, GameVisitor};
-use azpy_games::registry;
+use azpy_games::any::AnyGame;
+use azpy_games::each;
+use azpy_games::registry::{self, Entry};
 use azpy_net::Answers;
 use azpy_serve::{Error, Page, Position, Response, Session, Stepping, answers};
 
@@ -15,21 +12,10 @@ const TREES: usize = 256 << 20;
 /// Memory of the network's answers that are kept.
 const ANSWERS: usize = 64 << 20;
 
-/// The start of some game.
-pub type Start = any::Start<Opening>;
-
-/// A game by its name.
-pub type Entry = registry::Entry<Start>;
-
-/// The start of a game, whatever its type.
-pub fn start<G: Notation>(game: G) -> Start {
-    Start::new(game)
-}
-
 /// The games that ship with azpy: all, or the one that the build names, whose program is less than half as large.
 pub const BUILT_IN: &[Entry] = match option_env!("AZPY_WASM_GAME") {
-    None => &azpy_games::built_in!(start),
-    Some(name) => &[only(&azpy_games::built_in!(start), name.as_bytes())],
+    None => registry::BUILT_IN,
+    Some(name) => &[only(registry::BUILT_IN, name.as_bytes())],
 };
 
 /// The game of this name; the build fails where there is none.
@@ -44,11 +30,8 @@ const fn only(games: &[Entry], wanted: &[u8]) -> Entry {
     if same == name.len() && same == wanted.len() { Entry { name, params, make } } else { only(others, wanted) }
 }
 
-/// Those of this program.
-static GAMES: OnceLock<&[Entry]> = OnceLock::new();
-
 /// A session of any game. Its responses are lines of JSON.
-pub trait AnySession {
+pub(crate) trait AnySession {
     /// Takes a query or an action as JSON, and returns the responses that there are at once.
     fn ask(&mut self, text: &str) -> Vec<String>;
     /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on, and the responses.
@@ -70,34 +53,16 @@ fn lines(responses: Vec<Response>) -> Vec<String> {
     responses.into_iter().map(|response| response.line).collect()
 }
 
-/// Who plays in a session.
-pub struct Opening {
-    page: Page,
-    weights: Vec<u8>,
-}
-
-impl GameVisitor for Opening {
-    type Output = Result<Box<dyn AnySession>, Error>;
-
-    fn games() -> &'static [Entry] {
-        GAMES.get().copied().unwrap_or_default()
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        let Self { page, weights } = self;
-        let (player, net) = page.player(start, &weights)?;
-        let searcher = Stepping::new(player, answers(net, Uniform), TREES, ANSWERS);
-        Ok(Box::new(Session::new(searcher, page.limits, page.seed)))
-    }
-}
-
 /// A session with the player of a page, whose game is one of these.
 ///
 /// # Errors
 /// If the player or its weights cannot be read, or its game is none of these.
 pub(crate) fn open(games: &'static [Entry], player: &str, weights: Vec<u8>) -> Result<Box<dyn AnySession>, Error> {
-    GAMES.get_or_init(|| games);
     let page = Page::read(player)?;
-    let game = page.game()?.to_owned();
-    Start::open(&game, Opening { page, weights }).map_err(|error| Error::Game(error.to_string()))?
+    let start = AnyGame::open(games, page.game()?, Vec::new()).map_err(|error| Error::Game(error.to_string()))?;
+    each!(start.by_payoff(), start => {
+        let (player, net) = page.player(start, &weights)?;
+        let searcher = Stepping::new(player, answers(net, Uniform), TREES, ANSWERS);
+        Ok(Box::new(Session::new(searcher, page.limits, page.seed)))
+    })
 }

@@ -10,7 +10,8 @@
 mod ffi;
 mod games;
 
-pub use azpy_games::registry::Params;
+pub use azpy_games::any::Start;
+pub use azpy_games::registry::{Entry, Params};
 
 pub use crate::ffi::open;
-pub use crate::games::{BUILT_IN, Entry, Start, start};
+pub use crate::games::BUILT_IN;

@@ -120,7 +120,7 @@ pub(super) fn listed<G: Notation>(state: &G, actions: &[Action]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::{Player, Value};
+    use crate::game::{Player, Sizes, Value};
 
     /// Three plies; at each the same actions are on offer, by these names and short names.
     #[derive(Clone)]
@@ -132,14 +132,8 @@ mod tests {
     impl Game for Names {
         type Payoff = Value;
 
-        fn num_actions(&self) -> usize {
-            self.names.len()
-        }
-        fn obs_shape(&self) -> [usize; 3] {
-            [1, 1, 1]
-        }
-        fn max_plies(&self) -> usize {
-            3
+        fn sizes(&self) -> Sizes {
+            Sizes { num_actions: self.names.len(), obs_shape: [1, 1, 1], max_plies: 3, num_symmetries: 1 }
         }
         fn turn(&self) -> Turn {
             // A game of no plies never ends: it breaks its promise.

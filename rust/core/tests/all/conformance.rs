@@ -2,7 +2,7 @@
 
 use azpy_core::Error;
 use azpy_core::conformance::{Hooks, Walk, check_symmetries, own_images};
-use azpy_core::game::{Action, Game, PlayError, Player, Turn, Value};
+use azpy_core::game::{Action, Game, PlayError, Player, Sizes, Turn, Value};
 use azpy_core::text::Notation;
 
 /// Two players mark one of three cells in turn until all are marked. The other fields plant mistakes.
@@ -36,15 +36,10 @@ fn sound() -> Bent {
 impl Game for Bent {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        3
+    fn sizes(&self) -> Sizes {
+        Sizes { num_actions: 3, obs_shape: [1, 1, 3], max_plies: 3, num_symmetries: 2 }
     }
-    fn obs_shape(&self) -> [usize; 3] {
-        [1, 1, 3]
-    }
-    fn max_plies(&self) -> usize {
-        3
-    }
+
     fn turn(&self) -> Turn {
         match self.cells.len() {
             3 => Turn::Terminal,
@@ -66,9 +61,6 @@ impl Game for Bent {
     }
     fn key(&self) -> u128 {
         self.cells.iter().fold(1, |key, &cell| 4 * key + u128::from(cell))
-    }
-    fn num_symmetries(&self) -> usize {
-        2
     }
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
         (self.image)(symmetry, action)

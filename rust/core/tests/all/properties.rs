@@ -7,7 +7,7 @@ use azpy_core::batched::{Rounds, SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::{Fpu, RootNoise, SearchConfig};
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
-use azpy_core::game::{Game, GameFault, Payoff, Pov, PovValue, Turn, Value};
+use azpy_core::game::{Game, GameFault, Payoff, Pov, PovValue, Sizes, Turn, Value};
 use azpy_core::rng::Stream;
 use azpy_core::search::{Search, SearchResult, Stop};
 use azpy_core::toy::Toy;
@@ -286,15 +286,10 @@ struct Broken(&'static str, u32);
 impl Game for Broken {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        2
+    fn sizes(&self) -> Sizes {
+        Sizes { num_actions: 2, obs_shape: [1, 1, 1], max_plies: 5, num_symmetries: 1 }
     }
-    fn obs_shape(&self) -> [usize; 3] {
-        [1, 1, 1]
-    }
-    fn max_plies(&self) -> usize {
-        5
-    }
+
     fn turn(&self) -> Turn {
         match (self.0, self.1) {
             ("no outcomes" | "bad outcomes", 1) => Turn::Chance,

@@ -1,19 +1,6 @@
 //! Positions of backgammon as words, and as a board of text.
 //!
-//! A position is written as words `key=value` with blanks between, in any order:
-//!
-//! ```text
-//! x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1 left=1 closed=24 plies=2
-//! ```
-//!
-//! | word | what |
-//! |---|---|
-//! | `x=`, `o=` | a player's checkers as place:number, numbered from the own side; `bar` and `off` are places too |
-//! | `turn=` | `x` or `o` |
-//! | `roll=` | the dice that are being played; `opening` before the first roll; not there before any other |
-//! | `left=` | which of them are left, a double as often as it is: `5-5-5`; not there if all are |
-//! | `closed=` | places that may not go again this turn; not there if there are none |
-//! | `plies=` | plies of the game so far; not there if there are none |
+//! A position is written as words `key=value` with blanks between, in any order; docs/reference/games.md lists them.
 //!
 //! `ids.rs` reads the ids of other programs.
 

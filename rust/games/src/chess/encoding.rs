@@ -1,10 +1,5 @@
-//! The two encodings of chess: numbers of actions, and planes.
-//!
-//! An action is `from * 73 + plane` (a1 = 0, b1 = 1, ..., h8 = 63), as in AlphaZero (Silver et al. 2018, supplementary
-//! materials): planes 0 to 55 are a direction (N, NE, E, SE, S, SW, W, NW) times 7, plus the distance less one; 56 to
-//! 63 a knight's step; 64 to 72 promotion to a knight, bishop or rook, by the step to the file below, the same or the
-//! one above. A queen's promotion is the plain step. az119 numbers squares as the player to move sees them: for Black
-//! ranks count from the other side.
+//! The two encodings of chess: numbers of actions, and planes; docs/reference/games.md lists both. `az119` is
+//! AlphaZero's (Silver et al. 2018, supplementary materials), and `az18` shows the board alone.
 
 use azpy_core::game::Action;
 use cozy_chess::{Color, File, Move, Piece, Rank, Square};

@@ -1,21 +1,11 @@
 //! Chess and Chess960; White (player 0) begins.
 //!
-//! A game ends by checkmate, or drawn: stalemate; too little material on the board for any mate; a position that comes
-//! for the third time; fifty moves of each side without a capture or a pawn's move (both without anyone having to claim
-//! it); and after `max_plies` plies, counted from move 1 as a FEN numbers moves. A mate comes before any draw. Positions
-//! are the same if the same player can do the same: an en-passant square counts only where a pawn can capture there.
+//! The crate cozy-chess has the legal moves. Positions are the same if the same player can do the same: an en-passant
+//! square counts only where a pawn can capture there. `encoding.rs` has the two encodings, and `notation.rs` and
+//! `pgn.rs` the texts.
 //!
-//! Legal moves, FIDE's and those of Chess960, are those of the crate cozy-chess. In standard chess the king castles by
-//! two steps (e1g1); in Chess960, where that may be no step at all, by taking its own rook (e1h1).
-//!
-//! Two encodings, see `encoding.rs`: `az119` is AlphaZero's, with eight boards and their repetitions, seen by the player
-//! to move, and is the default: it shows what draws hang on, the fifty-move clock included, and what is learned with
-//! White holds for Black. `az18` shows the board alone, the same for both players; it is a sixth of the size.
-//!
-//! Notation (`notation.rs`, `pgn.rs`): FEN, UCI, SAN and PGN are read and written.
-//!
-//! Invariant: `hash`, `draw` and `history` are those of `board`. Whether there is a legal move is looked up where it is
-//! asked for: a search plays many actions and asks at the last position alone.
+//! Invariant: `hash`, `draw` and `history` are those of `board`. Whether there is a legal move is looked up where it
+//! is asked for: a search plays many actions and asks at the last position alone.
 
 mod encoding;
 mod fen;
@@ -28,7 +18,7 @@ mod san;
 use std::fmt;
 use std::str::FromStr;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Player, Sizes, Turn, Value};
 use azpy_core::text::shown;
 use cozy_chess::{BitBoard, Board, Color, File, Piece, Rank, Square, get_pawn_attacks};
 
@@ -252,16 +242,13 @@ fn repetition_hash(board: &Board) -> u64 {
 impl Game for Chess {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        64 * PLANES
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [self.planes(), 8, 8]
-    }
-
-    fn max_plies(&self) -> usize {
-        usize::from(self.rules.max_plies)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: 64 * PLANES,
+            obs_shape: [self.planes(), 8, 8],
+            max_plies: usize::from(self.rules.max_plies),
+            num_symmetries: 1,
+        }
     }
 
     #[inline]

@@ -1,19 +1,5 @@
-//! The observation, `[252, 1, 1]`, seen by the player to move and in this player's numbers.
-//!
-//! | features | what |
-//! |---|---|
-//! | 0..96 | own checkers, four a field: at least 1, 2, 3, and those beyond 3 as a part of 12 |
-//! | 96..192 | the opponent's |
-//! | 192, 193 | own and the opponent's checkers off, as a part of 15 |
-//! | 194..200, 200..206 | the higher die and the lower one, one of six each, while it is left to play |
-//! | 206 | 1 where the player chooses between hold and leave |
-//! | 207..231 | the field that the first step left |
-//! | 231..234, 234..237 | own points and holes as parts of 12, and whether the run is unbroken; the opponent's |
-//! | 237..240, 240..243 | the own small jan, big jan, jan of return are full; the opponent's |
-//! | 243, 244 | the own corner is held; the opponent's |
-//! | 245, 246, 247, 248 | the opponent can still fill the small jan, the big one; the player the own ones |
-//! | 249, 250 | own rolls in the setting as a part of 3, up to 3; the opponent's |
-//! | 251 | 0, and from 200 plies before the draw on up to 1 |
+//! The observation, `[252, 1, 1]`, seen by the player to move and in this player's numbers; docs/reference/games.md
+//! lists the features.
 
 use super::points::{full_jans, holds_corner};
 use super::{CHECKERS, FIELDS, Stage, Trictrac};

@@ -1,30 +1,13 @@
 //! Trictrac, the ordinary game of the French grand trictrac; x (player 0) begins.
 //!
-//! Each player numbers the fields from the own side: checkers run from the talon, 1, to 24 and off. The opponent's field
-//! f is 25 - f. Field 12 is the own corner, 13 the opponent's. The jans are the small one (1 to 6), the big one (7 to 12)
-//! and that of return (19 to 24); a jan is full with two checkers on each of its fields. Nothing is captured, and a field
-//! never has both colors.
+//! Each player numbers the fields from the own side. An action is a step from field `action + 1` by the higher die or
+//! a double, `24 + ...` by the lower die; 48 the corner by power; 49 hold and 50 leave. `points.rs` has the points of
+//! a roll, `plays.rs` the filters that leave the legal plays, and `encoding.rs` the observation.
 //!
-//! A roll is a chance turn of 21 outcomes as in backgammon, and the first roll of a game is no double. Points for the
-//! figures that the dice make are marked at the roll, before a checker moves (`points.rs`). Twelve points are a hole, and
-//! holes win. Whoever wins a hole by the own roll may *leave*: all checkers go back to the talons, and the same player
-//! rolls again. So a player can have two rolls in a row.
+//! **One line a play**: each position at the end of a turn is reached by one line of actions, the least one.
 //!
-//! A play is a step by each die, or both checkers into the corner by power (`plays.rs`). Steps are legal by three filters,
-//! in this order: 1. the most dice, of one die the higher if possible; 2. the fewest overflows, steps off the board by
-//! more than needed; 3. the last checker off, else a full jan. The filters look at whole plays and where they end; a
-//! checker that plays both dice may rest on any field that has no opposing checker.
-//!
-//! An action is a step from field `action + 1` by the higher die or a double, `24 + ...` by the lower die; 48 the corner
-//! by power; 49 hold and 50 leave. **One line a play**: each position at the end of a turn is reached by one line of
-//! actions, the least one. A turn that allows no step passes by itself.
-//!
-//! The game is won by `holes` holes, worth 1, and a draw after `max_plies` plies, rolls counted.
-//!
-//! The observation is `[252, 1, 1]`, seen by the player to move; `encoding.rs` lists the features.
-//!
-//! Invariant: a side's checkers, those off included, are 15; no field has both colors. Where a player has the turn, the
-//! actions that are legal are known: `legal`, `power`.
+//! Invariant: a side's checkers, those off included, are 15; no field has both colors. Where a player has the turn,
+//! the actions that are legal are known: `legal`, `power`.
 
 mod board;
 mod encoding;
@@ -35,7 +18,7 @@ mod plays;
 mod points;
 mod rolled;
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, play_line};
 
@@ -335,16 +318,13 @@ impl Trictrac {
 impl Game for Trictrac {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        ACTIONS
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [encoding::FEATURES, 1, 1]
-    }
-
-    fn max_plies(&self) -> usize {
-        usize::from(self.max_plies)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: ACTIONS,
+            obs_shape: [encoding::FEATURES, 1, 1],
+            max_plies: usize::from(self.max_plies),
+            num_symmetries: 1,
+        }
     }
 
     #[inline]

@@ -1,22 +1,6 @@
 //! Positions of trictrac as words, and as a board of text.
 //!
-//! A position is written as words `key=value` with blanks between, in any order:
-//!
-//! ```text
-//! x=1:13,5:1,12:1 o=1:15 turn=x roll=4-3 left=3 first=1 points=4,2 holes=0,1 runs=1,0 rolls=2,2 plies=20
-//! ```
-//!
-//! | word | what |
-//! |---|---|
-//! | `x=`, `o=` | a player's checkers as field:number, numbered from the own side, and `off` |
-//! | `turn=` | `x` or `o` |
-//! | `roll=` | the dice that are being played; not there before a roll |
-//! | `left=`, `first=` | in mid-turn: the die left, and the field from which the first step went |
-//! | `stage=choice` | the roll won a hole, and the player chooses between hold and leave |
-//! | `points=`, `holes=` | of x and of o; `0,0` if they are not there |
-//! | `runs=` | 1 if a player's run is unbroken; `1,1` if it is not there |
-//! | `rolls=` | rolls in the setting, up to 3; `0,0` if they are not there |
-//! | `plies=` | plies of the game so far; not there if there are none |
+//! A position is written as words `key=value` with blanks between, in any order; docs/reference/games.md lists them.
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::text::shown;

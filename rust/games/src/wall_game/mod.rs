@@ -1,36 +1,21 @@
 //! The Wall Game: a cat hunts the other player's mouse, and walls lengthen its way; Red (player 0) begins.
 //!
-//! Each player has a cat and a mouse. A turn is two actions of the same player, each one step of the own cat, one step of
-//! the own mouse, or one wall on an open edge between two neighbouring cells. Walls stay, and stop everybody; pieces do
-//! not block each other. A wall is legal if each cat can still reach the enemy's mouse. Whose cat shares a cell with
-//! the enemy's mouse at the end of a turn has won, whoever moved; where both do, whose turn it was.
-//!
-//! | variant | |
-//! |---|---|
-//! | [`Variant::Standard`] | Red's cat begins top left and Red's mouse bottom left, Blue's on the right |
-//! | [`Variant::Classic`] | the same, but mice do not step: they are homes |
-//! | [`Variant::Freestyle`] | 12 x 10, from a random start: a chance turn, whose outcome is the seed of the start |
-//!
-//! The rules know turns of fewer actions ([`WallGame::end_turn`]). Search plays two, where the second is not the first
-//! step taken back; a turn ends after its first action where no second one is legal. (A first action is always legal: the
-//! cat has a path to the mouse.) After 100 full turns, one of Red and one of Blue each, the game is a draw.
+//! The rules know turns of fewer than two actions ([`WallGame::end_turn`]). Search plays two, where the second is not
+//! the first step taken back; a turn ends after its first action where no second one is legal. (A first action is
+//! always legal: the cat has a path to the mouse.)
 //!
 //! Cells are `column * rows + row`, row 0 = top. The policy and the planes are those of the original program, Deep
 //! Wallwars, so that its models play here. Policy: the walls right of each cell, those below each cell, the
-//! steps of the cat right, down, left and up, those of the mouse. Observation, `[9, columns, rows]`: path lengths from
-//! the own cat, the enemy's mouse, the enemy's cat and the own mouse, divided by the number of cells, 1 where no path
-//! leads; edges closed to the right; below (the rim counts); the rest is the same in all cells: whether it is the second
-//! action of the turn, Red's turn, mice step.
+//! steps of the cat right, down, left and up, those of the mouse.
 //!
-//! The rules know no left and right, up and down: they have the four symmetries of the rectangle, on a square board
-//! eight. None of them leaves the start as it is: images of positions of a game are positions of a game from another
-//! start. Freestyle, whose start is drawn, has the identity alone.
+//! No symmetry leaves the start as it is: images of positions of a game are positions of a game from another start.
+//! Freestyle, whose start is drawn, has the identity alone.
 //!
 //! Invariant: each cat has a path to the enemy's mouse; `undo` and `status` are up to date.
 
 use std::str::FromStr;
 
-use azpy_core::game::{Action, Game, Payoff, Player, Turn, Value};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Value};
 use azpy_core::text::shown;
 
 use crate::error::{Error, invalid};
@@ -304,16 +289,17 @@ impl WallGame {
 impl Game for WallGame {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        2 * self.board.cells() + if self.rules.classic_policy { 4 } else { 8 }
-    }
-
-    fn obs_shape(&self) -> [usize; 3] {
-        [9, self.columns(), self.rows()]
-    }
-
-    fn max_plies(&self) -> usize {
-        2 * usize::from(MAX_TURNS) + usize::from(self.rules.variant == Variant::Freestyle)
+    fn sizes(&self) -> Sizes {
+        Sizes {
+            num_actions: 2 * self.board.cells() + if self.rules.classic_policy { 4 } else { 8 },
+            obs_shape: [9, self.columns(), self.rows()],
+            max_plies: 2 * usize::from(MAX_TURNS) + usize::from(self.rules.variant == Variant::Freestyle),
+            num_symmetries: match self.rules.variant {
+                Variant::Freestyle => 1,
+                _ if self.columns() == self.rows() => 8,
+                _ => 4,
+            },
+        }
     }
 
     #[inline]
@@ -446,14 +432,6 @@ impl Game for WallGame {
             count += 1;
         }
         digest(Tag::WallGame, &words[..count])
-    }
-
-    fn num_symmetries(&self) -> usize {
-        match self.rules.variant {
-            Variant::Freestyle => 1,
-            _ if self.columns() == self.rows() => 8,
-            _ => 4,
-        }
     }
 
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {

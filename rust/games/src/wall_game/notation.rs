@@ -1,9 +1,4 @@
-//! Words for actions, turns and positions.
-//!
-//! Column a is the left one, row 1 the bottom one. `Ce4` and `Me4` are steps of the cat and the mouse to e4, `>e4` is the
-//! wall right of e4, `^e4` the wall above it. The actions of a turn are joined by dots: cat, mouse, upright walls, lying
-//! walls; two steps of one piece are written as one, with the cell where it ends. `end_turn` and `---` end a turn of fewer
-//! actions.
+//! Words for actions, turns and positions; docs/reference/games.md describes them.
 
 use std::fmt::Write as _;
 use std::iter::Peekable;

@@ -2,16 +2,16 @@
 //!
 //! The tests play seeded random games and check each position. A failure names the line of play.
 
-use std::any;
 use std::collections::HashMap;
 
 use azpy_core::conformance::{Facts, Hooks, Walk, check_symmetries};
 use azpy_core::game::{Action, Game, Payoff, Player, RandomGames, Turn, Value, Values};
 use azpy_core::rng::Stream;
 use azpy_core::text::{Notation, Position};
-use azpy_games::any::{AnyGame, GameVisitor, Start};
+use azpy_games::any::AnyGame;
 use azpy_games::chess::Encoding;
-use azpy_games::registry::Entry;
+use azpy_games::each;
+use azpy_games::registry::BUILT_IN;
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
     Go9, Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame,
@@ -81,65 +81,39 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
     }
 }
 
-/// The games behind one type.
-struct Behind;
+fn opened(spec: &str) -> AnyGame {
+    AnyGame::open(BUILT_IN, spec, Vec::new()).unwrap()
+}
 
-impl GameVisitor for Behind {
-    type Output = ();
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Behind>>] = &azpy_games::built_in!(Start::<Behind>::new);
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) {
+#[test]
+fn games_behind_one_type_keep_the_rules() {
+    fn check<P: Payoff>(start: AnyGame<P>) {
         let (mut one, mut other) = (start.clone(), start.clone());
         let played = one.play_out(&mut RandomGames::default(), &mut Stream::keyed(&[7]));
         assert_eq!(played, RandomGames::default().play(&mut other, &mut Stream::keyed(&[7])));
         assert_eq!(one.key(), other.key());
         conforms(&[start], 1);
     }
-}
-
-#[test]
-fn games_behind_one_type_keep_the_rules() {
     for game in ["tic_tac_toe", "dice_nim", "connect_four_for_three", "game2048(size=3)", "gomoku(size=6)"] {
-        Start::open(game, Behind).unwrap();
-    }
-}
-
-/// A position that goes on as another one of its game, or of another game.
-struct Arrives(Box<dyn any::Any>);
-
-impl GameVisitor for Arrives {
-    type Output = Box<dyn any::Any>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Arrives>>] = &azpy_games::built_in!(Start::<Arrives>::new);
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Box<dyn any::Any> {
-        if let Ok(mut used) = self.0.downcast::<AnyGame<P>>() {
-            let (mut legal, mut played) = (Vec::new(), start.clone());
-            start.legal_actions(&mut legal);
-            let line = [legal[0], legal[1]];
-            line.iter().for_each(|&action| played.play(action));
-            let turn = used.arrive(&start, &line, Some(&mut legal));
-            assert_eq!((turn, used.game(), used.key()), (played.turn(), start.game(), played.key()));
-            let mut expected = Vec::new();
-            played.legal_actions(&mut expected);
-            assert_eq!(legal, expected);
-        }
-        Box::new(start)
+        check(opened(game));
+        each!(opened(game).by_payoff(), start => check(start));
     }
 }
 
 #[test]
 fn a_used_position_arrives_where_a_fresh_one_does_whatever_its_game_was() {
-    let mut used: Box<dyn any::Any> = Box::new(());
+    let mut used = opened("tic_tac_toe");
     for game in ["hex(size=5)", "hex(size=5)", "gomoku(size=5)", "go(size=5)", "go(size=5,komi=3.5)", "chess"] {
-        used = Start::open(game, Arrives(used)).unwrap();
+        let start = opened(game);
+        let (mut legal, mut played) = (Vec::new(), start.clone());
+        start.legal_actions(&mut legal);
+        let line = [legal[0], legal[1]];
+        line.iter().for_each(|&action| played.play(action));
+        let turn = used.arrive(&start, &line, Some(&mut legal));
+        assert_eq!((turn, used.game(), used.key()), (played.turn(), start.game(), played.key()));
+        let mut expected = Vec::new();
+        played.legal_actions(&mut expected);
+        assert_eq!(legal, expected);
     }
 }
 

@@ -1,26 +1,12 @@
 //! Parameters of games: which are refused, and with which words.
 
-use azpy_core::game::{Payoff, Value, Values};
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::registry::Entry;
+use azpy_core::game::{Value, Values};
+use azpy_games::any::AnyGame;
+use azpy_games::registry::BUILT_IN;
 use azpy_games::{Error, Go9, Maedn, Pig};
 
-/// Visits a game, and does nothing with it.
-struct Visit;
-
-impl GameVisitor for Visit {
-    type Output = ();
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Visit>>] = &azpy_games::built_in!(Start::<Visit>::new);
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, _: AnyGame<P>) {}
-}
-
 fn refused(spec: &str) -> Error {
-    Start::open(spec, Visit).expect_err(spec)
+    AnyGame::open(BUILT_IN, spec, Vec::new()).err().expect(spec)
 }
 
 #[test]

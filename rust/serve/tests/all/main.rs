@@ -4,9 +4,9 @@ mod queries;
 mod searchers;
 mod stepping;
 
-use azpy_core::game::Payoff;
-use azpy_games::any::{AnyGame, GameVisitor, Start};
-use azpy_games::registry::Entry;
+use azpy_core::game::{Game as _, Payoff};
+use azpy_games::any::AnyGame;
+use azpy_games::registry::BUILT_IN;
 use azpy_serve::Limits;
 
 /// Bounds that the tests meet only where they want to.
@@ -22,23 +22,8 @@ const LIMITS: Limits = Limits {
     games: 3,
 };
 
-/// The games of azpy, behind the types that sessions have.
-struct Games;
-
-impl GameVisitor for Games {
-    type Output = Box<dyn std::any::Any>;
-
-    fn games() -> &'static [Entry<Start<Self>>] {
-        const GAMES: &[Entry<Start<Games>>] = &azpy_games::built_in!(Start::<Games>::new);
-        GAMES
-    }
-
-    fn visit<P: Payoff>(self, start: AnyGame<P>) -> Self::Output {
-        Box::new(start)
-    }
-}
-
 /// The start of a game, if it pays a `P`.
 fn start<P: Payoff>(game: &str) -> Option<AnyGame<P>> {
-    Start::open(game, Games).unwrap().downcast::<AnyGame<P>>().ok().map(|start| *start)
+    let start = AnyGame::open(BUILT_IN, game, Vec::new()).unwrap();
+    (start.is_zero_sum() == P::ZERO_SUM).then(|| start.paying())
 }

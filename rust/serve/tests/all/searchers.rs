@@ -243,7 +243,10 @@ fn players_of_one_game_keep_trees_of_their_own() {
     let begun: Vec<_> = session.searcher.begun.iter().map(|(player, played, _)| (*player, played.clone())).collect();
     assert_eq!(begun, [(0, Some(vec![6])), (1, Some(vec![6, 7])), (0, Some(vec![6, 8]))]);
     let unknown = said(&mut session, json!({"id": "a", "model": "three"}));
-    assert_eq!(unknown, [(json!({"id": "a", "error": "model: there is no 'three', but one, two"}), 400)]);
+    assert_eq!(
+        unknown,
+        [(json!({"id": "a", "error": "model: unknown name \"three\"; available models: one, two"}), 400)]
+    );
 }
 
 #[test]

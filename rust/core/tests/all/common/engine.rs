@@ -12,7 +12,7 @@ use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{OpenSearch, Pipeline, Priority, Request, Scheduler, Signal, Took};
 use azpy_core::evaluator::{Batch, Evaluator};
-use azpy_core::game::{Action, Game, PovValue, Turn, Value};
+use azpy_core::game::{Action, Game, PovValue, Sizes, Turn, Value};
 use azpy_core::search::{Search, stream_for};
 use azpy_core::toy::Toy;
 
@@ -54,15 +54,10 @@ impl Asked {
 impl Game for Asked {
     type Payoff = Value;
 
-    fn num_actions(&self) -> usize {
-        8
+    fn sizes(&self) -> Sizes {
+        Sizes { num_actions: 8, obs_shape: self.toy.obs_shape(), max_plies: self.toy.max_plies(), num_symmetries: 1 }
     }
-    fn obs_shape(&self) -> [usize; 3] {
-        self.toy.obs_shape()
-    }
-    fn max_plies(&self) -> usize {
-        self.toy.max_plies()
-    }
+
     fn turn(&self) -> Turn {
         if self.failed.load(Ordering::SeqCst) { Turn::Terminal } else { self.toy.turn() }
     }
