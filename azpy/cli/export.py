@@ -137,9 +137,9 @@ def _check_apart(run: str, targets: Mapping[str, str]) -> None:
     for name, target in targets.items():
         flag, place = _flag(name), Path(os.path.realpath(target))
         if not {place, *place.parents}.isdisjoint(own):
-            raise SettingsError(f"{flag} {target} is among the own files of {run}: give another place")
+            raise SettingsError(f"{flag} {target} belongs to the run {run}: give another path")
         if (other := flags.setdefault(place, flag)) != flag:
-            raise SettingsError(f"{other} and {flag} both write {target}: give each a file of its own")
+            raise SettingsError(f"{other} and {flag} both write {target}: give each its own file")
 
 
 def _check_page(run: StoredRun, crate: Path | None) -> None:
@@ -148,7 +148,7 @@ def _check_page(run: StoredRun, crate: Path | None) -> None:
     network = str(run.settings.network)
     if is_own(network):
         raise SettingsError(
-            f"--web: {network} is a network of your own, in torch, and the page has azpy's networks alone: "
+            f"--web: {network} is a torch module of your own, and a page runs only azpy's networks: "
             "az-play and az-serve play this run; a page needs a run with a --network such as 4x32+pool"
         )
 
@@ -178,7 +178,7 @@ def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, st
         raise RunError(f"{run.path} has no sealed games to calibrate an int8 model on")
     int8, drift = int8_of(model, buffer, seed=iteration)
     if drift.too_far:
-        raise ModelError(f"an int8 model of checkpoint {iteration} is too far from it: {drift.too_far}")
+        raise ModelError(f"an int8 model of checkpoint {iteration} differs too much from it: {drift.too_far}")
     return int8, str(drift)
 
 

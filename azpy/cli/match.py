@@ -98,7 +98,7 @@ class _Table:
         self.game, self.seed = game_of(specs, given.game, "--game {}"), given.seed
         self.start = start = make_game(self.game)
         if given.device.kind != "cpu" and all(spec.model is None for spec in specs):
-            raise SettingsError(f"device {given.device}: no player has a model that could run there")
+            raise SettingsError(f"device {given.device}: no player of this match has a network")
         transcripts = Transcripts(given.transcripts)
         self.entrants = load_players(specs, start, given.simulations, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
@@ -198,14 +198,14 @@ class _Table:
 
 def _one_match(given: argparse.Namespace) -> int:
     if len(given.players) != 2:
-        raise SettingsError(f"a match has two players, got {len(given.players)} (or give --round-robin)")
+        raise SettingsError(f"a match has two players, got {len(given.players)} (--round-robin takes more)")
     if given.checkpoints is not None:
         raise SettingsError("--checkpoints belongs to --round-robin")
     sprt = _sprt(given)
     table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
     if sprt is not None and table.start.num_players != 2:
         has = f"{table.start.game} has {players_of(table.start)}"
-        raise SettingsError(f"--elo0 and --elo1 test pairs of games of two players, and {has}: leave them out")
+        raise SettingsError(f"--elo0 and --elo1 test pairs of games between two players, and {has}: leave them out")
     a, b = table.entrants
     with table.saved or nullcontext(), Screen(given.json) as display:
         table.begin(f"A is {a}, B is {b}", display)
@@ -223,7 +223,7 @@ def _sprt(given: argparse.Namespace) -> Sprt | None:
     if given.elo0 is None or given.elo1 is None:
         raise SettingsError("a sequential test needs both --elo0 and --elo1")
     if given.round_robin:
-        raise SettingsError("a round robin has no sequential test: --elo0 and --elo1 are for two players")
+        raise SettingsError("--elo0 and --elo1 test two players and do not work with --round-robin")
     return Sprt(given.elo0, given.elo1)
 
 
@@ -232,7 +232,7 @@ def _round_robin(given: argparse.Namespace) -> int:
     runs = [text for text in given.players if (Path(text) / "config.toml").is_file()]
     run = runs[0] if len(runs) == 1 else None  # all its checkpoints play
     if given.checkpoints is not None and run is None:
-        raise SettingsError(f"--checkpoints is for one run folder, given without @ and ?; got {len(runs)}")
+        raise SettingsError(f"--checkpoints takes one run folder without @ and ?, got {len(runs)}")
     specs: list[Spec] = []
     for text in given.players:
         specs += checkpoints_of(Path(text), given.checkpoints) if text == run else [parse_player(text)]

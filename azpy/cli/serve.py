@@ -108,10 +108,12 @@ def _token(given: argparse.Namespace) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"--token-file {given.token_file}: {_why(error)}") from error
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise SettingsError(f"a token must be {_SHORTEST_TOKEN} printable ASCII characters at least")
+        raise SettingsError(f"a token must have at least {_SHORTEST_TOKEN} printable ASCII characters")
     if token is None and not _LOOPBACK.fullmatch(given.address):
         where = given.address
-        raise SettingsError(f"--address {where} can be reached by others: give --token-file FILE, or set AZPY_TOKEN")
+        raise SettingsError(
+            f"--address {where} can be reached from other machines: give --token-file FILE, or set AZPY_TOKEN"
+        )
     return token
 
 

@@ -65,7 +65,9 @@ def _await(place: str, patience: float, told: list[int]) -> None:
     until = time.monotonic() + patience
     while not os.path.lexists(place) and not told:
         if time.monotonic() > until:
-            raise RunError(f"{place} is not there after {patience:g} seconds: give the folder of az-train's --workers")
+            raise RunError(
+                f"{place} does not exist after {patience:g} seconds: give the folder that az-train --workers names"
+            )
         time.sleep(0.2)
 
 

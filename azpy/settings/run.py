@@ -242,7 +242,7 @@ class Settings:
     max_plies: int | None = _option("max_plies")
 
     def __post_init__(self) -> None:
-        """Checks each setting, and those that depend on each other."""
+        """Check each setting, and those that depend on each other."""
         for name, about in ABOUT.items():
             about = replace(about, auto=False) if about.auto else about
             object.__setattr__(self, name, about.checked(name, getattr(self, name)))
@@ -251,28 +251,32 @@ class Settings:
         devices = self.all_devices
         kind = devices[0].kind
         if kind == OWN:
-            raise SettingsError(f"device {OWN} plays runs that are trained, and trains none: give cpu or auto")
+            raise SettingsError(f"device {OWN} plays trained runs and cannot train: give cpu or auto")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and kind == "tensorrt":
-            raise SettingsError("workers play on the CPU or on CUDA: an engine of TensorRT is built in one process")
+            raise SettingsError(
+                "workers play on the CPU or on CUDA, not with TensorRT, whose engines belong to one process"
+            )
         if self.workers and self.precision == "fp16" and is_own(self.network):
             raise SettingsError(
                 f"workers play network {self.network} by ONNX Runtime, which has no fp16 on CUDA: give precision auto "
                 "or fp32, or workers 0"
             )
         if self.deterministic and self.minutes is not None:
-            raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+            raise SettingsError("a deterministic run cannot stop by the clock: give iterations instead of minutes")
         if self.deterministic and self.total_evaluations is not None:
             text = "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
             raise SettingsError(text)
         if self.deterministic and kind != "cpu":
-            raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
+            raise SettingsError(f"a deterministic run plays on the CPU, got device {self.device!r}")
         if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
-            raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
+            raise SettingsError(
+                f"a deterministic run trains in fp32, which gives equal results on more machines: {got}"
+            )
         if self.batch_size == 1 and "+conv" in self.network:
-            raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
+            raise SettingsError("batch_size must be at least 2 for a +conv network, which normalises over the batch")
         if self.precision == "int8" and kind != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (choice for each in devices for choice in each.choices):
@@ -345,9 +349,9 @@ def unfit(game: Any, search: Mapping[str, Any]) -> str:
     of_game = f"{game.game} has {players_of(game)}"
     if search.get("solver") and not (game.zero_sum or game.num_players == 1):
         games = "games of one player, or of two with a zero sum"
-        return f"solver and lookahead are for {games}, and {of_game}: leave them out"
+        return f"solver and lookahead are for {games}, but {of_game}: leave them out"
     if search.get("score_to_beat") is not None and game.num_players != 1:
-        return f"score_to_beat is for games of one player, and {of_game}: leave it out"
+        return f"score_to_beat is for games of one player, but {of_game}: leave it out"
     return ""
 
 
@@ -372,7 +376,7 @@ def checked(name: str, value: Any, *, typed: bool = False) -> Any:
         SettingsError: no such setting, or a value of another type or range.
     """
     if name not in ABOUT:
-        raise SettingsError(f"{name}: no such setting{did_you_mean(name, ABOUT)}")
+        raise SettingsError(f"{name}: unknown setting{did_you_mean(name, ABOUT)}")
     return ABOUT[name].checked(name, value, typed=typed)
 
 
@@ -416,7 +420,7 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     chosen: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
     if "game" not in chosen:
         raise SettingsError(
-            "no game: give its name, such as connect_four (az-train --list-games), or a file with one as --config"
+            "no game: give its name, such as connect_four (az-train --list-games), or a --config file that has one"
         )
     given = (checked(name, chosen.get(name, getattr(Settings, name))) for name in ("device", "devices"))
     devices = devices_of(*given)

@@ -135,8 +135,8 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
             ["tic_tac_toe", "--device", "gpu"],
             "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
         ),
-        (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
-        (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+        (["tic_tac_toe", "--device", "auto", "--deterministic"], "a deterministic run plays on the CPU"),
+        (["tic_tac_toe", "--out", "occupied"], "occupied is not a run folder"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
     ],
@@ -193,7 +193,7 @@ def test_a_signal_ends_a_command_once_with_its_code(first: list[str], name: str)
     assert done == (128 + signal.Signals[name], "kept\nstopped\n", "")
 
 
-def test_a_terminal_that_hangs_up_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_hangs_up_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is gone, nothing can be printed."""
 
     def gone(*_: object) -> int:
@@ -312,7 +312,7 @@ def test_every_command_says_its_version_without_torch() -> None:
         ("doctor", ["--json=3"], "--json: ignored explicit argument '3'"),
     ],
 )
-def test_wrong_arguments_are_told_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
+def test_wrong_arguments_are_named_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
     main = importlib.import_module(f"azpy.cli.{command}").main
     one_line(main, arguments, f"az-{command.replace('_', '-')}: {text}")
 
@@ -417,7 +417,7 @@ def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_text_of_a_stranger_s_file_is_shown_in_one_plain_line(
+def test_untrusted_text_is_shown_on_one_plain_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -447,7 +447,7 @@ def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str],
     assert name in one_line(importlib.import_module(f"azpy.cli.{command}").main, given, f"az-{command}: ")
 
 
-def test_names_that_are_no_utf_8_are_printed_escaped(tmp_path: Path) -> None:
+def test_names_that_are_not_utf_8_are_printed_escaped(tmp_path: Path) -> None:
     command = az("train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", "--out=r\udcff")
     done = ended(command, cwd=tmp_path)
     assert (done.code, done.errors) == (0, "")
@@ -576,14 +576,14 @@ def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
     assert settings_from(["\u00e9t\u00e9:\u00c9t\u00e9"])[1] == "runs/\u00e9t\u00e9-\u00c9t\u00e9"
 
 
-def test_no_space_for_what_it_prints_is_one_line() -> None:
+def test_no_space_for_the_output_is_one_line() -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = ended(az("train", "--list-games"), stdout=full)
     assert done == (2, "", "az-train: no space left for what it prints: free some and run again\n")
 
 
 @pytest.mark.parametrize("name", ["", "nosuch"])
-def test_a_command_that_there_is_not_is_said(name: str) -> None:
+def test_an_unknown_command_is_named(name: str) -> None:
     done = ended([sys.executable, "-m", "azpy", *name.split()])
     assert done.code == 1
     assert done.errors.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")

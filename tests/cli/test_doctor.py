@@ -214,7 +214,7 @@ def test_nvidia_smi_is_asked_for_gpus(tmp_path: Path, monkeypatch: pytest.Monkey
     assert doctor._gpus() == []
 
 
-def test_the_model_that_is_tried_is_the_one_that_onnx_makes() -> None:
+def test_the_test_model_equals_the_one_that_onnx_makes() -> None:
     state = azpy.make_game("connect_four")
     expected = probe_model(state.obs_shape, state.num_actions, seed=None)
     assert onnx.load_from_string(doctor._MODEL) == onnx.load_from_string(expected)

@@ -87,7 +87,7 @@ def longest(snake: Any) -> int:
     return max(found)
 
 
-def test_the_page_says_what_the_check_says(folder: Path) -> None:
+def test_the_page_shows_the_output_of_the_check(folder: Path) -> None:
     assert "135 distinct positions; 163 lines of play from the start, all there are" in PAGE.read_text()
     said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
     assert "135 distinct positions; 163 lines of play from the start, all there are" in said

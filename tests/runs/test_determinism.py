@@ -53,7 +53,7 @@ def test_only_deterministic_runs_fit_on_one_thread(monkeypatch: pytest.MonkeyPat
 def test_each_setting_is_there_once_and_the_clock_is_refused() -> None:
     assert set(FIXED_SETTINGS) | set(SAME_GAMES_SETTINGS) <= set(Settings.__dataclass_fields__)
     assert not set(FIXED_SETTINGS) & set(SAME_GAMES_SETTINGS)
-    with pytest.raises(SettingsError, match="cannot depend on the clock: give iterations, not minutes"):
+    with pytest.raises(SettingsError, match="cannot stop by the clock: give iterations"):
         Settings("tic_tac_toe", deterministic=True, minutes=1.0)
 
 
@@ -65,9 +65,15 @@ def test_speed_may_change_in_mid_run_and_the_rest_is_said(starts: Starts, tmp_pa
         starts.run(*arguments, kill_at=100)
     end = starts.finish(*arguments, "--slots", "9", "--threads", "3", "--cache-positions", "0")
     assert "slots was 4, is now 9 from iteration " in end.output
-    assert "no run with one value" not in end.output
+    assert "cannot be reproduced with a single value" not in end.output
     assert check_run(path, 3) == check_run(tmp_path / "straight", 3)
     end = starts.finish(*command(GAMES[0], path, 4), "--simulations", "5")
-    assert "simulations was 4, is now 5 from iteration 4 on: no run with one value" in end.output
-    assert "iterations was 3, is now 4 from iteration 4 on: no run with one value" in end.output
+    assert (
+        "simulations was 4, is now 5 from iteration 4 on: its games cannot be reproduced with a single value"
+        in end.output
+    )
+    assert (
+        "iterations was 3, is now 4 from iteration 4 on: its games cannot be reproduced with a single value"
+        in end.output
+    )
     assert "slots was 9, is now 4 from iteration 4 on\n" in end.output

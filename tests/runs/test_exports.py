@@ -99,7 +99,7 @@ def test_json_lines_hold_the_whole_record_with_names(game: str, tmp_path: Path) 
             state.play(row["action"])
 
 
-def test_pgn_has_a_tag_for_whatever_is_known_of_a_game(tmp_path: Path) -> None:
+def test_pgn_tags_hold_all_known_facts_of_a_game(tmp_path: Path) -> None:
     played = records(CHESS, 3, simulations=2)
     exports.to_pgn(tmp_path / "x.pgn", CHESS, numbered(played), "a run")
     games = re.findall(r"((?:^\[.*\]\n)+)\n((?:^[^\[\n].*\n)+)", (tmp_path / "x.pgn").read_text(), re.MULTILINE)
@@ -297,7 +297,7 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
             assert len(arrays["ply"]) == len(arrays["observations"]) > 40
 
 
-def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(collected: Path) -> None:
     command = az("export", collected, "--npz", "/proc/self/fd/1")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -325,7 +325,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "x"]
 
 
-def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
+def test_a_game_against_the_rules_is_not_exported(tmp_path: Path) -> None:
     settings = Settings("tic_tac_toe")
     with RunFolder(tmp_path / "run", vars(settings)) as folder:
         folder.append(records("connect_four", 1)[0])
@@ -362,7 +362,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
     ("arguments", "text"),
     [
         (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"),
-        (["nowhere", "--npz", "x"], "nowhere is no run folder"),
+        (["nowhere", "--npz", "x"], "nowhere is not a run folder"),
         (["run", "--npz", "x", "--iterations", "3-10"], "run has no sealed games of iteration 5: those from 1 to"),
         (["run", "--npz", "x", "--iterations", "4-3"], "takes a number or a range such as 3-10, got '4-3'"),
         (["run", "--npz", "x", "--iterations", "9" * 5_000], "--iterations takes a number or a range"),
@@ -380,7 +380,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--sgf", "d", "--jsonl", "d/all.jsonl"], "--sgf is for games of go; these are of tic_tac_toe"),
         (["run", "--pgn", "x.pgn"], "--pgn is for games of chess; these are of tic_tac_toe"),
         *(
-            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each a file of its own")
+            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each its own file")
             for one, two, other in (
                 ("--npz", "--pgn", "x"),
                 ("--onnx", "--onnx-int8", "sub/../x"),
@@ -388,7 +388,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
             )
         ),
         *(
-            (["run", flag, target], f"{flag} {target} is among the own files of run: give another place")
+            (["run", flag, target], f"{flag} {target} belongs to the run run: give another path")
             for flag, target in (
                 ("--npz", "run/games/000001.npz"),
                 ("--onnx", "run/checkpoints/000002/model.onnx"),

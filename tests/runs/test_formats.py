@@ -30,7 +30,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     return request.param, tmp_path / request.param
 
 
-def test_there_is_a_test_of_each_file_and_each_is_small() -> None:
+def test_each_format_has_a_small_test_file() -> None:
     files = sorted(DATA.glob("*.zip"))
     assert {file.stem for file in files} == RUNS.keys()
     assert all(file.stat().st_size < 120_000 for file in files)

@@ -140,6 +140,24 @@ class Dice(DiceCountdown):
         super().__init__(9)
 
 
+class Shared(Countdown):
+    """A clone is the position itself, so that the first game ends all others."""
+
+    def __init__(self) -> None:
+        super().__init__(9)
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.__dict__ = self.__dict__
+        return copy
+
+
+def test_games_that_end_before_a_search_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "_RULES_SECONDS", 0.0)
+    with pytest.raises(SettingsError, match="end before their first search"):
+        costs_of(make_game("test_sizing:Shared"), Settings("pig"), "1x8")
+
+
 def test_games_without_an_end_or_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
     endless = costs_of(make_game("test_sizing:Endless"), Settings("pig", max_plies=100))
@@ -192,7 +210,7 @@ def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch
     def said(**more: Any) -> str:
         return choose({"game": "tic_tac_toe", **more}, placing=lambda settings: ("cpu", "placed"))[2]
 
-    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "there is no NVIDIA driver here")
+    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "no NVIDIA driver found")
     assert "GPU" not in said()
     monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: None)
     assert said().startswith("this machine has an NVIDIA GPU, but the run uses the CPU: --device auto")

@@ -105,7 +105,7 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
         ({"growing": 0.0, "evaluating": 0.0, "fitting": 0.4, "other": 0.6}, {}, 2, False, None),  # nothing was played
     ],
 )
-def test_advice(
+def test_advice_names_the_bottleneck(
     shares: dict[str, float], batches: dict[str, float], pipelines: int, own_device: bool, text: str | None
 ) -> None:
     names = dict.fromkeys((*STAGES, "other"), 0.0) | shares

@@ -62,9 +62,9 @@ export class Controls {
     const who = player === null ? "" : settings.whoIs(player);
     const next = isRoll ? "A roll is due" : "The next position";
     const due = player === null ? next : who === "You" ? "Your move" : `${who} to move`;
-    if (play.connection.isEnded) return "The search stopped again and again: load the page anew.";
+    if (play.connection.isEnded) return "The search keeps stopping: reload the page.";
     if (!play.connection.isOpen) return `${due}: waiting for the connection …`;
-    if (play.isRefused) return `${due}: the server is busy or stops. Asking again …`;
+    if (play.isRefused) return `${due}: the server is busy or stopping. Trying again …`;
     if (play.isThinking) return `${who} is thinking …`;
     const { players, throws } = settings.options;
     const isOthers = player === null ? isRoll && throws : players[player] !== "";

@@ -55,7 +55,7 @@ const clock = new Clock((late) => play.end(late, "on time"));
 /** Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
  * @param {Game} game @param {number[]} [used] milliseconds of the clocks */
 function start(game, used) {
-  complain(game.id === last()?.id || putAside() ? "" : "This browser has no room to keep the game before.");
+  complain(game.id === last()?.id || putAside() ? "" : "This browser has no space left to keep the previous game.");
   analysis.stop("");
   settings.offerRun(game.isStored);
   play.names = settings.names;
@@ -252,7 +252,7 @@ async function main() {
   });
   connection.addEventListener("ended", () => {
     stop("This page cannot play.");
-    if (byId("problem").hidden) complain("This page cannot play. Load it anew, or have it exported again.");
+    if (byId("problem").hidden) complain("This page cannot play. Reload it, or have it exported again.");
   });
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));

@@ -69,7 +69,7 @@ export class Setup {
     byId("ladder").textContent = model.ladder;
     for (const option of byId("clock").options) {
       option.disabled = model.numPlayers !== undefined && (rulesOf(option.value)?.limit ?? null) !== null;
-      option.title = option.disabled ? "Only of two players it is clear who wins on time." : "";
+      option.title = option.disabled ? "Time limits work only for two players with a zero sum." : "";
     }
     offerStart(model.game);
     this.unfold();

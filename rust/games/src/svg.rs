@@ -42,7 +42,7 @@ impl fmt::Display for Length {
     }
 }
 
-/// A picture that is being drawn: what comes later lies above.
+/// A picture under construction: later shapes lie above earlier ones.
 pub(crate) struct Svg(String);
 
 impl Svg {
@@ -64,7 +64,7 @@ impl Svg {
         let width = CELL * columns.len() as f32 + 2.0 * MARGIN;
         let height = CELL * rows.len() as f32 + 2.0 * MARGIN;
         let mut svg = Self::new(width, height, below);
-        // A name that is empty is none.
+        // Skip empty names.
         for (number, name) in columns.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             svg.text(centre(number), MARGIN / 2.0, 14.0, name);
         }
@@ -149,7 +149,7 @@ pub(crate) fn numbers_up(count: usize) -> Vec<String> {
     numbers(count).into_iter().rev().collect()
 }
 
-/// How a game stands, in words; `names` are those of the players. Who alone got the most has won.
+/// The state of a game in words; `names` are those of the players. A player who alone has the most has won.
 pub(crate) fn standing<G: Game, const N: usize>(game: &G, names: [&str; N]) -> String {
     match game.turn() {
         Turn::Player(player) => format!("{} to move", names[player.index()]),
