@@ -29,7 +29,9 @@ from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, how_to_make, 
 from azpy.settings.run import ABOUT, Settings, match_search, unfit, unused
 from azpy.system import usable_cores
 
-_FORMS = "a run folder, a checkpoint folder, a model file, mcts:N, uniform:N or a bundled player"
+_FORMS = (
+    f"a run or checkpoint folder, a model file, mcts:N, uniform:N or a bundled player ({', '.join(names_in_box())})"
+)
 _IN_MATCHES = "in a match also random, or gtp:, uci: or ugi: and a program"
 
 
@@ -277,16 +279,16 @@ def _unknown(path: Path) -> str:
     """Why there is no such player, and what to do."""
     if path.parent.name == "checkpoints":
         return "does not exist: a run keeps its newest three checkpoints and every tenth"
-    is_name, box = path.name == str(path), names_in_box()
+    is_name = path.name == str(path)
     runs = [path.parent, *([Path("runs")] if is_name else [])]
     beside = [str(one) for folder in reversed(runs) if folder.is_dir() for one in folder.iterdir()]
     here = [one for one in beside if Path(one).name == path.name]
-    near = did_you_mean(here[0] if here else str(path), here or [*beside, *(box if is_name else [])])
+    near = did_you_mean(here[0] if here else str(path), here or [*beside, *(names_in_box() if is_name else [])])
     if is_name and path.name in _core.list_games():
         train = f"train one with az-train {path}, and give runs/{path}"
         return f"is a game, and azpy does not bring a trained player for it{near or f': {train}'}"
     if is_name:
-        return f"is unknown: expected {_FORMS} ({', '.join(box)}), {_IN_MATCHES}{near}"
+        return f"is unknown{near or f': expected {_FORMS}, {_IN_MATCHES}'}"
     return f"does not exist{near or how_to_make(path)}"
 
 

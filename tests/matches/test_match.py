@@ -396,11 +396,11 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     [
         (
             ["nobody", "random", "--game", BOARD],
-            "player 'nobody' is unknown: expected a run folder, a checkpoint folder",
+            "player 'nobody' is unknown: expected a run or checkpoint folder",
         ),
         (
             ["conect_four", "random"],
-            "bundled player (connect_four, go, hex, othello, tic_tac_toe); did you mean connect",
+            "player 'conect_four' is unknown; did you mean connect_four?",
         ),
         (
             ["chess", "random"],
