@@ -23,7 +23,7 @@ from azpy.games.names import imported, make_game, must_be_typed
 from azpy.runs import storage
 from azpy.settings.choosing import Placing, Sizing, choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, Settings, function_flags, is_own
+from azpy.settings.run import ABOUT, GROUPS, Settings, function_flags, is_own, network_form
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Event, Finished
 
@@ -110,6 +110,8 @@ def _train(arguments: Sequence[str]) -> int:
     for name in () if options.collect_only else ("network", "optimizer"):
         if is_own(spec := getattr(settings, name)):
             imported(name, spec)
+        elif name == "network":
+            network_form(spec)
     if said:
         print(one_line(said), flush=True)
     given = {name: value for name, value in vars(options).items() if name in ABOUT}

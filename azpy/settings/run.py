@@ -251,8 +251,6 @@ class Settings:
             object.__setattr__(self, name, about.checked(name, getattr(self, name)))
         for name, why in unused(vars(self)).items():
             raise SettingsError(f"{name} {why}")
-        if not is_own(self.network):
-            network_form(self.network)
         devices = self.all_devices
         kind = devices[0].kind
         if self.slots < self.all_pipelines:
