@@ -69,6 +69,16 @@ def test_a_game_in_python_may_name_its_players() -> None:
             azpy.State(game)
 
 
+def test_a_game_says_its_rules_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in azpy.list_games():
+        rules = azpy.make_game(name).rules
+        assert 20 < len(rules) <= 120 and rules.endswith(".") and "{" not in rules, (name, rules)
+    assert "5 in a row" in azpy.make_game("connect_four", k=5).rules
+    assert azpy.State(Colors()).rules == ""
+    monkeypatch.setattr(Colors, "rules", "Take a number.")
+    assert azpy.State(Colors()).rules == "Take a number."
+
+
 class Zero(Together):
     """Two numbers whose sum is 0 are one number."""
 

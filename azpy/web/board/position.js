@@ -6,7 +6,7 @@
  * @typedef {{name: string, probability: number}} Roll
  * @typedef {[string, string, Touch[]]} Mark shape, text and places
  * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
- *   text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
+ *   text: string | null, komi: number | null, captured: string[], counts: string[], actions: Action[], rolls: Roll[]}} Shown what
  *   the server says of a position
  */
 
