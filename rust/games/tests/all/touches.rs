@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use azpy_core::game::{Action, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
@@ -296,24 +296,20 @@ fn camps_are_where_the_plates_of_their_players_are() {
         assert!(camps[1..].is_sorted_by(|one, next| one[0] < next[0] + 20.0), "not from the left: {camps:?}");
         assert!(camps.len() > 4 || camps[1..].iter().any(|camp| camp[1] < -100.0), "nobody is above: {camps:?}");
     };
-    let mut two = ChineseCheckers::<Value>::default();
-    let first = camp(&two);
-    two.play(legal(&two)[0]);
-    check(&[first, camp(&two)]);
+    fn camps<G: Notation>(mut state: G) -> Vec<[f64; 2]> {
+        let players = state.num_players();
+        let turn_of = |player| Turn::Player(Player::ALL[player]);
+        let place = |player| {
+            while state.turn() != turn_of(player) {
+                state.play(legal(&state)[0]);
+            }
+            camp(&state)
+        };
+        (0..players).map(place).collect()
+    }
+    check(&camps(ChineseCheckers::<Value>::default()));
     for players in [3, 4, 6] {
-        let mut state = ChineseCheckers::<Values>::new(players, 20).unwrap();
-        let mut camps = Vec::new();
-        while camps.len() < players {
-            camps.push(camp(&state));
-            // A step: a turn of hops may go on.
-            let steps = legal(&state).into_iter().map(|action| {
-                let mut next = state;
-                next.play(action);
-                next
-            });
-            state = steps.filter(|next| next.turn() != state.turn()).next().unwrap();
-        }
-        check(&camps);
+        check(&camps(ChineseCheckers::<Values>::new(players, 20).unwrap()));
     }
     let home = |text: &str, players: usize| match players {
         2 => camp(&Maedn::<Value>::default().parse(text).unwrap()),
