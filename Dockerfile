@@ -5,7 +5,7 @@ COPY . /azpy
 ARG EXTRAS=cpu,train,serve
 RUN python3 -m venv /venv && /venv/bin/pip install "/azpy[$EXTRAS]"
 
-# The same Debian: /venv uses the Python of the stage above.
+# Use the same Debian release as above, because /venv links to its Python.
 FROM debian:trixie-slim
 RUN apt-get update && apt-get install -y --no-install-recommends python3 && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home azpy && install -d -o azpy -g azpy /home/azpy/runs

@@ -202,8 +202,19 @@ $(VENV)/.wheel: $(SOURCES) $(BIN)/python$(EXE) | tools
 	$(call install,dist)
 	@touch $@
 
+# PyPI's torch for Linux brings CUDA, a download of 3 GB. Without an NVIDIA driver the torch for the CPU is enough, if its
+# index answers.
+TORCH_CPU = https://download.pytorch.org/whl/cpu
+WANTS_TORCH_CPU = import sys, shutil, ctypes.util, importlib.util, urllib.request; \
+	sys.platform != "linux" or importlib.util.find_spec("torch") or shutil.which("nvidia-smi") \
+	or ctypes.util.find_library("cuda") or sys.exit(not urllib.request.urlopen("$(TORCH_CPU)/torch/", timeout=5)); \
+	sys.exit(1)
+
 $(VENV)/.train: $(VENV)/.wheel
-	@echo "Installing torch and what it needs. Without a torch in $(VENV), pip downloads the one for CUDA (3 GB)."
+	@echo "Installing torch and what it needs: a download of 3 GB if torch comes with CUDA."
+	if $(BIN)/python -c '$(WANTS_TORCH_CPU)' 2>/dev/null; then \
+		$(BIN)/python -m pip install torch --index-url $(TORCH_CPU) || echo "pip takes torch from PyPI instead."; \
+	fi
 	wheel=$$(echo dist/azpy-*.whl) && $(BIN)/python -m pip install "$$wheel[cpu,train,serve]"
 	@touch $@
 

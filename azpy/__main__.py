@@ -6,7 +6,7 @@ import azpy_cli
 
 
 def main() -> int:
-    """Runs the command that the arguments name; returns its exit code."""
+    """Run the command that the arguments name; return its exit code."""
     if len(sys.argv) < 2 or sys.argv[1] not in azpy_cli.COMMANDS:
         sys.exit(f"expected python -m azpy NAME ..., with a NAME of {', '.join(azpy_cli.COMMANDS)}")
     code: int = getattr(azpy_cli, f"az_{sys.argv.pop(1).replace('-', '_')}")()

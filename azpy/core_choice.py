@@ -40,7 +40,7 @@ def _choose() -> None:
     names = installed_cores() if asked is None else [asked] if asked else []
     if len(names) > 1:
         raise ImportError(
-            f"{' and '.join(names)} are installed, and azpy runs on one core: uninstall all but one, name one in "
+            f"{' and '.join(names)} are installed, but azpy uses only one core: uninstall all but one, name one in "
             "AZPY_CORE, or export their games from one crate"
         )
     if not names:
@@ -54,10 +54,10 @@ def _choose() -> None:
     core = sys.modules.get(f"{names[0]}.{names[0]}", package)  # maturin puts the module into a package of its name
     version = getattr(core, "__version__", None)
     if version != own.__version__:
-        text = f"the core {names[0]} was built with azpy {version}, and this is azpy {own.__version__}: build it again"
+        text = f"the core {names[0]} was built with azpy {version}, but this is azpy {own.__version__}: build it again"
         if asked is not None:
             raise ImportError(text)
-        warnings.warn(f"{text}. Its games are not there until then", RuntimeWarning, stacklevel=1)
+        warnings.warn(f"{text}. Its games are missing until then", RuntimeWarning, stacklevel=1)
         return
     sys.modules["azpy._core"] = core
     vars(sys.modules["azpy"])["_core"] = core

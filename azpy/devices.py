@@ -134,7 +134,7 @@ def devices_of(device: str, numbers: str | None) -> tuple[Device, ...]:
 
 
 def check_precision(device: Device, precision: str, more: Sequence[str] = ()) -> None:
-    """Refuses a precision that a float32 model cannot have on a device; `more` are those that a run has besides.
+    """Refuse a precision that a float32 model cannot have on a device; `more` are those that a run has besides.
 
     Raises:
         SettingsError: names those that it has.
@@ -246,7 +246,9 @@ def remedy(device: Device) -> str:
     if both := both_runtimes():
         return both
     if installed_version("onnxruntime-gpu") is None:
-        return f"this onnxruntime has no GPU in it: pip uninstall -y onnxruntime, then {pip_install(device.kind)}"
+        return (
+            f"this onnxruntime is built for the CPU only: pip uninstall -y onnxruntime, then {pip_install(device.kind)}"
+        )
     return f"check that {pip_install(device.kind)} brought its libraries, and the driver with nvidia-smi"
 
 
@@ -255,13 +257,13 @@ def driver_problem(index: int = 0) -> str | None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return "there is no NVIDIA driver here (libcuda.so.1 cannot be loaded)"
+        return "no NVIDIA driver found (libcuda.so.1 cannot be loaded)"
     count = ctypes.c_int(0)
     status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
     if status:
         return f"the NVIDIA driver finds no GPU (CUDA error {status})"
     if index >= count.value:
-        return f"there is no GPU {index}: the driver counts {count.value}, from 0"
+        return f"GPU {index} does not exist: the driver reports {count.value}, numbered from 0"
     return None
 
 

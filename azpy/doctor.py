@@ -89,22 +89,18 @@ def advice(report: dict[str, Any]) -> list[str]:
     packages, providers, gpus = report["packages"], report["providers"], report["gpus"]
     has_runtime = packages["onnxruntime"] or packages["onnxruntime-gpu"]
     lines = [report["conflict"]] if report["conflict"] else []
-    lines += [
-        f"{name} is installed and does not load ({why}): install it again" for name, why in report["broken"].items()
-    ]
+    lines += [f"{name} is installed but does not load ({why}): reinstall it" for name, why in report["broken"].items()]
     if providers["cpu"] and has_runtime and not lines:
-        lines.append(f"ONNX Runtime is installed and does not work: {providers['cpu']}")
+        lines.append(f"ONNX Runtime is installed but does not work: {providers['cpu']}")
     works = [kind for kind, why in providers.items() if why is None]
     trains_on_gpu = bool(gpus) and report["torch_gpu"] is None  # and torch plays there too
     if not has_runtime:
         kind = "cuda" if gpus else "cpu"
-        lines.append(f"to play with a network faster: {pip_install(kind)}; until then azpy's own code computes it")
+        lines.append(f"for faster networks: {pip_install(kind)}; until then azpy's own code computes them")
     elif gpus and not trains_on_gpu and not {*works} - {"cpu"} and not report["conflict"]:
-        lines.append(
-            f"there is a GPU ({gpus[0]['name']}) that nothing uses: {report['torch_gpu']}; {providers['cuda']}"
-        )
+        lines.append(f"your GPU ({gpus[0]['name']}) is not used: {report['torch_gpu']}; {providers['cuda']}")
     if providers["cuda"] is None and packages["torch"] and not trains_on_gpu:
-        text = "--device auto may play on the GPU all the same"
+        text = "--device auto may still play on the GPU"
         lines.append(f"training stays on the CPU: {report['torch_gpu']}; {text}")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
@@ -112,13 +108,13 @@ def advice(report: dict[str, Any]) -> list[str]:
         lines.append(f"to train, {', '.join(missing)} {are} missing: {pip_install('train')}")
     cpu = report["cpu"]
     if cpu["usable"] < cpu["cores"]:
-        lines.append(f"azpy may use {cpu['usable']} of {cpu['cores']} cores here: the rest is kept from this process")
+        lines.append(f"azpy can use {cpu['usable']} of {cpu['cores']} cores: the system limits this process")
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         if report["environment"].get(name):
-            lines.append(f"{name} is {report['environment'][name]}: torch uses no more threads while it fits")
+            lines.append(f"{name}={report['environment'][name]} limits the threads that torch trains with")
     if not missing and providers["cpu"] is None and (usable(report) or not lines):
         device = " --device cuda" if trains_on_gpu else " --device auto" if {*works} & {"cuda", "webgpu"} else ""
-        lines.append(f"everything needed to train is here: az-train connect_four --minutes 5{device}")
+        lines.append(f"ready to train: az-train connect_four --minutes 5{device}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What `azpy.Engine` answers a request with: a future that can be told to stop."""
+"""The future that `azpy.Engine` returns for a request, with a method to stop it."""
 
 import asyncio
 import copyreg

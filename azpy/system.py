@@ -1,7 +1,7 @@
 """What Linux, macOS and Windows do not share, and what this process runs on: locks, pipes, processes, cores, memory.
 
-The other modules name none of it (tests/docs/test_imports.py): no `fcntl`, no signal but SIGINT and SIGTERM, no file of
-`/proc`. On Windows the forge's quick suite runs; az-match with programs and az-engine have not been tried there.
+The other modules do not use these (tests/docs/test_imports.py): no `fcntl`, no signals but SIGINT and SIGTERM, no
+files of `/proc`. On Windows the quick suite runs; az-match with programs and az-engine have not been tried there.
 """
 
 import codecs
@@ -56,7 +56,7 @@ _CGROUPS, _MEMBERSHIP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def lock(descriptor: int) -> None:
-    """Locks an open file until its descriptor is closed, or this process ends, however it does.
+    """Lock an open file until its descriptor is closed, or this process ends, however it does.
 
     The lock holds among the processes of one machine. A network file system may take it to others, and need not.
 
@@ -68,7 +68,7 @@ def lock(descriptor: int) -> None:
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EDEADLK):  # a share without locks is not in use
+            if error.errno not in (errno.EACCES, errno.EDEADLK):  # the file system has no locks
                 raise
             raise BlockingIOError(error.errno, error.strerror) from error
     else:
@@ -76,8 +76,8 @@ def lock(descriptor: int) -> None:
 
 
 def lock_folder(path: Path) -> int:
-    """Locks a folder as `lock` does; closing the returned descriptor unlocks it."""
-    if sys.platform == "win32":  # it opens no folders: a file beside it is locked
+    """Lock a folder as `lock` does; closing the returned descriptor unlocks it."""
+    if sys.platform == "win32":  # Windows cannot open a folder, so lock a file beside it
         descriptor = os.open(f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT)
     else:
         descriptor = os.open(path, os.O_RDONLY)
@@ -90,20 +90,20 @@ def lock_folder(path: Path) -> int:
 
 
 def sync_folder(path: Path) -> None:
-    """Makes the names in a folder survive a power cut, where the file system can. Windows has no such call."""
+    """Make the names in a folder survive a power cut, where the file system can. Windows has no such call."""
     if sys.platform != "win32":
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some shared folders sync files alone
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some shared file systems sync only files
                 raise
         finally:
             os.close(descriptor)
 
 
 def move(source: Path, target: Path) -> None:
-    """Gives a file or a folder another name, at once, in place of a file that has it.
+    """Give a file or a folder another name, at once, in place of a file that has it.
 
     Windows refuses as long as another process has one of them open: it is tried again for two seconds.
     """
@@ -137,7 +137,7 @@ def open_plain(path: Path) -> int:
 
 
 def allow_open_files(count: int) -> None:
-    """Lets this process have so many open files, or as many as the system allows it."""
+    """Raise the limit of open files of this process to a number, or as far as the system allows."""
     if sys.platform != "win32":
         least, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         if least != resource.RLIM_INFINITY and least < count:
@@ -149,7 +149,7 @@ def allow_open_files(count: int) -> None:
 
 
 def ready(reads: Iterable[int], writes: Iterable[int] = (), seconds: float | None = None) -> list[int]:
-    """Waits for pipes that can be read or written without a wait, or whose other side is gone; at most so long."""
+    """Wait for pipes that can be read or written without a wait, or whose other side is gone; at most so long."""
     if sys.platform == "win32":
         until = math.inf if seconds is None else time.monotonic() + seconds
         while not (found := [*filter(_has_data, reads), *writes]) and time.monotonic() < until:
@@ -169,12 +169,12 @@ if sys.platform == "win32":
     def _has_data(descriptor: int) -> bool:
         try:
             return bool(_winapi.PeekNamedPipe(msvcrt.get_osfhandle(descriptor), 0)[0])
-        except OSError:  # its other side is gone, or it is no pipe
+        except OSError:  # the other side is closed, or it is not a pipe
             return True
 
 
 def await_end(descriptor: int) -> None:
-    """Waits until nobody reads a pipe any more; on Windows for ever."""
+    """Wait until a pipe has no reader; on Windows forever."""
     if sys.platform == "win32":
         threading.Event().wait()
     else:
@@ -184,13 +184,13 @@ def await_end(descriptor: int) -> None:
 
 
 def dont_wait(descriptor: int) -> None:
-    """Has writes to a full pipe fail in place of waiting; not on Windows before Python 3.12."""
+    """Make writes to a full pipe fail instead of waiting; not on Windows before Python 3.12."""
     if hasattr(os, "set_blocking"):
         os.set_blocking(descriptor, False)
 
 
 def kill_group(process: Any) -> None:
-    """Ends a running process of `OWN_GROUP` and what it started, at once; on Windows the process alone."""
+    """End a running process of `OWN_GROUP` and what it started, at once; on Windows the process alone."""
     if sys.platform == "win32":
         process.kill()
     else:
@@ -199,7 +199,7 @@ def kill_group(process: Any) -> None:
 
 
 def start_with_socket(command: Sequence[str], given: socket.socket, **options: Any) -> subprocess.Popen[bytes]:
-    """Starts a program without input, which calls `inherited_socket` with its last argument.
+    """Start a program without input, which calls `inherited_socket` with its last argument.
 
     Args:
         command: the program and its other arguments.
@@ -307,19 +307,19 @@ def _read(path: Path) -> str:
 
 @functools.cache
 def keep_freed_memory() -> None:
-    """Has glibc keep freed memory for this process's next allocations; without glibc nothing happens.
+    """Have glibc keep freed memory for this process's next allocations; without glibc nothing happens.
 
     A gradient step frees all that it took. If the C library gave this memory back to the system, each step would take
     it anew, page by page: a tenth of the steps' time with batches of 256 (Connect Four, 4x32, November 2026).
     """
     with contextlib.suppress(OSError, AttributeError, TypeError):  # Windows has no library without a name
         mallopt = ctypes.CDLL(None).mallopt  # not in other C libraries
-        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that every glibc takes; larger blocks go back
+        mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the largest that every glibc accepts
         mallopt(_M_TRIM_THRESHOLD, 1 << 30)
 
 
 def made_with(*packages: str) -> dict[str, str | int]:
-    """What a run depends on besides its settings: the versions of azpy, Python and these packages."""
+    """The versions that a run depends on: azpy, Python and these packages."""
     versions = {name: str(importlib.import_module(name).__version__) for name in packages}
     return {"azpy": _core.__version__, "python": platform.python_version(), **versions}
 

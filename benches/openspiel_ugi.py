@@ -60,7 +60,7 @@ def main() -> None:
     except SettingsError as error:
         raise SystemExit(str(error)) from None
     except pyspiel.SpielError:
-        raise SystemExit(f"OpenSpiel has no game {given.game!r}") from None
+        raise SystemExit(f"OpenSpiel does not have the game {given.game!r}") from None
     bot = Bot(start, game, given.seed, given.fresh)
     serve(f"OpenSpiel {version('open_spiel')} MCTSBot", start, bot.choose, bot.outcome)
 

@@ -1,1 +1,1 @@
-"""Is a game right: rules that every position keeps, and the shortest line of play that breaks one."""
+"""Checks of a game: rules for every position, and the shortest line of play that breaks one."""

@@ -17,7 +17,7 @@ from azpy._core import TERMINAL, Facts, Look
 from azpy.checks.faults import Broken, Line, Path
 
 _ACTIONS = 8  # of a pair of positions, evenly chosen
-_ALIKE = "two positions of one observation and one list of legal actions"
+_ALIKE = "two positions with equal observations and equal legal actions"
 
 
 def observed(facts: Facts) -> bytes:
@@ -50,7 +50,7 @@ def key_clash(look: Look, other: Look) -> Broken | None:
         for (action, key), (_, theirs) in zip(look.followers, other.followers, strict=True):
             if key != theirs:
                 got = f"after action {action} in both, their keys are {key} and {theirs}"
-    return Broken("key", f"one key for two positions: {got}", "two keys") if got else None
+    return Broken("key", f"two positions have one key: {got}", "two keys") if got else None
 
 
 def clash(turn: int, ends: Mapping[int, float], other_turn: int, others: Mapping[int, float]) -> Broken | None:
@@ -64,7 +64,7 @@ def clash(turn: int, ends: Mapping[int, float], other_turn: int, others: Mapping
                 got = f"{_ALIKE} for player {turn}: action {action} wins at once in one and loses at once in the other"
                 return Broken("hidden", got, "another observation")
             got = f"{_ALIKE}, where action {action} wins at once for one player and loses at once for the other"
-            return Broken("perspective", got, "the same result for whoever is to move")
+            return Broken("perspective", got, "the same result for the player to move")
     return None
 
 
@@ -88,7 +88,7 @@ class Alike:
         self.shared = False
 
     def meet(self, path: Path, look: Look) -> Broken | None:
-        """Compares a position; gives the fault if an action wins at once in one of two and loses in the other."""
+        """Compare a position; give the fault if an action wins at once in one of two and loses in the other."""
         facts = look.facts
         if facts.turn < 0:
             return None

@@ -1,7 +1,7 @@
-"""Plays a game and proves what it must keep, or finds a short line of play where it does not.
+"""Play a game and check its rules, or find a short line of play that breaks one.
 
-The stages: every line of play from the start, random games, and the same positions in another process. What holds is
-proved for the positions that were seen. Illegal actions are not tried in a game written in Python, because azpy plays
+The stages: every line of play from the start, random games, and the same positions in another process. A rule is
+checked for the positions that were seen. Illegal actions are not tried in a game written in Python, because azpy plays
 legal actions only.
 """
 
@@ -32,7 +32,7 @@ Progress = Callable[[str, float, str], object]
 
 @dataclass
 class Report:
-    """What a check looked at, and what it found."""
+    """What a check examined and found."""
 
     game: str  # the spec
     failure: Broken | None = None  # the first fault
@@ -58,7 +58,7 @@ class Report:
 def check_game(
     spec: str, *, games: int = 200, seconds: float = 30.0, seed: int = 0, on_progress: Progress | None = None
 ) -> Report:
-    """Checks a game, for about so many seconds and with so many random games at most; `seed` is theirs.
+    """Check a game, for about so many seconds and with so many random games at most; `seed` is theirs.
 
     `spec` is as in `make_game`. `on_progress` is called now and then with the stage, the share of it that is done,
     and a text.
@@ -97,7 +97,7 @@ class _Checker:
         self.opaque = False  # two different positions may look the same
 
     def begin(self) -> None:
-        """Checks the start."""
+        """Check the start."""
         with asked(()):
             self.start = begun(self.game)
             self.report.max_plies = self.start.max_plies
@@ -114,7 +114,7 @@ class _Checker:
         """Every line of play, shortest first; a position that was met before is not played on from."""
         queue, seen, report = deque[Line]([()]), set[bytes](), self.report
         found: Broken | None = None
-        # The start is looked at whatever the time.
+        # The start is always checked, even without time.
         while queue and report.lines < _MOST_LINES and (not report.lines or time.monotonic() < until):
             line = queue.popleft()
             if found is not None and len(line) >= found.plies:
@@ -122,10 +122,10 @@ class _Checker:
             try:
                 with self._shortening():
                     look = self._inspect(line)
-                mark = self._mark(look)  # before the walk goes elsewhere
+                mark = self._mark(look)  # before the walk moves on
                 self._meet(Path(line, len(line)), look)
             except Broken as broken:
-                # Another line of this length may be at fault itself, where this one is by what follows it.
+                # Another line of this length may break a rule itself, while here an action after the line does.
                 found = broken if found is None or broken.plies < found.plies else found
                 continue
             report.lines += 1
@@ -152,14 +152,14 @@ class _Checker:
             longest = max(longest, self._play_game(number, until))
             self.on_progress("random games", (number + 1) / games, f"{number + 1} of {games} games")
         if self.report.games == 0 and games:
-            got = f"no random game ended in the time there was; the longest had {longest} plies"
+            got = f"no random game ended in time; the longest had {longest} plies"
             self.warned["unfinished"] = Broken("unfinished", got, f"an end within max_plies, {self.start.max_plies}")
         self._fresh_start()
 
     def compare_processes(self) -> None:
-        """The positions after some lines, asked in another process where text hashes otherwise."""
+        """Compare the positions after some lines with those of another process, which hashes text differently."""
         if self.start.game_object is None:
-            return  # nothing of Python's is in it
+            return  # a game in Rust does not depend on Python's hashes
         self.on_progress("in another process", 0.0, "")
         step = max(1, len(self.known) // _ELSEWHERE_LINES)
         lines = [path.line for path, _ in self.known.values()][::step]
@@ -175,21 +175,21 @@ class _Checker:
             self.report.elsewhere += 1
 
     def warnings(self) -> list[Broken]:
-        """What may be wrong."""
+        """The warnings."""
         hidden = [] if self.alike.warning is None else [self.alike.warning]
         return [*hidden, *self.perspective.warnings(shared=self.alike.shared), *self.warned.values()]
 
     def _look(self, walk: Walk, line: Line, *, from_start: bool) -> Look:
-        """Checks the position of a walk, which is at the end of `line`."""
+        """Check the position of a walk, which is at the end of `line`."""
         with asked(line):
             facts = walk.facts()
             _check_object(walk, self.start, facts)
-            # The end and some other positions of a random game are enough.
+            # Checking the end and some other positions of a random game is enough.
             some = facts.turn == TERMINAL or len(line).bit_count() == 1
             return walk.look(from_start=from_start or some)
 
     def _inspect(self, line: Line) -> Look:
-        """Checks the position after a line.
+        """Check the position after a line.
 
         Raises:
             Broken: with the part of the line that is at fault.
@@ -200,12 +200,12 @@ class _Checker:
             with asked(line[:ply]):
                 offered = self.walk.play(action)
             if not offered:
-                got = f"action {action} is not legal after the same actions as before, when it was"
+                got = f"action {action} is no longer legal after the same actions"
                 raise Gone("replay", got, "the same legal actions", line[:ply])
         return self._look(self.walk, line, from_start=True)
 
     def _meet(self, path: Path, look: Look) -> None:
-        """Compares a position with the one of the same key, and with those that look the same."""
+        """Compare a position with the one of the same key, and with those that look the same."""
         mark = digest(look.facts, look.followers)
         other, known = self.known.setdefault(look.facts.key, (path, mark))
         broken = None
@@ -218,12 +218,12 @@ class _Checker:
             raise self._shortened_pair(broken)
 
     def _after(self, line: Line) -> Facts:
-        """The facts after a line that is played without a question."""
+        """The facts after a line, without reading any position on the way."""
         with self._shortening(), asked(line):
             return Walk(unasked(self.start, line)).facts()
 
     def _play_game(self, number: int, until: float) -> int:
-        """Plays a game until its end, or until time is up; gives its plies."""
+        """Play a game until its end, or until time is up; give its plies."""
         rng = random.Random(f"{self.seed}/{number}")  # noqa: S311  what looks random will do
         report, taken = self.report, list[int]()
         with asked(()):
@@ -247,7 +247,9 @@ class _Checker:
             action = rng.choices(facts.actions, facts.chances or None)[0]
             with self._shortening(), asked(line):
                 if not walk.play(action):
-                    raise Broken("asking", f"action {action} is legal at first, and not when asked again", "one answer")
+                    raise Broken(
+                        "asking", f"action {action} is legal in the first call and not in the second", "one answer"
+                    )
             taken.append(action)
         outcome = facts.outcome
         self._end(tuple(taken), outcome, walk.game_object, at_random=True)
@@ -258,11 +260,11 @@ class _Checker:
         return len(taken)
 
     def _end(self, line: Line, outcome: Any, game: Any = None, *, at_random: bool) -> None:
-        """Takes the end of a game; `game` is its last position, if the whole game was watched."""
+        """Record the end of a game; `game` is its last position, if the whole game was watched."""
         shortest, longest = self.report.lengths or (len(line), len(line))
         self.report.lengths = min(shortest, len(line)), max(longest, len(line))
         final = None
-        if game is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints its complaint
+        if game is not None and not self.spec.startswith(PREFIX):  # OpenSpiel prints a warning
             with contextlib.suppress(Exception):  # a game need not have an observation at its end
                 final = np.asarray(game.clone().encode(), np.float32)
         self.perspective.end(outcome, final, at_random=at_random)
@@ -275,7 +277,7 @@ class _Checker:
             return *self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
 
     def _fresh_start(self) -> None:
-        """A new game must begin as the first one."""
+        """Check that a new game starts as the first one did."""
         with asked(()):
             for start in (self.start, begun(made(self.spec))):
                 facts = Walk(start).facts()
@@ -284,18 +286,18 @@ class _Checker:
                     raise Broken("start", got, "the same start")
 
     def _mark(self, look: Look) -> bytes:
-        """Tells the walk's position apart by all that it shows, and by the content of a game in Python."""
+        """A key for the walk's position: all that it shows, and the content of a game in Python."""
         content = b""
         if (game := self.walk.game_object) is not None:
             try:
                 content = pickle.dumps(game)
-            except Exception:  # a game that cannot be pickled is told apart by what it shows
+            except Exception:  # a game that cannot be pickled is compared by what it shows
                 self.opaque = True
         return digest(look.facts, look.facts.key, look.followers, content)
 
     @contextlib.contextmanager
     def _shortening(self) -> Iterator[None]:
-        """Shortens the line of a fault, if the line still fails without some of its actions."""
+        """Shorten the line of a fault, if the line still fails without some of its actions."""
 
         def fails(lines: tuple[Line, ...]) -> Broken | None:
             try:
@@ -345,13 +347,13 @@ class _Checker:
             for action in line:
                 names.append(position.action_name(action))
                 position._play(action)
-        except Exception:  # a fault of the game is why it is shown
+        except Exception:  # the game is broken, so showing it may fail too
             names += [str(action) for action in line[len(names) :]]
         return names, str(position)
 
 
 def _check_object(walk: Walk, start: State, facts: Facts) -> None:
-    """Raises `Broken` where the object of a game in Python breaks a rule that shows in the object alone."""
+    """Raise `Broken` where the object of a game in Python breaks a rule that shows in the object alone."""
     game = walk.game_object
     if game is None:
         return
@@ -368,7 +370,7 @@ def _check_object(walk: Walk, start: State, facts: Facts) -> None:
                 raise Broken("legal-type", got[:200], "a list of whole numbers")
             one, two = copy.encode(), copy.encode()
             if one.flags.writeable and np.may_share_memory(one, two):
-                raise Broken("encode-own", "the same memory when asked twice", "a new array each time")
+                raise Broken("encode-own", "the same memory from two calls", "a new array each time")
         str(copy)
     for action in facts.playable[:64] if hasattr(game, "play_legal") else ():
         with asked(action=action):

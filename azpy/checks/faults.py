@@ -68,7 +68,7 @@ class Gone(Broken):
 
 @contextlib.contextmanager
 def asked(line: Line | None = None, action: int | None = None) -> Iterator[None]:
-    """Turns an exception of the game into `Broken`. The position that is asked comes after `line`, then `action`."""
+    """Turn an exception of the game into `Broken`. The position that is asked comes after `line`, then `action`."""
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -98,7 +98,7 @@ def broken_by(error: BaseException) -> Broken:
 
 
 def shrink(broken: Broken, fails: Callable[[tuple[Line, ...]], Broken | None]) -> Broken:
-    """Leaves out ever smaller parts of a line while it still fails (delta debugging, Zeller and Hildebrandt 2002).
+    """Leave out ever smaller parts of a line while it still fails (delta debugging, Zeller and Hildebrandt 2002).
 
     Of two lines it leaves out the same part of both, or a part of one. `fails` says how shorter lines fail.
     """

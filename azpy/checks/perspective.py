@@ -1,7 +1,7 @@
-"""Signs that a game mixes up its players: outcomes or observations in the wrong one's view.
+"""Signs that a game mixes up its players: outcomes or observations in the wrong player's view.
 
-No test of one position can tell whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
-another game. What can be said for certain is in `alike.py`. These are warnings: each can also be right.
+No test of one position shows whose view an outcome is in: a game may be lopsided, and a wrong sign everywhere is
+another valid game. `alike.py` has the tests that are certain. These are warnings: each can also be right.
 """
 
 import math
@@ -31,7 +31,7 @@ class Perspective:
     def __init__(self, num_players: int = 2, *, zero_sum: bool = True) -> None:
         self._players, self._zero_sum = num_players, zero_sum
         self._span = math.inf, -math.inf  # of the outcomes for player 0
-        # Of each random game who moved last (-1: nobody knows), and who got the most alone, if anybody.
+        # For each random game: the player who moved last (-1: unknown), and the only player with the most, if any.
         self._winners: list[tuple[int, int | None]] = []
         self._tried = set[int]()  # of two players with a zero sum those who won where lines of play were tried
         self._first: NDArray[np.float32] | None = None
@@ -44,7 +44,7 @@ class Perspective:
         self._games: list[tuple[int, NDArray[np.float64], NDArray[np.float64] | None, float]] = []
 
     def watch(self, turn: int, array: NDArray[np.float32]) -> None:
-        """Takes the observation [C, H, W] of the next player's turn in a game."""
+        """Record the observation [C, H, W] of the next player's turn in a game."""
         if self._first is None:
             self._first = array
         self._low[turn] = np.minimum(self._low.get(turn, array), array)
@@ -64,7 +64,7 @@ class Perspective:
         *,
         at_random: bool = True,
     ) -> None:
-        """Takes the end of a game.
+        """Record the end of a game.
 
         Args:
             outcome: as `State.outcome` gives it; None if the end was not reached.
@@ -94,12 +94,12 @@ class Perspective:
         """What may be wrong. `shared`: one observation was met at either player's turn."""
         found = list[Broken]()
         if not shared and self._sees_one_side():
-            got = "the board stays where it is when the turn changes, and nothing else shows whose turn it is"
+            got = "the board stays the same when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         games, wins = len(self._winners), Counter(winner for _, winner in self._winners if winner is not None)
         if self._players == 1 and games >= _WINS and self._span[0] == self._span[1]:
             got = f"all {games} random games paid {self._span[0]:g}"
-            found.append(Broken("one-score", got, "games that pay more and less"))
+            found.append(Broken("one-score", got, "games with different outcomes"))
         for player in range(self._players):
             if games >= _WINS and self._low and player not in self._low:
                 got = f"player {player} never moved in {games} random games: turn gave only {sorted(self._low)}"

@@ -1,13 +1,8 @@
-"""`az-bench WHAT...`: how fast search, games, an evaluator and self-play are on this machine.
+"""Measure the speed of search, games, networks and self-play on this machine.
 
-  search     simulations a second of one tree, leaves a second of the batched path, bytes a simulation
-  games      random games and plies a second of each built-in game, played in Rust
-  evaluator  positions a second of a model by batch size
-  selfplay   positions a second of the model alone, of azpy's evaluator over it, and of self-play over the evaluator,
-             in batches of one size
-
-The figures are medians of --repeats turns of --seconds each, with the least and the most in brackets. The things to
-compare take turns.
+az-bench search games
+az-bench evaluator selfplay --network 6x64
+az-bench selfplay --game go --model model.onnx
 """
 
 import argparse
@@ -17,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from azpy import _core
-from azpy.cli.common import Parser, add_number, add_setting, columns, command, not_empty
+from azpy.cli.common import GAME, Parser, add_number, add_setting, columns, command, not_empty
 from azpy.errors import MissingPackageError, SettingsError, warn_once
 from azpy.games.names import make_game
 from azpy.playing import benchmarks
@@ -26,23 +21,25 @@ from azpy.settings.run import ABOUT, combine, default_of, unfit
 
 _WHAT = ("search", "games", "evaluator", "selfplay")
 _GAME, _NETWORK = "connect_four", "5x64"
+_BRIEF = ("slots", "pipelines", "threads", "eval_batch", "simulations")  # settings of --help
 _OF_SELF_PLAY = ("slots", "pipelines", "threads", *_core.OPTIONS)
 
 
 def _parser() -> Parser:
-    parser = Parser("az-bench", __doc__)
-    add = parser.add_argument
-    add("what", nargs="+", choices=_WHAT, metavar="WHAT", help=f"any of {', '.join(_WHAT)}")
-    game = f"NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default {_GAME}; for games every built-in one)"
-    add("--game", type=not_empty, default=argparse.SUPPRESS, help=game)
-    add("--model", type=not_empty, metavar="FILE", help="an ONNX model of the game (default a random network)")
-    add_setting(add, "network", f"of the random network (default {_NETWORK})", metavar="BxC")
-    add_number(add, "--seconds", "of each turn", 2.0, kind=float, low=0, above=True)
-    add_number(add, "--repeats", "turns that count", 5, low=1)
-    text = "also write the figures there; - for stdout, without the table"
-    add("--json", type=not_empty, metavar="FILE", help=text)
+    parser = Parser("az-bench", __doc__, "docs/reference/commands.md")
+    text = "what to measure: search, games, evaluator, or selfplay"
+    parser.add_argument("what", nargs="+", choices=_WHAT, metavar="WHAT", help=text)
+    add, _ = parser.section("Measurement")
+    text = f"{GAME} (default: {_GAME}; all for games)"
+    add("--game", type=not_empty, default=argparse.SUPPRESS, metavar="GAME", help=text)
+    add("--model", type=not_empty, metavar="FILE", help="ONNX model of the game (default: a random network)")
+    add_setting(add, "network", f"size of the random network (default: {_NETWORK})")
+    add_number(add, "--seconds", "seconds per turn", 2.0, kind=float, low=0, above=True)
+    add_number(add, "--repeats", "turns to take the median of", 5, low=1)
+    add("--json", type=not_empty, metavar="FILE", help="also write JSON; - prints only JSON")
+    add, rare = parser.section("Self-play")
     for name in _OF_SELF_PLAY:
-        add_setting(add, name, f"of selfplay, as of az-train (default {default_of(name)})", metavar="VALUE")
+        add_setting(add if name in _BRIEF else rare, name)
     return parser
 
 

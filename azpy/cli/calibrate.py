@@ -42,7 +42,7 @@ def _measure(given: argparse.Namespace, run: Path, simulations: int) -> int:
     with Screen(given.json) as display:
         display.line(f"{run}: {len(steps)} steps, {2 * pairs} games each against the step below, {minutes:g} minutes")
         if calibration.played:
-            display.line(f"{2 * calibration.played} games were played before")
+            display.line(f"resuming after {2 * calibration.played} games")
         try:
             for step in calibration.play(pairs, lambda: until - time.monotonic()):
                 left = max(0.0, until - time.monotonic()) / 60
@@ -96,16 +96,16 @@ def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Cali
 
 def _report(steps: Sequence[Step], ladder: Ladder, network: str | None, is_whole: bool) -> list[str]:
     """The lines of the result."""
-    lines = [] if is_whole else ["there are fewer games than wanted: the same command goes on with them"]
+    lines = [] if is_whole else ["not all games are played yet: run the same command again to continue"]
     if any(step.elo is None for step in steps):
-        return [*lines, "not every step has played: the ladder is not used yet"]
+        return [*lines, "some steps have no games yet, so the levels are not used"]
     rows = [["step", "Elo", "95 % interval", "games"]]
     for step in steps:
-        low, high = ("" if end is None else f"{end:.0f}" for end in (step.low, step.high))
-        rows.append([_way(step), f"{step.elo:.0f}", f"{low} to {high}", str(2 * sum(step.pairs))])
+        interval = "unknown" if step.low is None or step.high is None else f"{step.low:.0f} to {step.high:.0f}"
+        rows.append([_way(step), f"{step.elo:.0f}", interval, str(2 * sum(step.pairs))])
     first, zero = _way(ladder.steps[0]), min(step.elo or 0.0 for step in steps)
     lines += [*columns(rows, "<>>>"), ""]
-    lines += [f"levels begin at the weakest step, {first}: {zero:.0f} Elo of the steps are 0 of the levels"]
+    lines += [f"levels start at the weakest step, {first}, which has {zero:.0f} Elo"]
     rows = [["level", "Elo", "simulations", "temperature"]]
     for name, level in ladder.levels.items():
         rows.append([name, f"{level.elo:.0f}", str(level.simulations), f"{level.temperature:.2f}"])

@@ -1,20 +1,14 @@
-"""`az-check-game GAME`: plays a game and proves what it must keep, or shows a short line of play where it does not.
+"""Test the rules of a game, and show a short line of play that breaks one.
 
-azpy plays games of one to six players who move in turn, with dice or without. Nothing is hidden from a player, and
-nobody moves at the same time. OpenSpiel has games and algorithms for hidden information.
-
-It plays all lines of play from the start first, the shortest first, then random games. It shortens a line that fails.
-The proof holds for the positions seen; the report says whether these are all. Warnings are signs of a mistake that can
-also be right. Illegal actions are tried only in games in Rust: a game in Python need not refuse them.
-
-Exit code 1: the game breaks a promise. Warnings leave it at 0.
+az-check-game countdown:Countdown
+az-check-game "hex(size=5)" --seconds 60
 """
 
 from collections.abc import Sequence
 
 from azpy.checks.check_game import Report, check_game
 from azpy.checks.faults import Broken
-from azpy.cli.common import Parser, add_number, add_setting, command, not_empty
+from azpy.cli.common import GAME, Parser, add_number, add_setting, command, not_empty
 from azpy.cli.progress import Screen
 
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
@@ -23,12 +17,12 @@ _MOST_RESULTS = 8  # outcomes that are shown: with several players there are man
 
 
 def _check(arguments: Sequence[str]) -> int:
-    parser = Parser("az-check-game", __doc__)
-    add = parser.add_argument
-    add("game", type=not_empty, metavar="GAME", help="NAME, 'NAME(key=1,key=2)', or module:Class")
-    add_number(add, "--games", "random games, at most", 200, low=0)
-    add_setting(add, "seed", "fixes the random games", 0)
-    add_number(add, "--seconds", "how long it may take, about", 30.0, kind=float, low=0, above=True)
+    parser = Parser("az-check-game", __doc__, "docs/start/own_game.md")
+    parser.add_argument("game", type=not_empty, metavar="GAME", help=GAME)
+    add, _ = parser.section("Options")
+    add_number(add, "--seconds", "time limit of the whole check", 30.0, kind=float, low=0, above=True)
+    add_number(add, "--games", "most random games", 200, low=0)
+    add_setting(add, "seed", "seed of the random games", 0)
     given = parser.parse_args(arguments)
     with Screen() as screen:
 
@@ -43,9 +37,9 @@ def _check(arguments: Sequence[str]) -> int:
 def _text(report: Report) -> list[str]:
     failure = report.failure
     if failure is not None:
-        lines = [f"{report.game} is broken: it must hold that {failure.holds} ({failure.rule})", *_finding(failure)]
-        return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} positions that were right."]
-    lines = [f"{report.game} keeps what a game must keep, as far as was seen:"]
+        lines = [f"{report.game} breaks the rule {failure.rule}: {failure.holds}", *_finding(failure)]
+        return [*lines, "", f"Found after {report.seconds:.1f} s and {report.positions:,} correct positions."]
+    lines = [f"{report.game} passed all checks:"]
     lines += [f"  - {line}" for line in _proved(report)]
     if report.example is not None:
         names, board, result = report.example
@@ -57,7 +51,7 @@ def _text(report: Report) -> list[str]:
             "  Is this what your rules say?",
         ]
     for warning in report.warnings:
-        lines += ["", f"Warning: it is usual that {warning.holds} ({warning.rule})", *_finding(warning)]
+        lines += ["", f"Warning ({warning.rule}): usually {warning.holds}", *_finding(warning)]
     return lines
 
 
@@ -79,8 +73,8 @@ def _plies(number: int) -> str:
 
 
 def _proved(report: Report) -> list[str]:
-    reach = "which are all there is to see" if report.complete else f"every one of up to {_plies(report.depth)}"
-    lines = [f"{report.positions:,} positions by key; {report.lines:,} lines of play from the start, {reach}"]
+    reach = "all there are" if report.complete else f"all of up to {_plies(report.depth)}"
+    lines = [f"{report.positions:,} distinct positions; {report.lines:,} lines of play from the start, {reach}"]
     if report.games:
         shortest, longest = report.lengths or (0, 0)
         results = sorted(report.results.items(), reverse=True)
@@ -91,16 +85,16 @@ def _proved(report: Report) -> list[str]:
         shown = ", ".join(f"{_outcome(value)} in {count}" for value, count in results)
         whose = "outcomes for player 0" if report.zero_sum else "outcomes"
         lines.append(f"{report.games:,} random games to the end; {whose}: {shown}{more}")
-        lines.append(f"games of {shortest} to {_plies(longest)}, of at most {report.max_plies} (max_plies)")
+        lines.append(f"games of {shortest} to {_plies(longest)}; max_plies is {report.max_plies}")
     lines += [
-        "each position: legal actions, observation and key as they must be, the same however it was reached, "
-        "and clones that live their own lives",
-        f"keys: {report.met_again:,} positions met again, and equal in all there is and in all that follows",
+        "legal actions, observations and keys are valid, and the same however a position is reached",
+        "clones are independent",
+        f"{report.met_again:,} positions were met again: equal keys, equal positions, equal futures",
     ]
     if report.symmetries:
-        lines.append(f"symmetries: {report.symmetries} with their inverses, {report.mirrored} of them played alongside")
+        lines.append(f"{report.symmetries} symmetries have inverses, and games follow {report.mirrored} of them")
     if report.elsewhere:
-        lines.append(f"{report.elsewhere} positions the same in another process with other hashes")
+        lines.append(f"{report.elsewhere} positions are the same in another process with other hashes")
     return [*lines, f"took {report.seconds:.1f} s"]
 
 

@@ -1,15 +1,18 @@
-"""What all commands share: an error is one clear line, and exit codes mean the same everywhere."""
+"""What all commands share: help that fits on a screen, errors of one line, and exit codes."""
 
 import argparse
 import contextlib
 import errno
 import importlib
+import inspect
 import io
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import time
 import warnings
@@ -23,30 +26,72 @@ from azpy.devices import CPU, Device
 from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean, one_line
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
-from azpy.settings.run import checked
+from azpy.settings.run import ABOUT, checked, default_of
 from azpy.system import ENDING
 
-_EXIT_CODES = """
-Exit codes: 0 done, 2 an error that you can correct (one line on stderr), 130 ended by Ctrl-C, 143 ended by
-SIGTERM (129 SIGHUP, 138 SIGUSR1, 140 SIGUSR2), 141 the reader of the output is gone.
-"""
-GAME_OF_RUN = "the run's game; required for a game in Python, whose module is then imported"
+GAME = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME"
+GAME_OF_RUN = "game of the run (module:Class); required for games written in Python"
+_WIDTH = 100  # of a help, at most
+_FLAGS_WIDTH = 25  # of the column of flags
+
+Add = Callable[..., Any]  # `add_argument` of a parser or of a section
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line; its description is `text` and the exit codes."""
+    """A parser whose help fits on a screen, and whose errors are one line.
 
-    def __init__(self, prog: str, text: str | None, exit_codes: str = _EXIT_CODES) -> None:
-        form = argparse.RawDescriptionHelpFormatter
+    Args:
+        prog: the command.
+        text: what the command does, in a sentence. Commands to copy follow after an empty line.
+        page: the page of the documentation that says more.
+    """
+
+    def __init__(self, prog: str, text: str | None, page: str) -> None:
         # With abbreviations argparse would take --no-match for --no-match-solver.
-        super().__init__(prog=prog, description=f"{text}{exit_codes}", formatter_class=form, allow_abbrev=False)
-        self.add_argument("--version", action="version", version=f"{prog} {__version__} (azpy)")
+        super().__init__(prog=prog, description=text, epilog=f"More: {page}", add_help=False, allow_abbrev=False)
+        self._rare = set[argparse.Action]()
+        self._positionals.title, self._optionals.title = "Arguments", "Help"
+        self.add_argument("-h", "--help", action=_Help, nargs=0, help="show the most used options")
+        self.add_argument("--help-all", action=_Help, nargs=0, help="show all options")
+        self.add_argument(
+            "--version", action="version", version=f"{prog} {__version__} (azpy)", help="show the version"
+        )
         with contextlib.suppress(ImportError):
             shtab = importlib.import_module("shtab")
-            shtab.add_argument_to(self, "--print-completion", help="print a script for the completion of this shell")
+            shtab.add_argument_to(self, "--print-completion", help="print a completion script for this shell")
+
+    def section(self, title: str) -> tuple[Add, Add]:
+        """Begin a section of the help.
+
+        Returns:
+            Functions that add an option to the section: one that `--help` shows, and one that only `--help-all` shows.
+        """
+        group = self.add_argument_group(title)
+
+        def rare(*flags: str, **options: Any) -> None:
+            self._rare.add(group.add_argument(*flags, **options))
+
+        return group.add_argument, rare
+
+    def format_help(self, everything: bool = False) -> str:
+        """Return the help, with all options or with the most used ones."""
+        sentence, _, examples = inspect.cleandoc(self.description or "").partition("\n\n")
+        words = [self.prog, "[OPTIONS]", *(_name(one) for one in self._actions if one.required and one.option_strings)]
+        words += [f"[{_name(one)}]" if one.nargs == "?" else _name(one) for one in self._positionals._group_actions]
+        parts = [
+            sentence,
+            f"Usage: {' '.join(words)}",
+            f"Examples:\n{textwrap.indent(inspect.cleandoc(examples), '  ')}",
+        ]
+        arguments, flags, *sections = self._action_groups  # argparse makes the first two
+        for section in (arguments, *sections, flags):
+            shown = [one for one in section._group_actions if everything or one not in self._rare]
+            if shown:
+                parts.append("\n".join([f"{section.title}:", *(_entry(one, everything) for one in shown)]))
+        return "\n\n".join([*parts, f"{self.epilog}\n"])
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Prints help and version; argparse itself would ignore a closed pipe."""
+        """Print the version; argparse itself would ignore a closed pipe."""
         print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
@@ -58,68 +103,117 @@ class Parser(argparse.ArgumentParser):
         missing = message.removeprefix("the following arguments are required: ")
         if missing != message:
             about = {str(one.metavar or one.dest): one.help for one in self._actions}
+            about |= {flag: one.help for flag, one in self._option_string_actions.items()}
             message = "missing: " + "; ".join(f"{name}, {about[name]}" for name in missing.split(", "))
         raise SettingsError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
 
 
-class _Checked(argparse.Action):
-    """Stores what `parsed` makes of a text."""
+class _Help(argparse.Action):
+    """Prints the help."""
 
-    def __init__(self, *arguments: Any, parsed: Callable[[str], Any], **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._parsed = parsed
+    def __call__(self, parser: Any, _: Any, __: Any, flag: str | None = None) -> None:
+        """See argparse."""
+        print(parser.format_help(everything=flag == "--help-all"), end="")
+        parser.exit()
+
+
+def _name(option: argparse.Action) -> str:
+    """Return an option or an argument as a usage line has it."""
+    more = "..." if option.nargs == "+" else ""
+    value = f"{option.metavar or option.dest.upper()}{more}" if option.nargs != 0 else ""
+    if isinstance(option, argparse.BooleanOptionalAction):
+        return f"--[no-]{option.option_strings[0].removeprefix('--')}"
+    return " ".join(filter(None, (", ".join(option.option_strings), value)))
+
+
+def _entry(option: argparse.Action, everything: bool) -> str:
+    """Return the lines of an option: its flags, help, allowed values if `everything` is shown, and default."""
+    text, name = option.help or "", _name(option)
+    if everything and (allowed := getattr(option, "allowed", "")):
+        head, bracket, tail = text.partition(" (default: ")
+        text = f"{head} [{allowed}]{bracket}{tail}"
+    width = min(_WIDTH, shutil.get_terminal_size().columns) - _FLAGS_WIDTH - 2
+    text = text.replace("(default: ", "(default:\u00a0")  # which wrap keeps on one line
+    lines = [line.replace("\u00a0", " ") for line in textwrap.wrap(text, max(width, 20), break_on_hyphens=False)]
+    if len(name) > _FLAGS_WIDTH - 2:
+        lines.insert(0, "")
+    return "\n".join(f"  {name if not at else '':<{_FLAGS_WIDTH}}{line}".rstrip() for at, line in enumerate(lines))
+
+
+class _Checked(argparse.Action):
+    """Stores what `parsed` makes of a text; `allowed` are its values in words."""
+
+    def __init__(self, *flags: Any, parsed: Callable[[str], Any], allowed: str = "", **options: Any) -> None:
+        super().__init__(*flags, **options)
+        self._parsed, self.allowed = parsed, allowed
 
     def __call__(self, _: argparse.ArgumentParser, namespace: argparse.Namespace, text: Any, __: Any = None) -> None:
         """See argparse."""
         setattr(namespace, self.dest, self._parsed(text))
 
 
-Add = Callable[..., object]  # `add_argument` of a parser or of a group of arguments
+_METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT"}
+_WORDS = {None: "none", True: "on", False: "off"}  # defaults as helps show them
 
 
 def add_number(add: Add, flag: str, text: str, default: float | None = None, **limits: Any) -> None:
-    """Adds a flag for a number, a whole one unless `kind` is float, with `limits` as `About` has them.
-
-    The help is `text` and the default.
-    """
+    """Add a flag for a number, a whole one unless `kind` is float, with `limits` as `About` has them."""
     about = About(text, "run", **({"kind": int} | limits))
-    shown = text if default is None else f"{text} (default {default:.15g})"
-    add(flag, action=_Checked, parsed=partial(about.checked, flag, typed=True), default=default, help=shown)
+    parsed = partial(about.checked, flag, typed=True)
+    shown = text if default is None else f"{text} (default: {default:.15g})"
+    options: dict[str, Any] = {"parsed": parsed, "allowed": about.range, "metavar": _METAVARS[about.kind]}
+    add(flag, action=_Checked, default=default, help=shown, **options)
 
 
-def add_device(add: Add, text: str) -> None:
-    """Adds --device, for commands where it is no setting of a run; `text` is the help."""
-    add("--device", action=_Checked, parsed=Device.read, default=CPU, help=text)
+def add_device(add: Add) -> None:
+    """Add --device, for commands where it is not a setting of a run."""
+    text = "where models run: cpu, cuda[:N], tensorrt[:N], webgpu, azpy or auto (default: cpu)"
+    add("--device", action=_Checked, parsed=Device.read, metavar="DEVICE", default=CPU, help=text)
 
 
-def add_setting(add: Add, name: str, text: str, default: Any = None, **options: Any) -> None:
-    """Adds the flag of a setting, which checks its value; `options` are those of `add_argument`.
-
-    Without a default the namespace has the setting only where it is given: None is a value, typed as `none`.
-    """
-    flag, shown = "--" + name.replace("_", "-"), text if default is None else f"{text} (default {default})"
-    default = argparse.SUPPRESS if default is None else default
-    add(flag, action=_Checked, parsed=partial(checked, name, typed=True), default=default, help=shown, **options)
-
-
-def add_player(add: Add, simulations: int, several: bool = True, **options: Any) -> None:
-    """Adds PLAYER and the flags that say how it plays.
+def add_setting(add: Add, name: str, text: str | None = None, default: Any = None) -> None:
+    """Add the flag of a setting, which checks its value.
 
     Args:
-        add: of the parser.
+        add: of a parser or a section.
+        name: of the setting.
+        text: the help. None takes the setting's own help, and its default in a run.
+        default: None leaves the setting out of the namespace if it is not given: None is a value, typed as `none`.
+    """
+    flag, about = "--" + name.replace("_", "-"), ABOUT[name]
+    shown = default_of(name) if text is None else default
+    if shown is not None or text is None:
+        word = _WORDS[shown] if shown is None or isinstance(shown, bool) else shown
+        word = f"{word:.15g}" if isinstance(word, float) else word
+        text = f"{text or about.help} (default: {word})"
+    options: dict[str, Any] = {"default": argparse.SUPPRESS if default is None else default, "help": text}
+    if about.kind is bool:
+        add(flag, action=argparse.BooleanOptionalAction, **options)
+    else:
+        options |= {"allowed": about.range, "metavar": _METAVARS[about.kind] + ("|auto" if about.auto else "")}
+        add(flag, action=_Checked, parsed=partial(checked, name, typed=True), **options)
+
+
+def add_player(parser: Parser, simulations: int, several: bool = True, **options: Any) -> None:
+    """Add PLAYER and the section of flags that say how it plays.
+
+    Args:
+        parser: of the command.
         simulations: the default of --simulations.
         several: whether the command takes more players, by names.
         options: of `add_argument` for PLAYER.
     """
-    first = " (default: that of the first run)" if several else ""
-    add("player", type=not_empty, metavar="PLAYER", help="who plays", **options)
-    add("--game", type=not_empty, help=f"game for mcts, uniform and model files{first}; for a run: {GAME_OF_RUN}")
-    add_setting(add, "simulations", "simulations per move, unless the player names a number", simulations)
-    add_number(add, "--temperature", "also play weaker moves, drawn by visits; 0 plays the best one", 0.0, kind=float)
-    add_number(add, "--seed", "seed of moves drawn at a temperature or level (default: a new one each time)", low=0)
-    add_device(add, "where models run (default cpu)")
+    text = "run, checkpoint, name of a bundled player, model file, mcts:N or uniform:N"
+    parser.add_argument("player", type=not_empty, metavar="PLAYER", help=text, **options)
+    add, rare = parser.section("Player")
+    text = "game for mcts, uniform and model files; required for Python games (default: the run's)"
+    add("--game", type=not_empty, metavar="GAME", help=text)
+    add_setting(add, "simulations", "simulations per move", simulations)
+    add_number(rare, "--temperature", "temperature of moves; 0 plays the best", 0.0, kind=float)
+    add_number(rare, "--seed", "seed of moves drawn at a temperature or level (default: random)", low=0)
+    add_device(add)
     if several:
-        text = "add a player, which clients choose by NAME"
+        text = "add a player that clients choose by NAME"
         add("--model", action="append", type=_player, default=[], metavar="NAME=PLAYER", help=text)
 
 
@@ -244,9 +338,10 @@ def _ending_as_ctrl_c() -> Iterator[list[int]]:
 def _import_games_from_here(given: Sequence[str]) -> None:
     """Makes Python look in the current folder first, if the user typed a Python class or function."""
     specs = [part for argument in given for part in re.split("[=&]", argument)]
-    here = str(Path.cwd())
-    if here not in sys.path and any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
-        sys.path.insert(0, here)
+    if any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
+        with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+            here = str(Path.cwd())
+            sys.path[:0] = [here] if here not in sys.path else []
 
 
 def drop_output() -> None:

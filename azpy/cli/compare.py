@@ -1,16 +1,7 @@
-"""Compares two settings of training: trains both over several seeds for equal work, then plays matches.
+"""Compare two training settings: train both over several seeds, then play matches.
 
-    az-compare connect_four "passes=2" "passes=4&batch_size=256" --seeds 5 --total-evaluations 2000000
-
-A and B are settings of az-train as `key=value&key=value`, quoted for the shell; "" is the game's preset. Each seed
-trains A and B, in a run folder each. Then their last networks play paired games from the same openings. The table has
-the score of A for each seed, their mean, and its 95 % interval over the seeds (Student's t). The interval is unknown
-while the scores of all seeds are equal. An end that reaches 0 or 1 is infinite in Elo. In a game of one player A and B
-play alone, and the table has what A gets more than B.
-
-With --total-evaluations the evaluations of self-play are equal. With --minutes the time is equal: do nothing else on
-the machine meanwhile. A line below the table says which work was unequal: evaluations, or rows fitted. The same command
-goes on where it was stopped; with more --seeds it adds seeds.
+az-compare connect_four "passes=2" "passes=4" --total-evaluations 2000000
+az-compare connect_four "" "network=6x64" --minutes 10 --seeds 3
 """
 
 import json
@@ -23,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.common import Parser, add_number, add_setting, columns, command
+from azpy.cli.common import GAME, Parser, add_number, add_setting, columns, command
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_query
@@ -38,25 +29,28 @@ _EQUAL = 0.01  # work that differs by no more is equal: an iteration's games are
 
 
 def _compare(arguments: Sequence[str]) -> int:
-    parser = Parser("az-compare", __doc__)
+    parser = Parser("az-compare", __doc__, "docs/guides/measuring.md")
     add = parser.add_argument
-    add("game", metavar="GAME", help="as for az-train")
-    add("a", metavar="A", help="settings of one side")
-    add("b", metavar="B", help="settings of the other side")
-    length = parser.add_mutually_exclusive_group(required=True)
-    add_setting(length.add_argument, "total_evaluations", "of each training's self-play", metavar="N")
-    add_setting(length.add_argument, "minutes", "of each training, in place of --total-evaluations", metavar="N")
-    add_number(add, "--seeds", "how many; they are 0, 1, ...", 5, low=1)
-    add("--common", default="", metavar="SETTINGS", help='settings of both sides, such as "network=4x32&device=cuda"')
-    add_number(add, "--games", "of A in each match, as many in each seat (default 200, or a few more)", low=1)
-    add_setting(add, "simulations", "a move in matches", 100)
-    add("--out", metavar="FOLDER", help="where the runs lie (default runs/compare-GAME)")
-    add("--json", action="store_true", help="print the result as JSON, and nothing else")
+    add("game", metavar="GAME", help=GAME)
+    add("a", metavar="A", help='settings of side A, such as "passes=4&batch_size=256"')
+    add("b", metavar="B", help='settings of side B; "" is the game\'s preset')
+    add, _ = parser.section("Training")
+    add_setting(add, "total_evaluations", "length of each training, in evaluations of self-play")
+    add_setting(add, "minutes", "length of each training, in place of --total-evaluations")
+    add_number(add, "--seeds", "train with seeds 0, 1, ... below this number", 5, low=1)
+    add("--common", default="", metavar="SETTINGS", help="settings of both sides, such as network=4x32")
+    add("--out", metavar="FOLDER", help="folder of the runs (default: runs/compare-GAME)")
+    add, _ = parser.section("Matches")
+    add_number(add, "--games", "games of A per match (default: 200, or a few more)", low=1)
+    add_setting(add, "simulations", "simulations per move", 100)
+    add("--json", action="store_true", help="print only the result, as JSON")
     given = parser.parse_args(arguments)
     a, b, common = (_settings(text) for text in (given.a, given.b, given.common))
     out = Path(given.out or "runs/compare-" + re.sub(r"\W+", "-", given.game).strip("-"))
     lengths = ("total_evaluations", "minutes")
     work = {name: value for name in lengths if (value := vars(given).get(name)) is not None}
+    if len(work) != 1:
+        raise SettingsError("give the length of each training, as --total-evaluations N or as --minutes X")
     comparison = Comparison(out, given.game, work, common, given.games, given.simulations)
     pairs = zip(*(asdict(comparison.settings(arm, 0)).items() for arm in (a, b)), strict=True)
     differ = {name: (one, other) for (name, one), (_, other) in pairs if one != other}
@@ -118,8 +112,8 @@ def _unequal(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for name, what in (("evaluations", "evaluations of self-play"), ("rows_fitted", "rows fitted")):
         a, b = (sum(row[name][side] for row in rows) for side in (0, 1))
         if abs(a - b) > _EQUAL * max(a, b):
-            lines.append(f"unequal: A had {a:,} {what} and B {b:,}; part of the difference may come from that")
+            lines.append(f"unequal work: A had {a:,} {what} and B {b:,}; this may explain part of the difference")
     return lines
 
 
-main = command("az-compare", _compare, stopped="stopped. Go on with: {command}")
+main = command("az-compare", _compare, stopped="stopped. Resume with: {command}")

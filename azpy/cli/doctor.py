@@ -1,6 +1,7 @@
-"""`az-doctor`: what is installed, what works, how fast this machine is, and what to do next.
+"""Check what is installed, which devices work, and how fast this machine is.
 
-Exit code 2: an installed part does not work (the lines say what to do).
+az-doctor
+az-doctor --json
 """
 
 import json
@@ -13,9 +14,10 @@ from azpy.doctor import advice, examine, usable
 
 
 def _doctor(arguments: Sequence[str]) -> int:
-    parser = Parser("az-doctor", __doc__)
-    parser.add_argument("--json", action="store_true", help="print everything as JSON, with the advice")
-    parser.add_argument("--no-speed", action="store_true", help="leave out the speed check")
+    parser = Parser("az-doctor", __doc__, "docs/start/install.md")
+    add, _ = parser.section("Options")
+    add("--json", action="store_true", help="print everything as JSON, with the advice")
+    add("--no-speed", action="store_true", help="skip the speed check")
     given = parser.parse_args(arguments)
     report = examine(speed=not given.no_speed)
     lines = advice(report)
@@ -31,7 +33,7 @@ def _doctor(arguments: Sequence[str]) -> int:
 def _text(report: dict[str, Any]) -> list[str]:
     packages, cpu, memory, speed = report["packages"], report["cpu"], report["memory"], report["speed"]
     lines = [f"azpy {report['azpy']}, Python {report['python']}, {report['system']}"]
-    lines += [f"core with games of your own: {report['core']}"] if report["core"] != "azpy._core" else []
+    lines += [f"core with your own games: {report['core']}"] if report["core"] != "azpy._core" else []
     lines.append("")
     lines += [_row(name, version or "not installed") for name, version in packages.items()]
     lines += [_row(name, f"does not load: {why}") for name, why in report["broken"].items()]
@@ -46,11 +48,11 @@ def _text(report: dict[str, Any]) -> list[str]:
     sizes = [f"{size / 2**30:.1f} GiB {name}" for name, size in memory.items() if size]
     lines.append(_row("memory", ", ".join(sizes) or "unknown"))
     gpus = [f"{gpu['name']}, {gpu.get('memory')}, driver {gpu.get('driver')}" for gpu in report["gpus"]]
-    lines += [_row("GPU", gpu) for gpu in gpus or ["none that nvidia-smi knows"]]
+    lines += [_row("GPU", gpu) for gpu in gpus or ["none found by nvidia-smi"]]
     lines += [_row(name, value) for name, value in report["environment"].items()]
     if speed is not None:
-        lines += ["", "One thread does:"]
-        lines.append(_row("search", f"{speed['simulations_per_second']:,.0f} simulations/s, evaluator uniform"))
+        lines += ["", "Speed of one thread:"]
+        lines.append(_row("search", f"{speed['simulations_per_second']:,.0f} simulations/s, without a network"))
         if "evaluations_per_second" in speed:
             text = f"{speed['evaluations_per_second']:,.0f} evaluations/s, 8 convolutions of 32 channels on 6 x 7"
             lines.append(_row("network", text))
@@ -58,7 +60,7 @@ def _text(report: dict[str, Any]) -> list[str]:
 
 
 def _row(name: str, text: str) -> str:
-    return f"  {name:<16} {text}"
+    return f"  {name:<21} {text}"
 
 
 main = command("az-doctor", _doctor)

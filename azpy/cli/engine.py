@@ -1,7 +1,8 @@
-"""`az-engine PLAYER --protocol NAME`: a trained player for other programs, on stdin and stdout.
+"""Connect a player to another program, by a protocol on stdin and stdout.
 
-PLAYER is a run folder, a checkpoint folder, a model file, mcts:N or uniform:N, with options of the search after ?, as
-for az-match.
+az-engine runs/chess --protocol uci
+az-engine runs/go --protocol gtp
+az-engine runs/hex --protocol json
 """
 
 import argparse
@@ -23,12 +24,12 @@ _NOBODY_READS = 141  # the exit code
 
 
 def _parser() -> Parser:
-    rows = "\n".join(f"  {name:<9} {row.about}" for name, row in PROTOCOLS.items())
-    parser = Parser("az-engine", f"{__doc__}\nProtocols:\n\n{rows}\n")
-    add = parser.add_argument
-    add_player(add, 800)
-    add("--protocol", required=True, choices=PROTOCOLS, help="what the other program speaks")
-    add("--log", type=not_empty, metavar="FILE", help="append the conversation, with times")
+    parser = Parser("az-engine", __doc__, "docs/guides/programs.md")
+    add_player(parser, 800)
+    add, _ = parser.section("Protocol")
+    text = f"protocol to speak: {', '.join(PROTOCOLS)}"
+    add("--protocol", required=True, choices=PROTOCOLS, metavar="NAME", help=text)
+    add("--log", type=not_empty, metavar="FILE", help="append the conversation with times to a file")
     return parser
 
 

@@ -1,20 +1,8 @@
-"""Writes a run's games and its model in forms that other programs read.
+"""Export the games or the model of a run for other programs.
 
---npz: one row a searched position, for training elsewhere. observations float32 [N, C, H, W], legal bool [N, A],
-policy_targets float32 [N, A] (shares of the visits), value_targets float32 [N] (the outcome) and root_values
-float32 [N], both for the player to move, game_id int64 [N], ply int32 [N].
---jsonl: one game a line, with names, visits, priors and values.
---pgn: standard PGN, for runs of chess.
---sgf: a folder of SGF files, one a game, for runs of Go.
---onnx: the model, compared with its checkpoint's manifest first.
---onnx-int8: its int8 model for CPUs, calibrated on the newest games, if its answers are close enough.
---card: a folder to publish (model, weights, settings, figures, measured levels, a README with the fields that Hugging
-Face reads), which az-play and the other commands play as the run.
---web: a folder that any static host serves: the board of az-play, with the search and the network in the visitor's
-browser. For a game of your own in Rust give --crate, the folder of its crate.
-
-Only sealed games are written, each checked against the rules first; the run may be in use. A whole file replaces an
-old one. A device or a pipe is written directly, and standard output (/dev/stdout) then holds nothing else.
+az-export runs/connect_four --onnx model.onnx
+az-export runs/connect_four --npz games.npz --iterations 3-10
+az-export runs/connect_four --web site
 """
 
 import os
@@ -39,16 +27,16 @@ from azpy.web.page import check_page, write_page
 
 # What is written: the kind of target, and its help.
 _GAMES = {
-    "npz": ("FILE", "training arrays"),
-    "jsonl": ("FILE", "games as JSON, one a line"),
-    "pgn": ("FILE", "games of chess as PGN"),
-    "sgf": ("FOLDER", "games of Go as SGF, a file each"),
+    "npz": ("FILE", "training arrays, one row per searched position"),
+    "jsonl": ("FILE", "games as JSON, one per line"),
+    "pgn": ("FILE", "chess games as PGN"),
+    "sgf": ("FOLDER", "Go games as SGF, one file each"),
 }
 _MODELS = {
-    "onnx": ("FILE", "the model"),
-    "onnx_int8": ("FILE", "the int8 model, for CPUs with int8 instructions"),
-    "card": ("FOLDER", "a player to publish; a new folder"),
-    "web": ("FOLDER", "a page to play the model on, for any host; a new folder"),
+    "onnx": ("FILE", "ONNX model"),
+    "onnx_int8": ("FILE", "int8 ONNX model for CPUs with int8 instructions"),
+    "card": ("FOLDER", "player to publish, such as on Hugging Face"),
+    "web": ("FOLDER", "page to play in the browser, for any static host"),
 }
 _GOES_WITH = {"iterations": _GAMES, "checkpoint": _MODELS, "license": ("card",), "crate": ("web",)}
 _CALIBRATION_POSITIONS = 10_000  # at least, if there are as many
@@ -56,17 +44,20 @@ _SIMULATIONS = 200  # a move, where the visitor chooses none; as in az-play
 
 
 def _parser() -> Parser:
-    parser = Parser("az-export", __doc__)
-    add = parser.add_argument
-    add("run", type=not_empty, metavar="RUN", help="the run folder")
-    add("--game", metavar="module:Class", help=GAME_OF_RUN)
-    for name, (kind, text) in (_GAMES | _MODELS).items():
+    parser = Parser("az-export", __doc__, "docs/reference/formats.md")
+    parser.add_argument("run", type=not_empty, metavar="RUN", help="run folder; it may be in use")
+    add, _ = parser.section("Games")
+    for name, (kind, text) in _GAMES.items():
         add(_flag(name), type=not_empty, metavar=kind, help=text)
-    text = "of --card: the license of the weights, as Hugging Face calls it, such as apache-2.0 (default unknown)"
+    add("--iterations", metavar="A-B", help="export these iterations, such as 3 or 3-10 (default: all)")
+    add("--game", metavar="GAME", help=GAME_OF_RUN)
+    add, _ = parser.section("Model")
+    for name, (kind, text) in _MODELS.items():
+        add(_flag(name), type=not_empty, metavar=kind, help=text)
+    add("--checkpoint", metavar="N", type=int, help="export the model of iteration N (default: the newest)")
+    text = "with --card: license of the weights, such as apache-2.0 (default: unknown)"
     add("--license", type=not_empty, metavar="NAME", help=text)
-    add("--crate", type=not_empty, metavar="PATH", help="of --web: the folder of the crate that has your game in Rust")
-    add("--iterations", metavar="A-B", help="games of these iterations: 3, 3-10 (default all)")
-    add("--checkpoint", metavar="N", type=int, help="the model of this iteration (default the newest)")
+    add("--crate", type=not_empty, metavar="PATH", help="with --web: crate of your own game in Rust")
     return parser
 
 
@@ -112,23 +103,23 @@ def _export(arguments: Sequence[str]) -> int:
         }
         for name in [name for name in writers if name in targets]:
             count = f"{writers[name](targets[name], run.start, games):,}"
-            said(f"{count} {_positions_of(games) if name == 'npz' else 'games'} in {targets[name]}")
+            said(f"wrote {count} {_positions_of(games) if name == 'npz' else 'games'} to {targets[name]}")
     if targets.keys() & _MODELS:
         iteration = run.iteration if options.checkpoint is None else options.checkpoint
         if "web" in targets:
             size = _page(run, iteration, Path(targets["web"]), options.game, crate)
-            served = f"python -m http.server --directory {shlex.quote(targets['web'])} serves it here"
-            said(f"the page of checkpoint {iteration} in {targets['web']}: {size / 1000:,.0f} kB; {served}")
+            said(f"wrote the page of checkpoint {iteration} to {targets['web']} ({size / 1000:,.0f} kB)")
+            said(f"to open it: python -m http.server --directory {shlex.quote(targets['web'])}")
         for name in [name for name in ("onnx", "onnx_int8") if name in targets]:
             model = run.model(iteration)
             data, drift = _int8_model(run, model, iteration) if name == "onnx_int8" else (model, "")
             with storage.output(targets[name]) as file:
                 file.write(data)
             kind, against = ("int8 model", f"; against fp32 {drift}") if drift else ("model", "")
-            said(f"the {kind} of checkpoint {iteration} in {targets[name]}{against}")
+            said(f"wrote the {kind} of checkpoint {iteration} to {targets[name]}{against}")
         if options.card is not None:
             write_card(run, iteration, options.card, options.license or "unknown")
-            said(f"the player of checkpoint {iteration} in {options.card}")
+            said(f"wrote the player of checkpoint {iteration} to {options.card}")
     return 0
 
 
@@ -146,9 +137,9 @@ def _check_apart(run: str, targets: Mapping[str, str]) -> None:
     for name, target in targets.items():
         flag, place = _flag(name), Path(os.path.realpath(target))
         if not {place, *place.parents}.isdisjoint(own):
-            raise SettingsError(f"{flag} {target} is among the own files of {run}: give another place")
+            raise SettingsError(f"{flag} {target} belongs to the run {run}: give another path")
         if (other := flags.setdefault(place, flag)) != flag:
-            raise SettingsError(f"{other} and {flag} both write {target}: give each a file of its own")
+            raise SettingsError(f"{other} and {flag} both write {target}: give each its own file")
 
 
 def _check_page(run: StoredRun, crate: Path | None) -> None:
@@ -157,7 +148,7 @@ def _check_page(run: StoredRun, crate: Path | None) -> None:
     network = str(run.settings.network)
     if is_own(network):
         raise SettingsError(
-            f"--web: {network} is a network of your own, in torch, and the page has azpy's networks alone: "
+            f"--web: {network} is a torch module of your own, and a page runs only azpy's networks: "
             "az-play and az-serve play this run; a page needs a run with a --network such as 4x32+pool"
         )
 
@@ -187,7 +178,7 @@ def _int8_model(run: StoredRun, model: bytes, iteration: int) -> tuple[bytes, st
         raise RunError(f"{run.path} has no sealed games to calibrate an int8 model on")
     int8, drift = int8_of(model, buffer, seed=iteration)
     if drift.too_far:
-        raise ModelError(f"an int8 model of checkpoint {iteration} is too far from it: {drift.too_far}")
+        raise ModelError(f"an int8 model of checkpoint {iteration} differs too much from it: {drift.too_far}")
     return int8, str(drift)
 
 

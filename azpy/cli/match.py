@@ -1,57 +1,13 @@
-"""`az-match A B`: which of two players is stronger, and by how much; with --round-robin, of any number of players.
+"""Play a match between two players: score, Elo and 95 % intervals.
 
-A player is a run folder (its newest checkpoint), a checkpoint folder, a model.onnx file, random, mcts:N (plain Monte
-Carlo tree search with N simulations a move), uniform:N (search without a network) or another program; PATH@N searches
-with N simulations. A player that searches takes settings of its own after a "?", with "&" between them:
-
-    az-match "runs/a?c_puct=1" "runs/a@200?solver=false"
-
-The keys are options of the search:
-{keys}.
-level=N is simulations=N. level=WORD is a level of the player's ladder: {levels}.
-temperature=T, from 0 to 10, plays weaker actions too, each by its visits to the power 1/T.
-With gumbel_actions, gumbel_scale is 0 unless given.
-
-Another program is its protocol and its command line, which no shell reads: gtp: for Go and Othello, uci: for chess,
-ugi: for any game.
-
-    az-match runs/go "gtp:gnugo --mode gtp --level 10 --chinese-rules --positional-superko --capture-all-dead"
-    az-match runs/chess "uci:stockfish?UCI_Elo=1500&movetime=0.1"
-
-After the last "?" come nodes (a move), movetime (seconds a move), timeout (seconds for an answer, beside movetime),
-start_timeout (seconds until the program is ready) and the program's own options, which GTP has not. A program of UCI or
-UGI without nodes and movetime gets --simulations as nodes. Our rules decide: a program that ends, is late, or plays
-what is not legal loses the game, and the match goes on with a fresh process.
-
-Games are played as pairs: the same opening from both seats, with the same dice. Score, Elo and their 95 % intervals are
-computed from the pairs. An end of an interval of Elo is infinite where the pairs bound nothing: after one or two pairs,
-or on the side of a clean sweep. Ctrl-C prints the result so far.
-
-A game of three players or more has rounds in place of pairs: A plays alone against copies of B, once in each seat, with
-the same opening and dice. A's score is its share of the wins; a win that n players share is 1/n for each. Equal players
-have one of as many parts as there are players, which is 0 Elo. A game of one player compares mean scores: A and B play
-alone, with the same openings and dice. Other programs, --elo0 and --calibrate are for two players.
-
---book plays the openings of a file in its order: .pgn (main lines) and .epd for chess, .sgf for Go, and in a file of
-any other name a line of play a line. --save appends each game to a file once it is over: .pgn, .sgf, or .jsonl for
-every game. If a game cannot be saved, the match goes on and saves no more; it shows its result, and ends with exit code
-2.
-
---round-robin plays each against each, and gives the scores and a rating of each player in Elo with its interval; the
-first player's is 0. If there is only one run folder without "@" and "?", its checkpoints play, and its elo.json gets
-their curve. docs/guides/measuring.md says more of all this. In a game of three players or more each plays alone against
-copies of each other. In a game of one player the table has mean scores in place of ratings.
-
---calibrate takes one run folder, and measures the levels of its player, from beginner to full strength (RUN@N: N
-simulations a move, else 800): neighbours on a ladder of fewer simulations and higher temperatures play each other. The
-ladder is stored in the run as ladder.json, which az-play, az-serve and az-engine use. It takes --minutes at most. After
-that, after Ctrl-C, and for more --games, the same command goes on.
+az-match runs/connect_four mcts:1000
+az-match runs/a "runs/b@200?temperature=0.5" random --round-robin
+az-match runs/connect_four --calibrate
 """
 
 import argparse
 import json
 import re
-import textwrap
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from functools import partial
@@ -60,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy.cli.calibrate import CALIBRATION_GAMES, MINUTES, calibrate
-from azpy.cli.common import Parser, add_device, add_number, add_setting, command, not_empty
+from azpy.cli.common import GAME, Parser, add_device, add_number, add_setting, command, not_empty
 from azpy.cli.match_text import (
     facts_of,
     fault_line,
@@ -77,7 +33,6 @@ from azpy.errors import RunError, SettingsError
 from azpy.game import players_of
 from azpy.games.names import make_game
 from azpy.matches.arena import MATCH_SLOTS, Board, games_of, play_rounds
-from azpy.matches.levels import LEVELS
 from azpy.matches.openings import Book, read_book
 from azpy.matches.players import (
     Entrant,
@@ -90,49 +45,44 @@ from azpy.matches.players import (
     slots_for,
 )
 from azpy.matches.programs import MOST_SLOTS, Transcripts
-from azpy.matches.query import SEARCH_KEYS
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
 from azpy.matches.results import MatchResult, Round
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
 from azpy.settings.run import Settings
 
-_KEYS = textwrap.fill(", ".join(SEARCH_KEYS), 118)
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
 
 
 def _match(arguments: Sequence[str]) -> int:
-    parser = Parser("az-match", (__doc__ or "").format(keys=_KEYS, levels=", ".join(LEVELS)))
-    add = parser.add_argument
-    add("players", nargs="+", type=not_empty, metavar="PLAYER", help="two players, or a run folder")
-    text = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME (default: that of the run folder named)"
-    add("--game", type=not_empty, help=text)
-    counts = f"{_PAIRING_GAMES} a pairing in a round robin, {CALIBRATION_GAMES} a step of --calibrate"
-    text = f"of A, as many in each seat (default {_MATCH_GAMES}; {counts}; all of --book)"
-    add_number(add, "--games", text, low=1)
-    add_setting(add, "simulations", "a move, for players that do not say", 100)
-    text = "where models run: cpu, cuda, cuda:N, tensorrt, tensorrt:N, azpy, or auto (the best that loads); default cpu"
-    add_device(add, text)
-    text = f"games in play at a time (default {MATCH_SLOTS}; two a core where another program plays)"
-    add_number(add, "--slots", text, low=2, high=MOST_SLOTS)
-    text = "where programs that misbehave leave what was said (default: a new folder for temporary files)"
-    add("--transcripts", type=Path, metavar="FOLDER", help=text)
-    text = "actions before each round of games (default: the run's, else 4; with --book whole lines)"
-    add_number(add, "--opening-plies", text, low=0)
-    add("--book", type=Path, metavar="FILE", help="openings from a file (see above)")
-    add("--save", type=Path, metavar="FILE", help="append the games to a file (see above)")
-    add_setting(add, "seed", "fixes openings, dice and players", 0)
-    text = "stop once it is clear, wrong in 5 %% of cases, whether A is ELO0 or ELO1 stronger; needs --elo1 (SPRT)"
-    add_number(add, "--elo0", text, kind=float)
-    add_number(add, "--elo1", "the other end of the SPRT", kind=float)
-    text = "each player against each; of one run folder among them, its checkpoints"
-    add("--round-robin", action="store_true", help=text)
-    add_number(add, "--checkpoints", "take this many of the run's checkpoints, evenly (default: all)", low=2)
-    add("--calibrate", action="store_true", help="measure the levels of a run (see above)")
-    text = f"of --calibrate, at most (default {MINUTES:g})"
-    add_number(add, "--minutes", text, kind=float, low=0, above=True)
-    add("--json", action="store_true", help="print the result as JSON, and nothing else")
+    parser = Parser("az-match", __doc__, "docs/guides/measuring.md")
+    text = "run, checkpoint, model file, mcts:N, uniform:N, random, or a program"
+    parser.add_argument("players", nargs="+", type=not_empty, metavar="PLAYER", help=text)
+    add, rare = parser.section("Match")
+    add("--game", type=not_empty, metavar="GAME", help=f"{GAME} (default: the run's)")
+    counts = f"{_PAIRING_GAMES} per pairing, {CALIBRATION_GAMES} per level, all of --book"
+    add_number(add, "--games", f"games per match (default: {_MATCH_GAMES}; {counts})", low=1)
+    add_setting(add, "simulations", "simulations per move, for players without a number", 100)
+    add_device(add)
+    add_number(rare, "--elo0", "with --elo1: stop once A is clearly this or --elo1 stronger", kind=float)
+    add_number(rare, "--elo1", "other bound of the sequential test (SPRT)", kind=float)
+    add_setting(rare, "seed", "seed of openings, dice and players", 0)
+    text = f"games in play at once (default: {MATCH_SLOTS}; with programs two per core)"
+    add_number(rare, "--slots", text, low=2, high=MOST_SLOTS)
+    text = "folder for transcripts of programs that misbehave (default: a temporary folder)"
+    rare("--transcripts", type=Path, metavar="FOLDER", help=text)
+    add("--json", action="store_true", help="print only the result, as JSON")
+    add, rare = parser.section("Openings and games")
+    add_number(add, "--opening-plies", "opening plies of each pair of games (default: the run's, else 4)", low=0)
+    add("--book", type=Path, metavar="FILE", help="play openings from a .pgn, .epd, .sgf or text file")
+    add("--save", type=Path, metavar="FILE", help="append the games to a .pgn, .sgf or .jsonl file")
+    add, rare = parser.section("Tournaments")
+    add("--round-robin", action="store_true", help="let every player meet every other")
+    add_number(add, "--checkpoints", "use only N checkpoints of the run (default: all)", low=2)
+    add, rare = parser.section("Levels")
+    add("--calibrate", action="store_true", help="measure and store the levels of one run")
+    add_number(add, "--minutes", f"longest time of --calibrate (default: {MINUTES:g})", kind=float, low=0, above=True)
     given = parser.parse_args(arguments)
     if given.calibrate:
         return calibrate(given)
@@ -148,7 +98,7 @@ class _Table:
         self.game, self.seed = game_of(specs, given.game, "--game {}"), given.seed
         self.start = start = make_game(self.game)
         if given.device.kind != "cpu" and all(spec.model is None for spec in specs):
-            raise SettingsError(f"device {given.device}: no player has a model that could run there")
+            raise SettingsError(f"device {given.device}: no player of this match has a network")
         transcripts = Transcripts(given.transcripts)
         self.entrants = load_players(specs, start, given.simulations, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
@@ -184,7 +134,7 @@ class _Table:
             if network.device != "cpu" or network.notes:
                 display.line("\n".join([f"models run on: {network.description}", *network.notes]))
         if self.book.left_out:
-            display.line(f"{self.book.file}: {self.book.left_out} more lead to positions of earlier openings")
+            display.line(f"{self.book.file}: skipped {self.book.left_out} openings that lead to earlier positions")
 
     def play(
         self, entrants: Sequence[Entrant], display: Screen, prefix: str = "", sprt: Sprt | None = None
@@ -224,8 +174,8 @@ class _Table:
         try:
             self.saved.write(boards, *names)
         except RunError as error:
-            self.unsaved = RunError(f"--save: {error} (the result counts every game, the file lacks the last ones)")
-            display.line(f"--save: {error}; the match goes on, and saves no more games")
+            self.unsaved = RunError(f"--save: {error} (the result counts all games; the file lacks the last ones)")
+            display.line(f"--save: {error}; the match continues without saving")
 
     def facts(self, rounds: int) -> dict[str, Any]:
         """The facts that readers need to play a result of so many rounds again."""
@@ -248,14 +198,14 @@ class _Table:
 
 def _one_match(given: argparse.Namespace) -> int:
     if len(given.players) != 2:
-        raise SettingsError(f"a match has two players, got {len(given.players)} (or give --round-robin)")
+        raise SettingsError(f"a match has two players, got {len(given.players)} (--round-robin takes more)")
     if given.checkpoints is not None:
         raise SettingsError("--checkpoints belongs to --round-robin")
     sprt = _sprt(given)
     table = _Table(given, [parse_player(text) for text in given.players], _MATCH_GAMES)
     if sprt is not None and table.start.num_players != 2:
         has = f"{table.start.game} has {players_of(table.start)}"
-        raise SettingsError(f"--elo0 and --elo1 test pairs of games of two players, and {has}: leave them out")
+        raise SettingsError(f"--elo0 and --elo1 test pairs of games between two players, and {has}: leave them out")
     a, b = table.entrants
     with table.saved or nullcontext(), Screen(given.json) as display:
         table.begin(f"A is {a}, B is {b}", display)
@@ -273,7 +223,7 @@ def _sprt(given: argparse.Namespace) -> Sprt | None:
     if given.elo0 is None or given.elo1 is None:
         raise SettingsError("a sequential test needs both --elo0 and --elo1")
     if given.round_robin:
-        raise SettingsError("a round robin has no sequential test: --elo0 and --elo1 are for two players")
+        raise SettingsError("--elo0 and --elo1 test two players and do not work with --round-robin")
     return Sprt(given.elo0, given.elo1)
 
 
@@ -282,7 +232,7 @@ def _round_robin(given: argparse.Namespace) -> int:
     runs = [text for text in given.players if (Path(text) / "config.toml").is_file()]
     run = runs[0] if len(runs) == 1 else None  # all its checkpoints play
     if given.checkpoints is not None and run is None:
-        raise SettingsError(f"--checkpoints is for one run folder, given without @ and ?; got {len(runs)}")
+        raise SettingsError(f"--checkpoints takes one run folder without @ and ?, got {len(runs)}")
     specs: list[Spec] = []
     for text in given.players:
         specs += checkpoints_of(Path(text), given.checkpoints) if text == run else [parse_player(text)]

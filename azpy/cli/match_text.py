@@ -64,7 +64,7 @@ def _score(result: MatchResult) -> list[str]:
         f"{score} (95 % intervals, from the pairs)",
         games,
         *_outcome(result),
-        f"pairs in which A scored 0, 1/2, 1, 3/2, 2 points: {scores}",
+        f"pairs by the points of A (0, 1/2, 1, 3/2, 2): {scores}",
     ]
 
 
@@ -95,9 +95,8 @@ def repeated_rounds(repeated: int, rounds: int, facts: Mapping[str, Any], unit: 
     """A line on rounds that repeat earlier ones, if any do."""
     if not repeated:
         return []
-    text = f"{repeated} of {rounds} {unit}s repeat an earlier one, action for action: intervals are narrower than they "
-    more = "--opening-plies with a larger number gives more openings"
-    return [f"{text}should be; {more if facts['book'] is None else 'give fewer --games, or a book of more openings'}"]
+    more = "a larger --opening-plies" if facts["book"] is None else "fewer --games or a larger book"
+    return [f"{repeated} of {rounds} {unit}s repeat an earlier one, so the intervals are too narrow: give {more}"]
 
 
 def fault_line(who: str, faults: Sequence[Fault]) -> str:

@@ -1,11 +1,8 @@
-"""`az-play PLAYER`: play a trained player, on a board in the browser or in the terminal.
+"""Play against a trained player, on a board in the browser or in the terminal.
 
-PLAYER is a run folder (also of a run that still trains), a checkpoint folder, a model file, mcts:N or uniform:N, with
-options of the search after ?, as for az-match. The newest model of a run is taken when a game begins. The board also
-lists the games of the run. Ctrl-C ends it.
-
-In the terminal, and where there is no display: type the name of an action, or help. It has colors, unless NO_COLOR is
-set.
+az-play connect_four
+az-play runs/connect_four
+az-play mcts:1000 --game hex --terminal
 """
 
 import contextlib
@@ -37,15 +34,16 @@ def _has_display() -> bool:
 
 
 def _play(arguments: Sequence[str]) -> int:
-    parser = Parser("az-play", __doc__)
-    add = parser.add_argument
-    add_player(add, 200, several=False)
-    add("--terminal", action="store_true", help="play in the terminal")
-    text = "of people, in the terminal: first (the default), second, ... with commas between; all, or both of two"
-    add("--side", help=text)
-    text = f"of the board; 0 takes a free one (default {_PORT}, or the next free one)"
+    parser = Parser("az-play", __doc__, "docs/guides/board.md")
+    add_player(parser, 200, several=False)
+    add, _ = parser.section("Board")
+    text = f"port of the board; 0 takes a free one (default: {_PORT}, or the next free)"
     add_number(add, "--port", text, low=0, high=65_535)
-    add("--no-browser", action="store_true", help="print the board's address, and open nothing")
+    add("--no-browser", action="store_true", help="print the board's address without opening it")
+    add, _ = parser.section("Terminal")
+    add("--terminal", action="store_true", help="play in the terminal")
+    text = "your sides in the terminal: first, second, ..., both or all (default: first)"
+    add("--side", metavar="SIDE", help=text)
     given = parser.parse_args(arguments)
     model = open_model(given.player, total_memory_mb=2048, **player_options(given))
     with contextlib.ExitStack() as stack:
@@ -53,7 +51,7 @@ def _play(arguments: Sequence[str]) -> int:
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:
-                print("no display is there: playing in the terminal (--no-browser prints the board's address)")
+                print("no display found: playing in the terminal (--no-browser prints the board's address)")
             if given.port is not None:
                 warn_once("--port has no effect in the terminal")
             side = "first" if given.side is None else given.side
@@ -73,7 +71,7 @@ def _board(model: PlayerEngine, player: str, game: str | None, port: int | None,
     with _free_place(listening) if port is None else listening("127.0.0.1", port) as place:
         site = Site({"main": model}, run=_run(player, game), renews=True)
         address = f"http://127.0.0.1:{place.getsockname()[1]}/"
-        print(f"{model.player.name} plays {model.player.start.game} at {address}   (Ctrl-C ends it)", flush=True)
+        print(f"{model.player.name} plays {model.player.start.game} at {address}   (Ctrl-C to stop)", flush=True)
         if opens:
             # It may take seconds, and must not keep the server from answering.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

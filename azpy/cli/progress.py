@@ -81,8 +81,8 @@ class Display(Screen):
             case events.Started():
                 self._begin(event)
             case events.Played():
-                text = f"{event.games}/{self._games} games{self._wait(event)}{_rates(event.metrics)}"
-                text += _shares(event.metrics)
+                text = f"{event.games}/{self._games} games{self._wait(event)}"
+                text = ", ".join(filter(None, (text, _rates(event.metrics), _shares(event.metrics))))
                 share, workers = event.games / self._games, worker_lines(event.workers)
                 self._status(f"iteration {event.iteration} self-play", text, share, workers)
             case events.Noticed():
@@ -97,11 +97,11 @@ class Display(Screen):
                 text = f"{_losses(event.policy_loss, event.value_loss)}{_held_out(event.metrics or {})}"
                 self.line(f"  imported games: step {event.taken:,} of {event.steps:,}, {text}")
             case events.Saved() if "steps" not in event.metrics:  # a collection
-                self.line(f"{_played(event)}, sealed in {event.path}")
+                self.line(f"{_played(event)} · sealed in {event.path}")
             case events.Saved():
                 row = event.metrics
                 losses = _losses(row["policy_loss"], row["value_loss"]) if row["steps"] else "no steps"
-                self.line(f"{_played(event)}, {losses}{_shares(row)}")
+                self.line(" · ".join(filter(None, (_played(event), losses, _shares(row)))))
                 if event.advice and event.advice != self._advice:
                     self.line(f"  advice: {event.advice}")
                 self._advice = event.advice or ""
@@ -112,22 +112,24 @@ class Display(Screen):
                 self.line(f"  strength after iteration {event.iteration}: {result}{against}")
                 self._strength = [f"{result.figures()['score']:.2f} against {other}"]
             case events.Finished(collected=int()):
-                self.line(f"done: {event.collected:,} games in {event.iteration} iterations, {_clock(event.seconds)}")
+                self.line(
+                    f"done: {event.collected:,} games in {_many(event.iteration, 'iteration')}, {_clock(event.seconds)}"
+                )
             case events.Finished():
                 model = f"model in {event.path}/checkpoints/{event.iteration:06d}/model.onnx"
                 sooner = self._sooner and f", or {self._sooner}"
-                none = f"no model yet, as no iteration is done: give the run more time{sooner}"
+                none = f"no model yet, because no iteration is done: give the run more time{sooner}"
                 done = f"{_many(event.iteration, 'iteration')} in {_clock(event.seconds)}"
                 self.line(f"done: {done}, {model if event.iteration or event.has_model else none}")
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
-                    self.line(f"equal for equal runs: hash of the games {games}, of the weights {weights}")
+                    self.line(f"hashes, the same for equal runs: games {games}, weights {weights}")
 
     def _begin(self, event: events.Started) -> None:
-        settings, player, notices = event.settings, f"played by {event.evaluator}", event.notices
+        settings, player, notices = event.settings, f"played with {event.evaluator}", event.notices
         if event.parameters is not None:
             player = f"network {settings.network} ({event.parameters:,} parameters)"
-            notices = (f"the network plays on {event.evaluator}", *notices)
+            notices = (f"plays on {event.evaluator}", *notices)
         self._games = settings.games_per_iteration
         self._sooner = f"fewer --simulations (now {settings.simulations}) or fewer --slots (now {settings.slots})"
         slots = settings.device_batch // settings.eval_batch
@@ -135,13 +137,14 @@ class Display(Screen):
         workers = _workers(settings.workers)
         self.line(f"{settings.game}: {player}, run folder {event.path}, {_budget(settings)}")
         self.line(
-            f"eval batch {settings.eval_batch} x {slots} slots per pipeline = device batch {settings.device_batch} "
-            f"({settings.pipelines} pipelines{each}{workers}), {settings.simulations} simulations a move"
+            f"{_many(settings.pipelines, 'pipeline')} x {_many(slots, 'game')}{each}{workers} · batches of "
+            f"{_many(settings.device_batch, 'position')} ({_many(settings.eval_batch, 'leaf', 'leaves')} per game) · "
+            f"{_many(settings.simulations, 'simulation')} per move"
         )
         for notice in notices:
             self.line(notice)
         if event.iteration:
-            self.line(f"going on after iteration {event.iteration}, {_clock(event.seconds)} done")
+            self.line(f"resuming after iteration {event.iteration} ({_clock(event.seconds)} done)")
 
     def _wait(self, event: events.Played) -> str:
         """While no game is over: how far the longest one is, and how to shorten that."""
@@ -200,11 +203,12 @@ def worker_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _played(event: events.Saved) -> str:
     row = event.metrics
     games = f"{_many(row['games'], 'game')}, {_many(row['positions'], 'position')}"
-    return f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_scores(row)}{_rates(row)}"
+    text = f"[{_clock(row['seconds'])}] iteration {event.iteration}: {games}{_scores(row)}"
+    return " · ".join(filter(None, (text, _rates(row))))
 
 
-def _many(count: float, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+def _many(count: float, what: str, several: str = "") -> str:
+    return f"{count:,.15g} {what if count == 1 else several or f'{what}s'}"
 
 
 def _scores(row: dict[str, float]) -> str:
@@ -239,7 +243,7 @@ def _shares(row: dict[str, float]) -> str:
     """The stages that took a hundredth of the time or more, see `TimeShares`; empty where only games are collected."""
     parts = [(_STAGE_NAMES.get(name, name), row.get(f"share_{name}", 0.0)) for name in (*STAGES, "other")]
     text = ", ".join(f"{name} {share:.0%}" for name, share in parts if share >= 0.01)
-    return f", time: {text}" if text else ""
+    return f"time: {text}" if text else ""
 
 
 def _rates(row: dict[str, float]) -> str:
@@ -247,15 +251,14 @@ def _rates(row: dict[str, float]) -> str:
     if "simulations_per_second" not in row:
         return ""
     return (
-        f", {row['simulations_per_second']:,.0f} simulations/s, {row['evaluations_per_second']:,.0f} evaluations/s, "
+        f"{row['simulations_per_second']:,.0f} simulations/s, {row['evaluations_per_second']:,.0f} evaluations/s, "
         f"batches {row['batch_fill']:.0%} full, cache hits {row['cache_hits']:.0%}"
     )
 
 
 def _budget(settings: Settings) -> str:
-    lengths = {"{:g} minutes": settings.minutes, "{} iterations": settings.iterations}
-    lengths |= {"{:,} evaluations": settings.total_evaluations}
-    texts = [form.format(value) for form, value in lengths.items() if value is not None]
+    lengths = {"minute": settings.minutes, "iteration": settings.iterations, "evaluation": settings.total_evaluations}
+    texts = [_many(value, what) for what, value in lengths.items() if value is not None]
     return " or ".join(texts) or "until interrupted"
 
 
@@ -266,7 +269,7 @@ def _clock(seconds: float) -> str:
 def _workers(setting: int | str) -> str:
     """Where the games are played, if not in this process."""
     if setting == "ray":
-        return " in each worker of Ray, at most"
+        return " at most in each worker of Ray"
     if isinstance(setting, str):
-        return f" in each worker that starts with: az-worker {path_argument(setting.removeprefix('folder:'))}"
+        return f" in each worker (start one with: az-worker {path_argument(setting.removeprefix('folder:'))})"
     return f" in {setting} worker processes" if setting else ""

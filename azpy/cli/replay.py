@@ -1,18 +1,7 @@
-"""Shows a stored game of a run, position by position, with its searches; or repeats its searches.
+"""Show stored games of a run with their searches, or check that these repeat.
 
-    az-replay runs/connect_four 17
-    az-replay runs/connect_four 17 20-29 --check
-
-Of each action of a full search: prior is the network's policy without noise, visits are those of the search, and target
-is the share that a network learns from this position.
-
-In a terminal the pieces of boards have colors, unless NO_COLOR is set; in a pipe or a file they are plain text.
-
---check plays the game again with the settings in config.toml and the model that played it, and says whether every
-visit, prior and value has the same bits. A run deletes old models (it keeps the newest three and every tenth
-checkpoint): --model gives one that you have kept.
-
-Several games come in the order given; with --json each is one line. Exit code 1: --check found a difference.
+az-replay runs/connect_four 17
+az-replay runs/connect_four 17 20-29 --check
 """
 
 import json
@@ -32,14 +21,14 @@ _LEGEND = "prior: the network's policy; visits: of the search; target: the share
 
 
 def _replay(arguments: Sequence[str]) -> int:
-    parser = Parser("az-replay", __doc__)
-    add = parser.add_argument
-    add("run", type=not_empty, metavar="RUN", help="the run folder; it may be in use")
-    add("games", metavar="GAME", nargs="+", help="numbers of games in the run, from 0: 17, 20-29")
-    add("--game", metavar="module:Class", help=GAME_OF_RUN)
-    add("--json", action="store_true", help="one JSON object instead of text")
-    add("--check", action="store_true", help="repeat the searches and compare, instead of showing them")
-    text = "with --check: the game's model, where the run no longer has it"
+    parser = Parser("az-replay", __doc__, "docs/reference/commands.md")
+    parser.add_argument("run", type=not_empty, metavar="RUN", help="run folder; it may be in use")
+    parser.add_argument("games", metavar="NUMBER", nargs="+", help="numbers of games, such as 17 or 20-29")
+    add, _ = parser.section("Options")
+    add("--game", metavar="GAME", help=GAME_OF_RUN)
+    add("--json", action="store_true", help="print one JSON object per game")
+    add("--check", action="store_true", help="repeat the searches, and compare them bit for bit")
+    text = "with --check: model of the game, if the run deleted it"
     add("--model", type=not_empty, metavar="FILE", help=text)
     options = parser.parse_args(arguments)
     if options.model and not options.check:
@@ -123,7 +112,7 @@ def _position(row: dict[str, Any]) -> list[str]:
         return [head, row["board"], f"{what} {row['name']}"]
     lines = [head, row["board"], f"value {row['root_value']:+.3f} for player {row['player']}, network {row['network']}"]
     if row["mixed_networks"]:
-        lines.append("the network was exchanged during this search")
+        lines.append("the network changed during this search")
     if not row["searched"]:
         return [*lines, f"a fast search, of which only this is kept: played {row['name']}"]
     width = max(6, *(len(action["name"]) for action in row["search"]))
@@ -142,7 +131,7 @@ def _verdict(comparison: ReplayCheck) -> str:
         return f"not the same, repeated with {model}; first difference: {difference}. {since}"
     if comparison.whole:
         return f"the same, bit for bit: {plies} plies repeated with {model}"
-    rest = "there the network was exchanged, and the rest cannot be repeated"
+    rest = "a new network took over there, and later plies cannot be repeated"
     return f"the same, bit for bit, up to ply {plies}, repeated with {model}: {rest}"
 
 

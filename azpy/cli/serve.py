@@ -1,13 +1,8 @@
-"""`az-serve PLAYER`: a trained player for many clients, by HTTP and WebSocket.
+"""Serve trained players to many clients, by HTTP and WebSocket.
 
-PLAYER is a run folder, a checkpoint folder, a model file, mcts:N or uniform:N, with options of the search after ?, as
-for az-match. Queries are those of `az-engine --protocol json`: POST /query, or messages of the WebSocket /ws. The page
-at / is a board. /health, /ready and /metrics watch the process. SIGTERM answers what was asked and ends; SIGHUP loads
-the newest model of each run.
-
---config FILE is a TOML file with the names of the flags below, - as _, and a table [models] of NAME = "PLAYER". The
-command line wins, and adds to --host, --origin, --frame-origin and the models. A token comes from --token-file or from
-the environment variable AZPY_TOKEN alone.
+az-serve runs/connect_four
+az-serve mcts:1000 --game "hex(size=7)" --port 8001
+az-serve --config server.toml
 """
 
 import argparse
@@ -30,37 +25,33 @@ from azpy.system import HANGUP, plain_text
 if TYPE_CHECKING:
     from azpy.web.app import Site
 
-_EXIT_CODES = """
-Exit codes: 0 ended by SIGTERM, SIGUSR1, SIGUSR2 or Ctrl-C; 2 an error that you can correct (one line on stderr); 143
-ended at once by SIGTERM, which came twice or while models were opened, and 130 by Ctrl-C; 141 the reader of the output
-is gone.
-"""
 _SHORTEST_TOKEN = 16
 _LOOPBACK = re.compile(r"127\.[0-9.]+|::1|localhost")
 
 
 def _parser() -> Parser:
-    parser = Parser("az-serve", __doc__, _EXIT_CODES)
-    add, own = parser.add_argument, CLIENT_LIMITS
-    add_player(add, 800, nargs="?", default=argparse.SUPPRESS)
-    add("--config", type=Path, metavar="FILE", help="a TOML file with these settings")
-    text = "where to listen (default 127.0.0.1); an address that others can reach needs a token"
-    add("--address", type=not_empty, default="127.0.0.1", help=text)
-    add_number(add, "--port", "where to listen; 0 takes a free port", 8000, low=0, high=65_535)
-    add("--host", action="append", default=[], metavar="NAME", help="a name of this server that clients use")
-    text = "pages that may ask, such as https://example.org"
-    add("--origin", action="append", default=[], metavar="ORIGIN", help=text)
-    text = "pages that may show the board in a frame, such as https://example.org"
-    add("--frame-origin", action="append", default=[], metavar="ORIGIN", help=text)
-    add("--token-file", type=Path, metavar="FILE", help="a file that holds the token")
-    add_number(add, "--max-simulations", "of a search", own.simulations, low=1, high=2**32 - 1)
-    add_number(add, "--max-seconds", "of a search", own.seconds, kind=float, low=0.001, high=1e6)
-    add_number(add, "--max-searches", "of one client at once", own.searches, low=1, high=1 << 20)
-    text = "of all clients at once, for each player"
-    add_number(add, "--max-requests", text, MOST_SEARCHES, low=1, high=1 << 20)
-    add_number(add, "--memory-mb", "of all trees of a player", 2_048, low=1, high=1 << 24)
-    text = "for open searches when the process ends"
-    add_number(add, "--drain-seconds", text, 30.0, kind=float, low=0, high=86_400)
+    parser = Parser("az-serve", __doc__, "docs/guides/serving.md")
+    own = CLIENT_LIMITS
+    add_player(parser, 800, nargs="?", default=argparse.SUPPRESS)
+    add, rare = parser.section("Server")
+    add("--config", type=Path, metavar="FILE", help="TOML file of these options")
+    text = "address to listen on; others than loopback need a token (default: 127.0.0.1)"
+    add("--address", type=not_empty, default="127.0.0.1", metavar="ADDRESS", help=text)
+    add_number(add, "--port", "port to listen on; 0 takes a free one", 8000, low=0, high=65_535)
+    add("--token-file", type=Path, metavar="FILE", help="file with the token (default: AZPY_TOKEN)")
+    add("--host", action="append", default=[], metavar="NAME", help="name that clients use for this server")
+    text = "allow requests from pages of this origin, such as https://example.org"
+    rare("--origin", action="append", default=[], metavar="ORIGIN", help=text)
+    text = "allow pages of this origin to frame the board"
+    rare("--frame-origin", action="append", default=[], metavar="ORIGIN", help=text)
+    text = "seconds for open searches when the server ends"
+    add_number(rare, "--drain-seconds", text, 30.0, kind=float, low=0, high=86_400)
+    add, _ = parser.section("Limits")
+    add_number(add, "--max-simulations", "simulations per search", own.simulations, low=1, high=2**32 - 1)
+    add_number(add, "--max-seconds", "seconds per search", own.seconds, kind=float, low=0.001, high=1e6)
+    add_number(add, "--max-searches", "open searches per client", own.searches, low=1, high=1 << 20)
+    add_number(add, "--max-requests", "open searches per player", MOST_SEARCHES, low=1, high=1 << 20)
+    add_number(add, "--memory-mb", "MiB of search trees per player", 2_048, low=1, high=1 << 24)
     return parser
 
 
@@ -83,10 +74,10 @@ def _of_file(parser: Parser, path: Path) -> argparse.Namespace:
     try:
         file = tomllib.loads(plain_text(path.read_bytes()))
     except (OSError, ValueError) as error:
-        raise SettingsError(f"--config {path}: {error}") from error
+        raise SettingsError(f"--config {path}: {_why(error)}") from error
     for name in {"config", "token"} & file.keys():
         hint = "a token comes from token_file or AZPY_TOKEN"
-        raise SettingsError(f"{path}: {name} does not belong into this file; {hint}")
+        raise SettingsError(f"{path}: {name} does not belong in this file; {hint}")
     models = file.pop("models", {})
     if not isinstance(models, dict) or not all(isinstance(player, str) for player in models.values()):
         raise SettingsError(f'{path}: [models] must hold NAME = "PLAYER"')
@@ -100,6 +91,10 @@ def _of_file(parser: Parser, path: Path) -> argparse.Namespace:
         raise SettingsError(f"{path}: {error}") from None
 
 
+def _why(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
 def _token(given: argparse.Namespace) -> str | None:
     """The token, if there is one.
 
@@ -111,12 +106,14 @@ def _token(given: argparse.Namespace) -> str | None:
         try:
             token = plain_text(given.token_file.read_bytes()).strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"--token-file {given.token_file}: {error}") from error
+            raise SettingsError(f"--token-file {given.token_file}: {_why(error)}") from error
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise SettingsError(f"a token must be {_SHORTEST_TOKEN} printable ASCII characters at least")
+        raise SettingsError(f"a token must have at least {_SHORTEST_TOKEN} printable ASCII characters")
     if token is None and not _LOOPBACK.fullmatch(given.address):
         where = given.address
-        raise SettingsError(f"--address {where} can be reached by others: give --token-file FILE, or set AZPY_TOKEN")
+        raise SettingsError(
+            f"--address {where} can be reached from other machines: give --token-file FILE, or set AZPY_TOKEN"
+        )
     return token
 
 

@@ -183,7 +183,7 @@ class Terminal:
             if wanted in {state.action_name(one) for one, _ in state.chance_outcomes()}:
                 name = wanted
             else:
-                print(f"{wanted} is no roll here: {name} was drawn")
+                print(f"{wanted} is not a possible roll here: {name} was drawn instead")
         self._line.play(name)
         self._go(self._line)
         print(f"roll: {name}")
@@ -203,7 +203,9 @@ class Terminal:
             raise RequestError(_OVER)
         state = self._line.state
         if not state.zero_sum:
-            problem = f"{state.game} has {players_of(state)}, and nobody says what each gets: new begins another game"
+            problem = (
+                f"{state.game} has {players_of(state)}, and a resignation does not score them: new starts another game"
+            )
             raise RequestError(f"resign is for two players with a zero sum; {problem}")
         outcome = -1.0 if state.turn == 0 else 1.0
         self._go(self._line)
@@ -290,7 +292,7 @@ class Terminal:
                 until = number
             state.play(action)
         if until is None:
-            raise RequestError("there is nothing to take back")
+            raise RequestError("there is no move to take back")
         self._jump(self._line.upto(until))
 
     def _switch(self, words: str) -> None:
@@ -298,7 +300,7 @@ class Terminal:
         if words:
             self._people = sides_of(words, state)
         elif state.num_players == 1:
-            raise RequestError(f"{state.game} has one player: there is no side to change to")
+            raise RequestError(f"{state.game} has one player, so there is no side to switch to")
         elif state.num_players == 2:
             self._people = {0, 1} - self._people
         else:  # each person takes the next seat

@@ -1,8 +1,8 @@
-"""Trains a player from zero knowledge; the same command goes on where it stopped.
+"""Train a player from zero knowledge, or resume a run.
 
-A setting comes from the command line, else from the file given as --config. A new run takes the rest from the game's
-preset (--list-games), else the defaults; a run that goes on keeps its settings. A run's folder holds all settings in
-config.toml, which can be given as --config. A game that is a Python class is imported only if GAME is typed.
+az-train connect_four --minutes 20
+az-train mygame:MyGame --out runs/mine
+az-train --config runs/mine/config.toml --out runs/again
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from azpy import list_games
-from azpy.cli.common import Parser, add_setting, command, not_empty, was_interrupted
+from azpy.cli.common import GAME, Parser, add_setting, command, not_empty, was_interrupted
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
@@ -23,53 +23,34 @@ from azpy.games.names import make_game, must_be_typed
 from azpy.runs import storage
 from azpy.settings.choosing import Placing, Sizing, choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, About, Settings, default_of, function_flags
+from azpy.settings.run import ABOUT, GROUPS, Settings, function_flags
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Event, Finished
 
-_BRIEF = ("iterations", "minutes", "network", "device", "workers", "simulations", "games_per_iteration")  # of --help
+_BRIEF = (  # settings of --help
+    *("iterations", "minutes", "network", "device"),
+    *("workers", "simulations", "games_per_iteration", "learning_rate", "passes"),
+)
 
 
-def _parser(brief: bool = False) -> Parser:
-    """The parser; the help of a brief one lists few settings, so that it fits on a screen."""
-    parser = Parser("az-train", __doc__)
-    parser.usage = "az-train [GAME] [--config FILE] [--out FOLDER] [settings]"
-    add = parser.add_argument
-    text = "NAME, 'NAME(key=1,key=2)', module:Class for a game in Python, or open_spiel:NAME; or a file names it"
-    add("game", nargs="?", type=not_empty, default=argparse.SUPPRESS, metavar="GAME", help=text)
-    text = "a TOML file with settings, such as config.toml of another run"
-    add("--config", type=not_empty, metavar="FILE", help=text)
-    add("--out", metavar="FOLDER", help="the run folder (default runs/GAME)")
-    add("--collect-only", action="store_true", help="only play and store games; train elsewhere")
-    text = "with --collect-only: the ONNX model that plays, looked at before each iteration (default: even priors)"
-    add("--model", type=not_empty, metavar="FILE", help=text)
-    text = "the network first learns from games of these files or folders: PGN, SGF, or npz of a run's folder games"
-    add("--supervised", nargs="+", type=not_empty, metavar="FILE", default=[], help=text)
-    add("--list-games", action="store_true", help="the games, their parameters and presets")
-    add("--help-all", action="help", help="this help, with all settings")
-    for group in GROUPS:
-        section = parser.add_argument_group(group)
-        for name, about in ABOUT.items():
-            if about.group == group and name != "game":
-                text = argparse.SUPPRESS if brief and name not in _BRIEF else _help(name, about, brief)
-                if about.kind is bool:
-                    flag = "--" + name.replace("_", "-")
-                    section.add_argument(
-                        flag, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text
-                    )
-                else:
-                    unit = about.unit.upper() or {int: "N", float: "X", str: "TEXT"}[about.kind]
-                    add_setting(section.add_argument, name, text, metavar=f"{unit}|auto" if about.auto else unit)
+def _parser() -> Parser:
+    parser = Parser("az-train", __doc__, "docs/guides/training.md, docs/reference/settings.md")
+    parser.add_argument("game", nargs="?", type=not_empty, default=argparse.SUPPRESS, metavar="GAME", help=GAME)
+    sections = {group: parser.section(group.capitalize()) for group in GROUPS}
+    add, rare = sections["run"]
+    add("--out", metavar="FOLDER", help="run folder (default: runs/GAME)")
+    add("--config", type=not_empty, metavar="FILE", help="TOML file of settings, such as config.toml of a run")
+    add("--list-games", action="store_true", help="list the games, their parameters and presets")
+    text = "learn from PGN, SGF or npz files before self-play"
+    rare("--supervised", nargs="+", type=not_empty, metavar="FILE", default=[], help=text)
+    rare("--collect-only", action="store_true", help="only play and store games, to train elsewhere")
+    text = "with --collect-only: ONNX model that plays, reread each iteration (default: even priors)"
+    rare("--model", type=not_empty, metavar="FILE", help=text)
+    for name, about in ABOUT.items():
+        if name != "game":
+            add, rare = sections[about.group]
+            add_setting(add if name in _BRIEF else rare, name)
     return parser
-
-
-def _help(name: str, about: About, brief: bool) -> str:
-    """Meaning, range, default and the source of the default, in one line; the first words and the default if brief."""
-    default, source = default_of(name), "" if about.source == "our choice" or brief else about.source
-    said = "" if default is None or default is False else f"default {default}"
-    brackets = "; ".join(filter(None, (said, source)))
-    text = about.help.partition(";")[0] if brief else "; ".join(filter(None, (about.help, about.range)))
-    return (f"{text} ({brackets})" if brackets else text).replace("%", "%%")
 
 
 def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
@@ -91,7 +72,7 @@ def _choose(
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     make_game(settings.game)  # its errors come first
-    print(f"{settings.game} has no preset: its games and this machine are measured for some seconds", flush=True)
+    print(f"{settings.game} has no preset: measuring the game and this machine for a few seconds", flush=True)
     from azpy.training.sizing import sized  # torch takes seconds to load
 
     return sized(settings, given)
@@ -113,7 +94,7 @@ def _games() -> str:
 
 
 def _train(arguments: Sequence[str]) -> int:
-    options = _parser(brief=bool({"-h", "--help"} & {*arguments})).parse_args(arguments)
+    options = _parser().parse_args(arguments)
     if options.list_games:
         print(_games())
         return 0
@@ -198,8 +179,8 @@ def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
     for what, line in steps.items():
         print(f"to {what}: {shlex.join(line)}")
     if done.repeatable:
-        print(f"the same run once more: {repeat_command(done.path, settings.game, [*functions, *flags])}")
+        print(f"to repeat this run: {repeat_command(done.path, settings.game, [*functions, *flags])}")
     sys.stdout.flush()
 
 
-main = command("az-train", _train, stopped="stopped; every finished game is saved. Go on with: {command}")
+main = command("az-train", _train, stopped="stopped; every finished game is saved. Resume with: {command}")

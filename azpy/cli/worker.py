@@ -1,8 +1,7 @@
-"""Plays games for an az-train that runs with --workers folder:PLACE, on any machine that shares the folder.
+"""Play games for a training run, on any machine that shares its folder.
 
-It may start before az-train, and as often as you like. It ends when the run ends, when the file PLACE/stop is there,
-after SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 or Ctrl-C, and when az-train gives no sign for long. Nothing is lost: other
-workers play its games.
+az-train connect_four --workers folder:/shared/games
+az-worker /shared/games
 """
 
 import errno
@@ -26,15 +25,15 @@ from azpy.fleet.channels.folder_worker import PATIENCE, FolderWorker
 
 
 def _work(arguments: Sequence[str]) -> int:
-    parser = Parser("az-worker", __doc__)
-    add = parser.add_argument
-    add("place", type=not_empty, metavar="PLACE", help="the shared folder")
-    add("game", nargs="?", type=not_empty, metavar="GAME", help=GAME_OF_RUN)
+    parser = Parser("az-worker", __doc__, "docs/guides/cluster.md")
+    parser.add_argument("place", type=not_empty, metavar="FOLDER", help="shared folder that az-train uses")
+    parser.add_argument("game", nargs="?", type=not_empty, metavar="GAME", help=GAME_OF_RUN)
+    add, _ = parser.section("Options")
     add_setting(add, "device", "cpu, cuda or cuda:N (default: the run's)")
-    add_setting(add, "slots", "games in play (default: the run's)")
+    add_setting(add, "slots", "games in play at once (default: the run's)")
     add_setting(add, "pipelines", "threads of self-play (default: by the device)")
-    add_setting(add, "threads", "threads that grow the trees (default: by the device)")
-    text = "seconds without a sign of az-train, after which the worker ends"
+    add_setting(add, "threads", "threads that grow trees (default: by the device)")
+    text = "seconds without a sign of az-train before the worker ends"
     add_number(add, "--patience", text, PATIENCE, kind=float, low=0, above=True)
     given = parser.parse_args(arguments)
     names = ("device", "slots", "pipelines", "threads")
@@ -62,11 +61,13 @@ def _await(place: str, patience: float, told: list[int]) -> None:
     """Waits until the folder is there: az-train makes it. It returns at once when the user ends the worker."""
     if os.path.lexists(place):
         return
-    _say(f"{place} is not there yet; az-train --workers folder:{place} makes it")
+    _say(f"{place} does not exist yet: waiting for az-train --workers folder:{place}")
     until = time.monotonic() + patience
     while not os.path.lexists(place) and not told:
         if time.monotonic() > until:
-            raise RunError(f"{place} is not there after {patience:g} seconds: give the folder of az-train's --workers")
+            raise RunError(
+                f"{place} does not exist after {patience:g} seconds: give the folder that az-train --workers names"
+            )
         time.sleep(0.2)
 
 

@@ -1,1 +1,1 @@
-"""Who answers a leaf: what every evaluator offers, and the evaluators of ONNX Runtime and torch."""
+"""Evaluators: their common interface, and those of ONNX Runtime and torch."""

@@ -72,14 +72,16 @@ def open_network(
             return _faster(on_gpu, open_network(path, game=game, threads=threads), threads, _ROWS)
     if alone:
         if not kinds & {OWN, "cpu"}:
-            raise DeviceError(f"{path} has no model in ONNX: it plays on cpu, azpy, or cuda by a torch with CUDA")
+            raise DeviceError(
+                f"{path} has no ONNX model: play it on device cpu or azpy, or on cuda with a torch built for CUDA"
+            )
         return NetEvaluator(stored, game=game)
     if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
         return OnnxEvaluator(path, device, game=game, threads=threads)
     install = pip_install("cpu")
     if stored.is_file():
         raise MissingPackageError(
-            f"azpy's own code plays runs and their checkpoints, and {path} is a model file: {install}, and give "
+            f"device azpy plays run folders and checkpoints, and {path} is a model file: {install}, and give "
             "another device than azpy"
         )
     evaluator = NetEvaluator(stored, game=game)

@@ -40,9 +40,7 @@ class Drift:
         if not self.value <= self.MOST_VALUE:
             found.append(f"values differ by {self.value:.2g}, at most {self.MOST_VALUE:g} is allowed")
         if not self.agreement >= self.LEAST_AGREEMENT:
-            found.append(
-                f"best actions agree in {self.agreement:.2%}, at least {self.LEAST_AGREEMENT:.2%} is asked for"
-            )
+            found.append(f"best actions agree in {self.agreement:.2%}, expected at least {self.LEAST_AGREEMENT:.2%}")
         return "; ".join(found)
 
 

@@ -29,7 +29,7 @@ from azpy.system import cpu_flags
 _INT8_FLAGS = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}
 _CALIBRATION_ROWS = 512
 _ROWS_AT_ONCE = 128
-LEAST_TIMES_AS_FAST = 1.1  # less is not worth what int8 changes
+LEAST_TIMES_AS_FAST = 1.1  # a smaller gain does not justify the changes of int8
 _TURNS = 15  # a tenth of a second for a net of 5x64 and batches of 128 rows in all
 _MATRICES = {"Gemm", "MatMul"}
 _LAYERS = {"Conv", *_MATRICES}
@@ -109,7 +109,7 @@ def to_int8(model: bytes, observations: NDArray[np.float32]) -> bytes:
         raise ModelError(
             f"the model cannot be quantized: {error.strerror or error}; it takes space in {tempfile.gettempdir()}"
         ) from error
-    except Exception as error:  # neither package's exceptions share a base
+    except Exception as error:  # the exceptions of both packages have no common base class
         raise ModelError(f"the model cannot be quantized: {first_line(error)}") from error
 
 

@@ -93,10 +93,12 @@ class OnnxEvaluator(CheckedEvaluator):
         if not 1 <= threads <= _core.MOST_THREADS:
             raise SettingsError(f"threads must be at least 1, at most {_core.MOST_THREADS}; got {threads}")
         if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
-            raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
+            raise SettingsError(f"buckets must be ascending batch sizes, got {list(buckets)}")
         devices = Device.read(device).choices
         if devices[0].kind == OWN:
-            raise SettingsError(f"device {OWN} is azpy.NetEvaluator's, which plays runs: give OnnxEvaluator another")
+            raise SettingsError(
+                f"device {OWN} belongs to azpy.NetEvaluator, which plays runs: give OnnxEvaluator another device"
+            )
         for candidate in devices:
             check_precision(candidate, precision)
             if candidate.kind == "cuda" and precision != "fp32":
@@ -129,7 +131,7 @@ class OnnxEvaluator(CheckedEvaluator):
             if candidate.kind == "cpu":
                 kind = "int8" if b"DequantizeLinear" in data else "fp32"
                 rows = "" if signature.batch is None else f" of {signature.batch} rows"
-                said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} a batch{rows}"
+                said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} per batch{rows}"
                 break
             if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
                 continue  # the user did not install this optional plugin, so a notice would not help
@@ -182,12 +184,12 @@ class OnnxEvaluator(CheckedEvaluator):
         return policy, values
 
     def _check_priors(self) -> None:
-        """Refuses priors that are none: those of an empty board must sum to 1."""
+        """Raise a ModelError unless the priors of the start position sum to 1."""
         priors, _ = self._runner.run(np.zeros((1, *self.obs_shape), np.float32))
         if abs(float(priors.sum()) - 1) > _PRIORS_ERROR:
             raise ModelError(
-                f"{self.name}: {self.signature.policy} of an empty board sum to {priors.sum():g}, expected "
-                "probabilities that sum to 1: an output with logits must be called logits"
+                f"{self.name}: {self.signature.policy} of the start position sum to {priors.sum():g}, expected "
+                "probabilities that sum to 1: name the output 'logits' if it holds logits"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -200,7 +202,7 @@ class OnnxEvaluator(CheckedEvaluator):
         """
         if type(self) is not OnnxEvaluator:
             name = type(self).__name__
-            raise TypeError(f"{name} cannot be pickled: a subclass of OnnxEvaluator needs a __reduce__ of its own")
+            raise TypeError(f"{name} cannot be pickled: a subclass of OnnxEvaluator must define its own __reduce__")
         return _opened_again, (self._source, self._given, self.network_id)
 
     def __copy__(self) -> Self:
@@ -231,7 +233,7 @@ def _opened_again(model: Path | bytes, given: Mapping[str, Any], network: int) -
     """
     evaluator = OnnxEvaluator(model, **given)
     if evaluator.network_id != network:
-        raise ModelError(f"{evaluator.name} has another network by now than the one whose evaluator was pickled")
+        raise ModelError(f"{evaluator.name} holds a different network now: it changed after the evaluator was pickled")
     return evaluator
 
 
@@ -285,7 +287,7 @@ def read_signature(session: Any, model: str) -> Signature:
     batch = batches[0]
     if any(other not in (batch, None) for other in batches) or (batch is not None and batch < 1):
         raise ModelError(
-            f"{model}: input, policy and values have batches of {batches}, expected the same, or free ones"
+            f"{model}: input, policy and values have batch sizes {batches}, expected the same size, or a free one"
         )
     sizes = [*observations.shape[1:], policy.shape[1]]
     if not all(isinstance(size, int) and size > 0 for size in sizes):
@@ -318,7 +320,9 @@ def logits_of_priors(priors: NDArray[np.float32], what: str) -> NDArray[np.float
         [0.5, 0.0, 0.5]
     """
     if (priors < 0).any():
-        raise ModelError(f"{what} has a prior of {priors.min():g}, expected at least 0: logits must be called logits")
+        raise ModelError(
+            f"{what} has a prior of {priors.min():g}, expected at least 0; name the output 'logits' if it holds logits"
+        )
     return np.log(np.maximum(priors, _LEAST_PRIOR))
 
 
@@ -362,7 +366,7 @@ def _on_gpu(
     try:
         for rows in buckets:  # the first run of a shape prepares it
             runner.run(np.zeros((rows, *signature.obs_shape), np.float32))
-    except Exception as error:  # onnxruntime's exceptions share no base
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise DeviceError(f"{device.title} cannot run the model: {first_line(error)}") from error
     return runner
 

@@ -139,7 +139,7 @@ class CheckedEvaluator(ABC):
         if is_array and observations.shape[1:] == self.obs_shape and observations.dtype == np.float32:
             return
         kind = type(observations).__name__
-        came = f"{observations.dtype} {list(observations.shape)}" if is_array else f"{kind}, which is no numpy array"
+        came = f"{observations.dtype} {list(observations.shape)}" if is_array else f"{kind}, not a numpy array"
         shape = ", ".join(map(str, self.obs_shape))
         raise ModelError(f"{self.name} takes observations float32 [B, {shape}], got {came}")
 
@@ -163,7 +163,7 @@ class CheckedEvaluator(ABC):
         rows = np.zeros((_WARM_UP_ROWS, *self.obs_shape), np.float32)
         try:
             logits, values = self._evaluate(rows)
-        except Exception as error:  # onnxruntime's and torch's exceptions share no base
+        except Exception as error:  # onnxruntime's and torch's exceptions have no common base class
             raise ModelError(f"{self.name} cannot be run: {first_line(error)}") from error
         expected = (_WARM_UP_ROWS,) if self.num_values == 1 else (_WARM_UP_ROWS, self.num_values)
         if logits.shape != (_WARM_UP_ROWS, self.num_actions) or values.shape != expected:
@@ -172,7 +172,7 @@ class CheckedEvaluator(ABC):
                 f"{list(values.shape)}, expected {[_WARM_UP_ROWS, self.num_actions]} and {list(expected)}"
             )
         if not (np.isfinite(logits).all() and np.isfinite(values).all()):
-            raise ModelError(f"{self.name} answers an empty board with NaN or infinity")
+            raise ModelError(f"{self.name} returns NaN or infinity for the start position")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.device!r}, network_id={self.network_id:#018x})"

@@ -58,13 +58,13 @@ def open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
     with _SESSION_LOCK:
         try:
             return ort.InferenceSession(data, _session_options(ort, threads), providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime's exceptions share no base
+        except Exception as error:  # onnxruntime's exceptions have no common base class
             if "External data path" in str(error):
                 raise ModelError(
-                    f"{name} keeps its weights in another file, expected one file: torch.onnx.export(..., "
+                    f"{name} keeps its weights in a separate file, expected one file: torch.onnx.export(..., "
                     "external_data=False) writes one"
                 ) from error
-            raise ModelError(f"{name} is no usable ONNX model: {first_line(error)}") from error
+            raise ModelError(f"{name} is not a usable ONNX model: {first_line(error)}") from error
 
 
 def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
@@ -104,7 +104,7 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
             session = ort.InferenceSession(data, options, **given)
             fell_back = device.provider not in session.get_providers()
             why = None if fell_back else misplaced(nodes_by_provider(session), device)
-        except Exception as error:  # onnxruntime's exceptions share no base
+        except Exception as error:  # onnxruntime's exceptions have no common base class
             fell_back, why = False, first_line(error)
     if fell_back:
         why = f"{missing or 'ONNX Runtime fell back to another provider'}; {remedy(device)}"
@@ -137,7 +137,7 @@ def _plugin_device(ort: Any, device: Device) -> Any:
     except ModuleNotFoundError as error:
         absent = f"{EXTRAS[device.kind][0]} is not installed"
         raise MissingPackageError(f"{device.title} cannot be used: {absent}: {pip_install(device.kind)}") from error
-    except Exception as error:  # onnxruntime's exceptions share no base
+    except Exception as error:  # onnxruntime's exceptions have no common base class
         raise DeviceError(f"{device.title} cannot be used: {first_line(error)}; {remedy(device)}") from error
     found = [each for each in ort.get_ep_devices() if each.ep_name == device.provider]
     if not found:
@@ -147,7 +147,7 @@ def _plugin_device(ort: Any, device: Device) -> Any:
 
 @cache
 def _register(ort: Any, device: Device) -> None:
-    """Loads a plugin's library, once in a process."""
+    """Load a plugin's library, once in a process."""
     plugin = importlib.import_module(device.plugin)
     ort.register_execution_provider_library(device.provider, plugin.get_library_path())
 
@@ -155,7 +155,7 @@ def _register(ort: Any, device: Device) -> None:
 def nodes_by_provider(session: Any) -> dict[str, list[str]]:
     """Operators that each provider was given."""
     if not hasattr(session, "get_provider_graph_assignment_info"):
-        raise DeviceError("this ONNX Runtime does not say which node runs where: install a newer one")
+        raise DeviceError("this ONNX Runtime does not report where its nodes run: install a newer version")
     nodes: dict[str, list[str]] = {}
     for part in session.get_provider_graph_assignment_info():
         nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
@@ -164,7 +164,7 @@ def nodes_by_provider(session: Any) -> dict[str, list[str]]:
 
 @cache
 def _preload(ort: Any) -> str:
-    """Loads CUDA's libraries from where pip put them, once, before a provider looks for them.
+    """Load CUDA's libraries from where pip put them, once, before a provider looks for them.
 
     Returns:
         A line about the first missing library, or nothing.

@@ -117,7 +117,7 @@ class TorchEvaluator(CheckedEvaluator):
         self.network_id = _hash(module)
         buckets = _BUCKETS if buckets is None and target.type == "cuda" else buckets or ()
         if list(buckets) != sorted(set(buckets)) or (buckets and buckets[0] < 1):
-            raise SettingsError(f"buckets must be ascending numbers of rows, got {list(buckets)}")
+            raise SettingsError(f"buckets must be ascending batch sizes, got {list(buckets)}")
         # Modules of the user's may rely on the usual order of numbers.
         order = torch.channels_last if isinstance(module, Network) else torch.contiguous_format
         numbers: dict[str, Any] = {"dtype": _DTYPES[precision], "memory_format": order}
@@ -143,10 +143,12 @@ class TorchEvaluator(CheckedEvaluator):
         try:
             return _Slot(self._forward, self.obs_shape, self._batches)
         except torch.OutOfMemoryError as error:
-            raise DeviceError(f"{self.device} has no room for {self.name}: {first_line(error)}") from error
+            raise DeviceError(
+                f"{self.device} does not have enough memory for {self.name}: {first_line(error)}"
+            ) from error
         except RuntimeError as error:
             raise ModelError(
-                f"no CUDA graph can hold {self.name}: {first_line(error)}; buckets=() runs it without"
+                f"{self.name} cannot run as a CUDA graph: {first_line(error)}; buckets=() runs it without one"
             ) from error
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Looks at results from elsewhere before they count: nothing in them is believed."""
+"""Examines results of workers before they count."""
 
 from collections.abc import Iterable
 
@@ -12,11 +12,11 @@ MOST_BYTES = 1 << 24  # of a game: on 19 x 19 points one of Go can have 4 MB, an
 
 
 class RefusedError(ValueError):
-    """A result that is none of this run; the text says why."""
+    """A result that does not belong to this run; the text says why."""
 
 
 class Examiner:
-    """Knows what a game of the run can be."""
+    """Checks whether games can belong to the run."""
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
         self._settings, self._game = settings, start.game
@@ -39,29 +39,33 @@ class Examiner:
         try:
             pieces = unframe(frame)
             if (longest := max(map(len, pieces), default=0)) > MOST_BYTES:
-                raise ValueError(f"one has {longest} bytes, expected {MOST_BYTES} at most")
+                raise ValueError(f"a game has {longest} bytes, expected at most {MOST_BYTES}")
             return list(map(GameRecord.from_bytes, pieces))
         except ValueError as error:
-            raise RefusedError(f"games cannot be read: {error}") from error
+            raise RefusedError(f"its games cannot be read: {error}") from error
 
     def look_at(self, record: GameRecord) -> None:
-        """Examines a game that is new.
+        """Examine a game that is new.
 
         Raises:
             RefusedError: it is of another run, by other rules, or of a network that does not play.
         """
         for name, found, expected in (("game", record.game, self._game), ("seed", record.seed, self._settings.seed)):
             if found != expected:
-                raise RefusedError(f"game {record.game_id} is of {name} {found!r}, expected {expected!r}")
+                raise RefusedError(f"game {record.game_id} has {name} {found!r}, expected {expected!r}")
         if record.imported:
-            raise RefusedError(f"game {record.game_id} is said to be imported: a worker plays its games itself")
+            raise RefusedError(
+                f"game {record.game_id} is marked as imported, but workers only send games that they played"
+            )
         if foreign := set(record.networks.tolist()) - self._networks:
-            raise RefusedError(f"game {record.game_id} names the network {foreign.pop():#018x}, which does not play")
+            raise RefusedError(
+                f"game {record.game_id} was played by network {foreign.pop():#018x}, which this run does not use"
+            )
         # A free run has games of several scores to beat. The rules know their range.
         given, several = record.score_to_beat, self._settings.ranked_reward and not self._settings.deterministic
         if given is None if several else given != self._score_to_beat:
-            raise RefusedError(f"game {record.game_id} is to beat the score {given}, which no game is")
+            raise RefusedError(f"game {record.game_id} has the score to beat {given}, which this run never gave")
         try:
             self._rules.add(record)
         except ValueError as error:
-            raise RefusedError(f"game {record.game_id} breaks the rules: {error}") from error
+            raise RefusedError(str(error)) from error

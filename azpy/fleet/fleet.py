@@ -1,4 +1,4 @@
-"""What the head's loop asks of the players of its games, wherever they are."""
+"""The interface between a run's loop and the players of its games, on this machine or elsewhere."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ _ROWS = 64  # whose answers two machines compare
 
 @dataclass(frozen=True)
 class Lineup:
-    """What plays from now on: a network, opened in this process and as a file to open elsewhere."""
+    """The current player: a network, opened in this process and as a file for other processes."""
 
     evaluators: Sequence[Any]  # of the network, one a device
     model: bytes | None = None  # the network's file; None: even priors and value 0
@@ -36,7 +36,7 @@ class Lineup:
 
 @dataclass(frozen=True)
 class WorkerState:
-    """What a user may see of one worker."""
+    """The state of one worker, for users."""
 
     name: str
     alive: bool  # whether it may still play
@@ -55,12 +55,12 @@ class Fleet(Protocol):
     fleet that confirms results to far workers does it then.
     """
 
-    notices: list[str]  # what a user should know, such as a worker's death; the caller takes them out
+    notices: list[str]  # notices for the user, such as a worker's death; the caller removes them
     begun: Sequence[GameRecord] = ()  # games of another process that go on in this one; set it before `play`
     unfinished: Sequence[GameRecord] = ()  # after `close`, this process's games in play as far as they came
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
-        """Asks for games, before `play` begins with them.
+        """Ask for games, before `play` begins with them.
 
         Args:
             ids: ascending, and above all that were asked for before.
@@ -68,10 +68,10 @@ class Fleet(Protocol):
         """
 
     def seal(self, ids: Sequence[int]) -> None:
-        """Takes note that an iteration's games are sealed."""
+        """Take note that an iteration's games are sealed."""
 
     def play(self, lineup: Lineup) -> None:
-        """Has this lineup play from now on, and ends a pause.
+        """Have this lineup play from now on, and end a pause.
 
         In a deterministic run all games of the lineup before are done. In another run, games under way go on: each ply
         names the network that searched it.
@@ -85,10 +85,10 @@ class Fleet(Protocol):
         """
 
     def pause(self) -> None:
-        """Holds all players. They may still finish the round that they are in."""
+        """Hold all players. They may still finish the round that they are in."""
 
     def finish(self) -> list[GameRecord]:
-        """Ends all play. Returns the finished games that were not taken, and those of the last `take` once more."""
+        """End all play. Return the finished games that were not taken, and those of the last `take` once more."""
 
     def close(self, *, ended: bool = True) -> None:
         """End all play at once. Nothing is left: no thread, no process.
@@ -117,7 +117,7 @@ class Fleet(Protocol):
 
 
 def digest_of(record: GameRecord) -> bytes:
-    """Tells games with other bytes apart."""
+    """Tell games with other bytes apart."""
     return hashlib.blake2b(record.to_bytes(), digest_size=16).digest()
 
 
@@ -131,14 +131,14 @@ def answers_of(evaluator: Any) -> str | None:
 
 
 def digest_of_run(settings: Settings) -> str:
-    """Tells runs apart whose games differ by more than their networks."""
+    """Tell runs apart whose games differ by more than their networks."""
     names = [name for name, about in ABOUT.items() if about.group in ("search", "self-play") and not about.same_games]
     facts = {name: getattr(settings, name) for name in ("game", "seed", "deterministic", *names)}
     return _digest(facts | {"version": _core.__version__, "protocol": PROTOCOL})
 
 
 def digest_of_lineup(message: Mapping[str, Any]) -> str:
-    """Tells lineups apart by who plays, and how they search; `message` is that of `play`."""
+    """Tell lineups apart by who plays, and how they search; `message` is that of `play`."""
     return _digest({name: message[name] for name in ("network", *HOW)})
 
 

@@ -1,8 +1,8 @@
-"""The head: has workers elsewhere play a run's games, and believes nothing that they say.
+"""The head: lets remote workers play a run's games, and checks everything that they send.
 
 It polls the channels to its workers, leases ids of one table to them, examines what they send, and acknowledges it once
-the caller has written it down. It ends a worker that dies, says nonsense or finishes nothing for too long, and opens
-the worker's ids again. All of this is here once: a channel only moves messages.
+the caller has written it down. It ends a worker that dies, sends invalid messages or finishes no game for too long, and
+opens the worker's ids again. All of this is here once: a channel only moves messages.
 """
 
 import contextlib
@@ -37,13 +37,13 @@ _END_SECONDS = 10.0  # for workers to send what is finished
 _MOST_DEATHS = 3.0  # so many without a finished game end the run
 _MOST_TOTALS, _MOST_TOTAL = 64, 2**53  # names in a worker's totals, and how much each can be
 _MOST_SLOTS = 1 << 20
-_MOST_GONE = 256  # workers that are known one by one after their end
+_MOST_GONE = 256  # ended workers that are still listed one by one
 _MOST_IDS = 4096  # in a message
 _TWICE_SECONDS = 0.5  # between two looks for games that a second worker may play
 
 
 def open_fleet(settings: Settings, start: _core.State) -> Fleet:
-    """The players that the setting `workers` asks for. Nothing plays, and nothing is made, before `play`.
+    """The players that the setting `workers` names. No game or process starts before `play`.
 
     Raises:
         MissingPackageError: a package that these players need is not installed.
@@ -74,7 +74,7 @@ class Head(Fleet):
         self.table = IdTable(deterministic=settings.deterministic, clock=clock)
         self.members: list[Channel] = []
         self._gone: deque[Channel] = deque(maxlen=_MOST_GONE)  # the workers that ended last
-        self._past = Counter[str](), Counter[str]()  # totals of all that ended
+        self._past = Counter[str](), Counter[str]()  # totals of all ended workers
         self._deaths = list[float]()  # their weights, since the last finished game
         self._started = 0  # workers, the dead ones included
         self._examiner, self._run = Examiner(settings, start), digest_of_run(settings)
@@ -82,7 +82,7 @@ class Head(Fleet):
         self._model = b""  # the file of its network
         self._plays = ""  # its digest
         self._answers: str | None = None  # of its network here, in a deterministic run
-        self._arrived: deque[GameRecord] = deque()  # that nobody has taken, the oldest first
+        self._arrived: deque[GameRecord] = deque()  # games not taken yet, the oldest first
         self._taken: list[GameRecord] = []  # last; an interrupt may come before the caller has them
         self._given = 0  # games that the caller has taken
         # What lets go of a message, and how many games had arrived with it.
@@ -90,7 +90,7 @@ class Head(Fleet):
         self._leftover_waits = self._finishing = False
         self._looked_twice, self._looked_idle = -math.inf, clock()
 
-    # What the loop asks
+    # Methods that the loop calls
 
     def ask(self, ids: Sequence[range], done: Sequence[GameRecord]) -> None:
         """See `Fleet`."""
@@ -105,7 +105,7 @@ class Head(Fleet):
         """See `Fleet`.
 
         Raises:
-            RunError: there can be no workers, or they die again and again.
+            RunError: no worker can start, or workers keep dying.
         """
         self._acknowledge()
         if self._number:
@@ -134,14 +134,14 @@ class Head(Fleet):
         """See `Fleet`.
 
         Raises:
-            RunError: workers die again and again, the backend fails, or two results of one game differ in a
+            RunError: workers keep dying, the backend fails, or two results of one game differ in a
                 deterministic run.
         """
         self._acknowledge()
         self._give_out()
         self._exchange(0.0 if self._arrived else _WAIT)
         self._give_out()  # before the caller writes the games down
-        if not self._has_enough:  # all that has come was heard
+        if not self._has_enough:  # every message that came was read
             self._end_idle()
         self._taken = list(islice(self._arrived, min(most, len(self._arrived))))
         for _ in self._taken:  # an interrupt may come here, and `finish` finds some twice
@@ -150,9 +150,9 @@ class Head(Fleet):
         return self._taken
 
     def _end_idle(self) -> None:
-        """Ends the workers that take too long to open a network or to finish a game.
+        """End the workers that take too long to open a network or to finish a game.
 
-        The time in which the head did not look does not count: it was fitting, or the whole machine was paused.
+        The time in which the head was busy or the whole machine was paused does not count.
         """
         now, lease = self._clock(), self.table.lease_seconds()
         away, self._looked_idle = max(0.0, now - self._looked_idle - _MOST_STEP), now
@@ -164,7 +164,7 @@ class Head(Fleet):
                 if now - worker.since > ANSWER_SECONDS:
                     self._end(worker, f"it did not open its network in {ANSWER_SECONDS:.0f} seconds")
             elif self.table.held(worker.name) and now - worker.since > lease:
-                self._end(worker, f"it finished no game in {lease:.0f} seconds")
+                self._end(worker, f"it did not finish a game in {lease:.0f} seconds")
 
     def pause(self) -> None:
         """See `Fleet`."""
@@ -194,7 +194,7 @@ class Head(Fleet):
     # The lines
 
     def _exchange(self, seconds: float) -> None:
-        """Hears what came; waits so long at most for the first message."""
+        """Read the messages that came; wait at most this long for the first one."""
         for worker in self._backend.look(seconds):
             self._begin(worker)
         if not self._has_enough:
@@ -209,7 +209,7 @@ class Head(Fleet):
                 self._end(worker)
 
     def _read(self, messages: Iterator[Message], hear: Callable[[Message], None]) -> bool:
-        """Hears messages; False if some are left for later."""
+        """Read messages; return False if some are left for later."""
         while not self._has_enough:
             if (message := next(messages, None)) is None:
                 return True
@@ -218,7 +218,7 @@ class Head(Fleet):
         return False
 
     def _begin(self, worker: Channel) -> None:
-        """Takes in a new worker, and tells it what to play."""
+        """Take in a new worker, and tell it what to play."""
         self._started += 1
         worker.name, worker.heard, worker.since = f"worker {self._started}", self._clock(), self._clock()
         self.members.append(worker)
@@ -226,19 +226,19 @@ class Head(Fleet):
         self._tell(worker)
 
     def _tell(self, worker: Channel) -> None:
-        """Sends a worker the lineup, with the network if it lacks that."""
+        """Send a worker the lineup, with the network if it lacks that."""
         before, worker.network = worker.network, (self._lineup["network"], self._lineup["precision"])
         worker.send(self._lineup, b"" if before == worker.network else self._model)
 
     def _give_out(self) -> None:
-        # In a free run a worker that opens networks slowly plays on with the lineup before.
+        # In a free run, a worker that opens networks slowly keeps playing with the previous lineup.
         oldest = self._number - (not self._settings.deterministic)
         ready = [worker for worker in self.members if 0 < worker.lineup >= oldest]
         if not ready or self._has_enough or self._leftover_waits or self._finishing:
             return
         given: dict[str, list[range]] = {}
-        share = -(-self.table.num_open // len(ready))  # all have some where few are left
-        # Far workers with more would play many iterations' games with one network.
+        share = -(-self.table.num_open // len(ready))  # if few ids are left, every worker gets some
+        # With more ids, remote workers would play many iterations with one network.
         fair = max(1, (self._settings.games_per_iteration - len(self._arrived)) // len(ready))
         for worker in ready:
             held = self.table.held(worker.name)
@@ -260,10 +260,10 @@ class Head(Fleet):
                 worker.send({"do": "games", "ids": [[part.start, len(part)] for part in ids]})
 
     def _hear(self, worker: Channel, message: Message) -> None:
-        """Takes in a message.
+        """Apply a worker's message.
 
         Raises:
-            ValueError, KeyError, TypeError: it is nonsense.
+            ValueError, KeyError, TypeError: the message is invalid.
             RunError: two results of one game differ in a deterministic run.
         """
         facts = message.facts
@@ -273,9 +273,9 @@ class Head(Fleet):
             return
         lineup, slots = facts["lineup"], facts["slots"]
         if type(lineup) is not int or not 1 <= lineup <= self._number:
-            raise RefusedError(f"it says that it plays lineup {lineup!r:.40}, the newest is {self._number}")
+            raise RefusedError(f"it reports lineup {lineup!r:.40}, but the newest is {self._number}")
         if type(slots) is not int or not 1 <= slots <= _MOST_SLOTS:
-            raise RefusedError(f"it says that it plays {slots!r:.40} games at once")
+            raise RefusedError(f"it reports {slots!r:.40} games at once, expected 1 to {_MOST_SLOTS}")
         worker.slots = slots
         worker.stats = _totals(facts["stats"], worker.stats)
         worker.pipelines = _totals(facts["pipelines"], worker.pipelines)
@@ -285,39 +285,39 @@ class Head(Fleet):
             worker.since = self._clock()
 
     def _hear_leftover(self, message: Message) -> None:
-        """Takes the games of a worker of a head before."""
+        """Take the games of a worker of an earlier head."""
         try:
-            # It may be of another run, or of a network that plays no more.
+            # The message may come from another run, or from a network that no longer plays.
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 self._accept(message)
         except RunError:
-            message.let_go()  # the next head would end by it too
+            message.let_go()  # the next head would fail on it too
             raise
 
     def _accept(self, message: Message, worker: Channel | None = None) -> int:
-        """Examines the games of a message; those that are new arrive.
+        """Examine the games of a message; those that are new arrive.
 
         Args:
             message: of a worker.
-            worker: None: a head before this one may have given it its ids.
+            worker: None if an earlier head may have given it its ids.
 
         Returns:
             How many games the message has.
 
         Raises:
-            RefusedError: something that is no game of this run.
+            RefusedError: it holds something that is not a game of this run.
             RunError: two results of one game differ in a deterministic run.
         """
         facts = message.facts
         if facts["run"] != self._run:
-            raise RefusedError("it plays another run")
+            raise RefusedError("it plays a different run")
         if self._settings.deterministic:
             if facts["plays"] != self._plays:
-                return 0  # all games of a lineup before are done: these are copies
+                return 0  # all games of the previous lineup are done, so these are copies
             if facts["row_exact"] is not True:
-                raise RefusedError("its network's answer to a position depends on what else is in its batch")
+                raise RefusedError("its network's output for a position depends on the rest of the batch")
             if facts["answers"] != self._answers:
-                raise RefusedError("its network gives other bits than the network here")
+                raise RefusedError("its network computes different results from the network here")
         records = self._examiner.games_in(message.body) if message.body else []
         name = "an earlier worker" if worker is None else worker.name
         for record in records:
@@ -333,23 +333,23 @@ class Head(Fleet):
         return len(records)
 
     def _acknowledge(self) -> None:
-        """Lets go of the messages whose games the caller has written down."""
+        """Let go of the messages whose games the caller has written down."""
         while self._unread and self._unread[0][1] <= self._given:
             let_go, _ = self._unread.popleft()
             let_go()
 
     @property
     def _has_enough(self) -> bool:
-        """Whether as many games have arrived as the caller needs for a while; the next network is to play the rest."""
+        """Whether enough games have arrived for now. The next network plays the other ids."""
         return len(self._arrived) >= self._settings.slots and not self._finishing
 
     def _end(self, worker: Channel, why: str = "", *, is_wrong: bool = False) -> None:
-        """Ends a worker, and opens its ids.
+        """End a worker, and open its ids.
 
         Args:
             worker: the worker.
             why: it is ended; empty if it ended by itself.
-            is_wrong: it said nonsense, so that another try brings nothing.
+            is_wrong: it sent an invalid message, so another try does not help.
 
         Raises:
             RunError: too many died since a game was finished.
@@ -364,8 +364,8 @@ class Head(Fleet):
         said = one_line(worker.error or why or how)
         self._deaths.append(worker.weight)
         if sum(self._deaths) >= _MOST_DEATHS:
-            raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one: {said}")
-        self.notices.append(f"{worker.name}{worker.where} ended: {said}; its games are open again")
+            raise RunError(f"{len(self._deaths)} workers ended and no game was finished; the last one reported: {said}")
+        self.notices.append(f"{worker.name}{worker.where} ended: {said}; its games go to other workers")
 
     # What a user sees
 
@@ -399,10 +399,10 @@ class Head(Fleet):
 
 
 def _totals(given: Any, before: Counter[str]) -> Counter[str]:
-    """The totals that a worker says. Totals never fall."""
+    """The totals that a worker reports. Totals never fall."""
     if not isinstance(given, dict) or len(given.keys() | before.keys()) > _MOST_TOTALS:
-        raise RefusedError("its totals are no table of numbers")
+        raise RefusedError("its totals are not a table of numbers")
     for value in given.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not (0 <= value <= _MOST_TOTAL):
-            raise RefusedError(f"one of its totals is {str(value)[:80]}")
+            raise RefusedError(f"one of its totals is {str(value)[:80]}, expected a number from 0 to {_MOST_TOTAL:g}")
     return before | Counter[str](given)

@@ -30,7 +30,7 @@ class Here(Fleet):
     def self_play(self) -> _core.SelfPlay:
         """It is there after the first `play`."""
         if self._self_play is None:
-            raise RuntimeError("nothing was told to play yet")
+            raise RuntimeError("no lineup was given yet")
         return self._self_play
 
     def ask(self, ids: Sequence[range], done: Sequence[_core.GameRecord]) -> None:

@@ -1,8 +1,8 @@
-"""Which games of a run are open, leased to a worker, or done: each game counts exactly once, whatever dies.
+"""Which games of a run are open, leased to a worker, or done. Each game counts exactly once, even if processes die.
 
 A head that starts again takes the games on the disk for done, and opens all else. A worker's end opens its ids again. A
 result that comes late for an id that is still open is as good as any. A result for an id that was never leased does not
-count: nobody was asked for it. A game depends on its seed and id alone, so in a deterministic run a second result of an
+count. A game depends on its seed and id alone, so in a deterministic run a second result of an
 id must have the same bytes. In another run it may differ, because networks change while games are played: the first
 result counts.
 
@@ -46,7 +46,7 @@ class IdTable:
         self._seconds: deque[float] = deque(maxlen=_RECENT)  # from the lease of a game to its end
 
     def ask(self, ids: Iterable[range], done: Mapping[int, bytes]) -> None:
-        """Opens ids that are above all that were asked for before.
+        """Open ids that are above all that were asked for before.
 
         Args:
             ids: ascending.
@@ -58,7 +58,7 @@ class IdTable:
         self._done.update(done)
 
     def lease(self, worker: str, most: int) -> list[range]:
-        """Leases open ids to a worker, those that are open again first; `most` at most."""
+        """Lease open ids to a worker, those that are open again first; `most` at most."""
         again = list(islice(self._again, max(most, 0)))
         found = [range(game, game + 1) for game in again]
         for game in again:
@@ -73,7 +73,7 @@ class IdTable:
         return self._hand_out(worker, found)
 
     def lease_twice(self, most: Mapping[str, int]) -> dict[str, list[range]]:
-        """Leases ids that another worker has, once none is open: those leased longest, and longer than games take."""
+        """Lease ids that another worker has, once none is open: those leased longest, and longer than games take."""
         room = {worker: count for worker, count in most.items() if count > 0}
         if not room or self.num_open or not self._seconds:
             return {}
@@ -118,7 +118,7 @@ class IdTable:
         return game < self._end and not any(game in ids for ids in self._fresh)
 
     def accept(self, worker: str, game: int, digest: bytes) -> bool:
-        """Takes note of a finished game; True if it is new. The caller writes a new game down.
+        """Take note of a finished game; True if it is new. The caller writes a new game down.
 
         Args:
             worker: that played it. It may have lost its lease meanwhile.
@@ -133,8 +133,8 @@ class IdTable:
         if first is not None:
             if first != digest and self._deterministic:
                 raise RunError(
-                    f"game {game} came twice with different bytes, the second time from {worker}: this is no "
-                    "deterministic run; the game that is stored was kept"
+                    f"game {game} came twice with different bytes, the second time from {worker}, so the run is not "
+                    "deterministic; the stored game was kept"
                 )
             return False
         if (leases := self._leases.pop(game, None)) is not None:  # others who have it still play it
@@ -148,7 +148,7 @@ class IdTable:
         return True
 
     def _take_fresh(self, game: int) -> bool:
-        """Takes one id out of those that this head has not leased: a head before had."""
+        """Take one id out of those that this head has not leased: a head before had."""
         for index, ids in enumerate(self._fresh):
             if game in ids:
                 self._fresh.remove(ids)
@@ -158,7 +158,7 @@ class IdTable:
         return False
 
     def release(self, worker: str) -> None:
-        """Opens the ids of a worker again: it has ended, or it was told to let its games go."""
+        """Open the ids of a worker again: it has ended, or it was told to let its games go."""
         for game in sorted(self._held.pop(worker, ())):
             if (leases := self._leases.get(game)) is not None and leases.pop(worker, None) is not None and not leases:
                 del self._leases[game]
@@ -169,7 +169,7 @@ class IdTable:
         return max(LEAST_LEASE, _PATIENCE * max(self._seconds)) if self._seconds else math.inf
 
     def seal(self, ids: Iterable[int]) -> None:
-        """Forgets the games of a sealed iteration. A result of theirs that comes later is dropped.
+        """Forget the games of a sealed iteration. A result of theirs that comes later is dropped.
 
         The digests of the last iteration stay, to compare late results with.
         """

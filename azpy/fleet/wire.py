@@ -57,7 +57,7 @@ def as_object(data: bytes | bytearray) -> dict[str, Any]:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return found
 
 
@@ -97,7 +97,7 @@ def unpack(data: bytes, most: int) -> tuple[dict[str, Any], bytes]:
     unpacker = Unpacker(most)
     messages = list(unpacker.feed(data))
     if len(messages) != 1 or unpacker._buffer:
-        raise ValueError(f"{len(messages)} messages and a rest of one, expected one message")
+        raise ValueError(f"expected one whole message, got {len(messages)} and a part of one")
     return messages[0]
 
 

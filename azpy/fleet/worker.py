@@ -64,7 +64,7 @@ class Worker:
         self._facts: dict[str, Any] = {"said": "games"}  # of each message
 
     def run(self) -> bool:
-        """Plays until the head ends it; False after an error, which the head was told."""
+        """Play until the head ends it; False after an error, which the head was told."""
         do = {"begin": self._begin, "play": self._play, "games": self._admit, "pause": self._pause}
         try:
             while True:
@@ -102,7 +102,9 @@ class Worker:
 
     def _begin(self, message: Mapping[str, Any], _: bytes) -> None:
         if message["version"] != _core.__version__:
-            raise RunError(f"az-train is of azpy {message['version']}, this worker of {_core.__version__}")
+            raise RunError(
+                f"az-train runs azpy {message['version']}, this worker {_core.__version__}: install the same version"
+            )
         settings = Settings(**message["settings"])
         self._facts["run"] = digest_of_run(settings)
         self._settings = self._mine(settings)
@@ -110,7 +112,7 @@ class Worker:
         self._facts["slots"] = self._settings.slots
 
     def _play(self, message: Mapping[str, Any], model: bytes) -> None:
-        """Begins with a lineup; in a deterministic run the games of the lineup before are let go."""
+        """Begin with a lineup; in a deterministic run the games of the lineup before are let go."""
         if self._network != (network := (message["network"], message["precision"])):
             self._evaluator, self._network = open_lineup(self._settings, self._start, *network, model), network
             if self._settings.all_devices[0].kind == "auto":  # chooses once
@@ -132,13 +134,13 @@ class Worker:
 
     def _admit(self, message: Mapping[str, Any], _: bytes) -> None:
         if self._self_play is None:
-            raise RuntimeError("there is no lineup yet")
+            raise RuntimeError("no lineup has arrived yet")
         for first, count in message["ids"]:
             self._self_play.admit(first, count)
             self._in_hand += count
 
     def _pause(self, _: Mapping[str, Any], __: bytes) -> None:
-        """Holds self-play. Totals do not count a round under way, so they are whole afterwards."""
+        """Hold self-play. Totals do not count a round under way, so they are whole afterwards."""
         if self._self_play is not None:
             self._self_play.pause()
             self._paused = True
@@ -146,7 +148,7 @@ class Worker:
         self._say()
 
     def _send_games(self, seconds: float) -> None:
-        """Sends the finished games, after waiting so long for the first one at most."""
+        """Send the finished games, after waiting so long for the first one at most."""
         while self._self_play is not None and (games := self._self_play.take_finished(_MOST_GAMES, seconds=seconds)):
             self._in_hand -= len(games)
             now = self._clock()
@@ -166,7 +168,7 @@ class Worker:
         return stats + Counter(self._self_play.stats), sum(map(Counter, self._self_play.pipeline_stats), pipelines)
 
     def _close(self) -> None:
-        """Ends self-play, and lets its games go."""
+        """End self-play, and let its games go."""
         if self._self_play is not None:
             self._self_play.pause()
             self._past = self._totals()
@@ -179,7 +181,7 @@ def open_lineup(settings: Settings, start: _core.State, sha256: str | None, prec
     if sha256 is None:
         return _core.UniformEvaluator()
     if hashlib.sha256(model).hexdigest() != sha256:
-        raise RunError("a model came damaged")
+        raise RunError("a model arrived damaged")
     options: dict[str, Any] = {"game": start, "precision": precision, "batch": settings.device_batch}
     if is_own(settings.network):  # its function is the head's: a worker runs code of the game alone
         return OnnxEvaluator(model, settings.all_devices[0], **options)
@@ -193,8 +195,8 @@ def _in_parts(games: Iterable[_core.GameRecord]) -> Iterator[list[_core.GameReco
         length = len(game.to_bytes())
         if length > MOST_BYTES:
             raise RunError(
-                f"game {game.game_id} has {length:,} bytes, expected {MOST_BYTES:,} at most: no worker can send it; "
-                "play such games with --workers 0"
+                f"game {game.game_id} has {length:,} bytes, expected {MOST_BYTES:,} at most: workers cannot "
+                "send it, so use --workers 0"
             )
         if part and size + length > MOST_OF_A_PART:
             yield part

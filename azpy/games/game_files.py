@@ -71,23 +71,23 @@ def _read_json(rules: State, text: str) -> ReadGame:
     try:
         record = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the text begins as JSON and is none: {error}") from None
+        raise ValueError(f"the text starts like JSON but is not valid: {error}") from None
     nodes = record.get("nodes")
     try:
         moves = [(int(node[0]), str(node[1])) for node in nodes]
         players = tuple(None if name is None else str(name) for name in record.get("players") or ())
     except (TypeError, ValueError, LookupError):
         expected = "expected its nodes, each with an index and a name"
-        raise ValueError(f"this JSON is no game of the board: {expected}") from None
+        raise ValueError(f"this JSON is not a saved game: {expected}") from None
     game = record.get("game", rules.game)
     if game != rules.game:
-        raise ValueError(f"a game of {game!r:.80}, expected one of {rules.game}")
+        raise ValueError(f"the text is a game of {game!r:.80}, expected {rules.game}")
     position, result = record.get("position"), record.get("result")
     start = rules if position is None else rules.read_variations(str(position)).start
     actions = main_line(start, moves)
     left_out = _left_out(len(moves) - len(actions), sum(len(node) > 4 for node in nodes))
     if len(players) not in (0, rules.num_players):
-        raise ValueError(f"players: expected a name for each of {rules.num_players}, got {len(players)} names")
+        raise ValueError(f"players: expected {rules.num_players} names, got {len(players)}")
     return ReadGame(start, actions, {}, players, None if result is None else str(result), left_out)
 
 

@@ -68,7 +68,7 @@ def random_games(start: State, games: int, most: int, seconds: float) -> list[li
 
 
 def at_random(position: State, rng: np.random.Generator, most: int) -> Iterator[int]:
-    """Plays a game on at random, for `most` plies at most; gives the number of legal actions of each, 0 for a roll."""
+    """Play a game on at random, for `most` plies at most; give the number of legal actions of each, 0 for a roll."""
     for _ in range(most):
         if position.is_terminal:
             return
@@ -85,7 +85,7 @@ def _rolled(position: State, rng: np.random.Generator) -> int:
 
 
 def roll(position: State, rng: np.random.Generator) -> list[int]:
-    """Takes the chance outcomes that are due, in place; returns them."""
+    """Take the chance outcomes that are due, in place; return them."""
     rolled = []
     while position.turn == CHANCE:
         rolled.append(_rolled(position, rng))

@@ -43,7 +43,7 @@ def make_game(name: str, **parameters: int | float | str) -> State:
         (9, 9)
     """
     if ":" in name and parameters:
-        raise SettingsError(f"game {name!r} takes no parameters beside its name, got {', '.join(parameters)}")
+        raise SettingsError(f"game {name!r} takes no parameters, got {', '.join(parameters)}")
     if name.startswith(PREFIX):
         try:
             return open_spiel(name.removeprefix(PREFIX))
@@ -54,7 +54,7 @@ def make_game(name: str, **parameters: int | float | str) -> State:
         try:
             return State(game)
         except Exception as error:  # also what its `clone` raises
-            raise SettingsError(f"game {name!r} is no azpy.Game: {type(error).__name__}: {error}") from error
+            raise SettingsError(f"game {name!r} is not an azpy.Game: {type(error).__name__}: {error}") from error
     try:
         return _core.make_game(name, **parameters)
     except ValueError as error:
@@ -76,7 +76,9 @@ def spec_of(game: str | type[Game]) -> str:
     if not (isinstance(game, type) and issubclass(game, Game)):
         raise SettingsError(f"expected a game's name or a class that derives from azpy.Game, got {game!r}")
     if "." in game.__qualname__:
-        raise SettingsError(f"{game.__qualname__} is defined inside a function or class: define it at a module's top")
+        raise SettingsError(
+            f"{game.__qualname__} is defined inside a function or class: define it at the top of a module"
+        )
     return f"{game.__module__}:{game.__qualname__}"
 
 
@@ -184,7 +186,7 @@ def python_game(spec: str) -> Game:
         raise SettingsError(f"game {spec!r}: expected module:Class, such as mygame:MyGame")
     if "(" in class_name:
         raise SettingsError(
-            f"game {spec!r}: a class is made without parameters: give {name_of(spec)}, "
+            f"game {spec!r}: a class takes no parameters here: give {name_of(spec)}, "
             f"or in Python azpy.State({class_name})"
         )
     if "/" in module_name or module_name.startswith(".") or module_name.endswith(".py"):
@@ -204,9 +206,9 @@ def python_game(spec: str) -> Game:
             f"game {spec!r}: no module {error.name}: Python looks in the current folder {Path.cwd()}, in those of "
             f"PYTHONPATH, and among its packages{near}"
         ) from error
-    except Exception as error:  # the user's own module: whatever it raises is about that file
+    except Exception as error:  # the user's module can raise anything, and every error is about that file
         raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
     what = "a class" if isinstance(named, type) else f"a {type(named).__name__}"
     raise SettingsError(
-        f"game {spec!r} is no azpy.Game: {class_name} is {what}, expected a class that derives from azpy.Game"
+        f"game {spec!r} is not an azpy.Game: {class_name} is {what}, expected a class that derives from azpy.Game"
     )

@@ -43,7 +43,7 @@ def open_spiel(game: Any) -> State:
     try:
         return State(OpenSpielGame(rules, rules.source.new_initial_state()))
     except Exception as error:  # some games look at their parameters only here
-        raise SettingsError(f"OpenSpiel does not begin the game {rules.name!r}: {one_line(error, 300)}") from error
+        raise SettingsError(f"OpenSpiel cannot start the game {rules.name!r}: {one_line(error, 300)}") from error
 
 
 @functools.cache  # some games print warnings whenever they are loaded
@@ -51,11 +51,11 @@ def _load(game: str) -> "_Rules":
     pyspiel = _pyspiel()
     name, bracket, parameters = (part.strip() for part in game.partition("("))
     if name not in (known := pyspiel.registered_names()):
-        raise SettingsError(f"OpenSpiel has no game {name!r}{did_you_mean(name, known)}")
+        raise SettingsError(f"OpenSpiel does not have the game {name!r}{did_you_mean(name, known)}")
     try:
         source = pyspiel.load_game(name + bracket + parameters)
     except Exception as error:  # whatever C++ throws is about the name
-        raise SettingsError(f"OpenSpiel does not make the game {game!r}: {one_line(error, 300)}") from error
+        raise SettingsError(f"OpenSpiel cannot load the game {game!r}: {one_line(error, 300)}") from error
     return _Rules.of(source)
 
 

@@ -1,4 +1,4 @@
-"""What is learned: the network, its losses, its export, and the gradient steps. It needs torch, and says so."""
+"""The network, its losses, its export, and the gradient steps. All of it needs torch."""
 
 from azpy.errors import missing_to_train
 

@@ -40,7 +40,7 @@ _OPSET, _IR_VERSION = 20, 10
 
 
 def to_onnx(network: nn.Module) -> bytes:
-    """Writes the network as an ONNX model in evaluation mode: equal weights give equal bytes.
+    """Write the network as an ONNX model in evaluation mode: equal weights give equal bytes.
 
     The model maps `observations` [B, C, H, W] float32 to raw `logits` [B, A] and `values` [B], with a free batch B. The
     values are [B, P] where they are one a player.
@@ -62,7 +62,7 @@ def for_board(model: bytes, game: Any) -> bytes:
     """
     spec = spec_of(weights_of_onnx(onnx.load_from_string(model)))
     if "+conv" not in spec:
-        raise ModelError(f"the network {spec} has one board size: only one with +conv plays on others")
+        raise ModelError(f"the network {spec} fits one board size: train with +conv to play on others")
     return to_onnx(network_of_model(model, game, spec))
 
 
@@ -91,7 +91,7 @@ def network_of_model(model: bytes, game: Any, spec: str) -> Any:
 
 
 class _Player(nn.Module):
-    """The part of a module that plays."""
+    """The outputs of a module that play: policy and value."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ def _without_graphs() -> Iterator[None]:
     """Keep torch's exporter from printing a network's whole graph to stdout where it fails (seen in 2.10 and 2.13)."""
     module: Any = torch._C
     names = "_jit_onnx_log", "_jit_set_onnx_log_enabled"
-    # The exporter means to ask whether the log is on, forgets the brackets, and so turns it on for good.
+    # The exporter forgets the parentheses where it reads whether the log is on, which turns the log on.
     module._jit_set_onnx_log_enabled(False)
     kept = [getattr(module, name) for name in names]
     for name in names:
@@ -133,9 +133,9 @@ def _without_graphs() -> Iterator[None]:
 
 
 def _traced(network: Any) -> bytes:
-    """A module of any kind, by torch's exporter that needs no package but onnx."""
+    """Export a module of any kind with torch's exporter that needs only the package onnx."""
     # On the CPU; two rows, as a trace of one may take its batch for a constant.
-    file: Any = io.BytesIO()  # torch's types know paths alone
+    file: Any = io.BytesIO()  # torch's type hints allow only paths
     rows, was_training = torch.zeros(2, *network.obs_shape), network.training
     names = ("observations", "logits", "values")
     try:
@@ -153,15 +153,15 @@ def _traced(network: Any) -> bytes:
                 training=torch.onnx.TrainingMode.PRESERVE,
                 do_constant_folding=False,
             )
-    except Exception as error:  # of torch's, which share no base
+    except Exception as error:  # torch's exceptions have no common base class
         raise ModelError(f"torch cannot write this network as ONNX: {raised(error)}") from error
     finally:
         network.train(was_training)
     model = onnx.load_from_string(file.getvalue())
     if _has_a_fixed_batch(model):
         raise ModelError(
-            "the network answers two rows whatever it is given: torch traced its forward, in which len(x) and int(...) "
-            "are constants; write x.shape[0], or flatten(1)"
+            "the network returns two rows for any batch: torch traced its forward, where len(x) and int(...) "
+            "become constants; write x.shape[0] or flatten(1)"
         )
     model.ir_version = _IR_VERSION
     own = {weight.name: weight.name.removeprefix("network.") for weight in model.graph.initializer}
@@ -173,7 +173,7 @@ def _traced(network: Any) -> bytes:
 
 
 def _has_a_fixed_batch(model: Any) -> bool:
-    """Whether a model, whose outputs are said to have a free batch, always gives the same number of rows."""
+    """Whether a model always returns the same number of rows, although its outputs declare a free batch."""
     copied = onnx.ModelProto()
     copied.CopyFrom(model)
     for output in copied.graph.output:
@@ -231,13 +231,13 @@ class _Graph:
         self._arrays = arrays
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Adds a node; returns the name of its output."""
+        """Add a node; return the name of its output."""
         name = f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, inputs, [name], name, **attributes))
         return name
 
     def add_module(self, name: str, module: nn.Module, x: str) -> str:
-        """Adds what a module named `name` computes from `x`; returns the name of its output."""
+        """Add what a module named `name` computes from `x`; return the name of its output."""
         weights = [f"{name}.weight", f"{name}.bias"]
         match module:
             case nn.Sequential():
@@ -298,13 +298,13 @@ class _Graph:
                 x = self.add("Reshape", x, self.add("Constant", value_ints=[-1, module.area, module.planes]))
                 self._arrays[f"{name}.cells"] = np.array(module.cells, np.int64)
                 return self.add("Flatten", self.add("Gather", x, f"{name}.cells", axis=1))
-        raise ModelError(f"{name} is a {type(module).__name__}, which has no ONNX form here")
+        raise ModelError(f"{name} is a {type(module).__name__}, which azpy cannot write as ONNX")
 
 
 def check_parity(
     network: nn.Module, evaluator: Any, observations: NDArray[np.float32], tolerance: float = PARITY_TOLERANCE
 ) -> float:
-    """Returns the largest difference between the answers of torch and of an evaluator.
+    """Return the largest difference between the answers of torch and of an evaluator.
 
     Differences of logits are relative to the largest logit, or to 1 if all logits are smaller.
 

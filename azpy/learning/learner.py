@@ -114,7 +114,7 @@ class Learner:
             torch.manual_seed(seed)
             network: Any = network_of(game, spec)  # torch's releases type `to` differently
         if value_smoothing and not network.three_classes:
-            raise SettingsError("value_smoothing needs a value of three classes, such as --network 5x64+wdl")
+            raise SettingsError("value_smoothing needs a win/draw/loss value, such as --network 5x64+wdl")
         network.value_smoothing = value_smoothing
         self._shape: tuple[int, ...] = tuple(game.obs_shape)
         self.network: nn.Module = network.to(self.device, memory_format=memory_format(network))
@@ -133,7 +133,7 @@ class Learner:
         schedule: Callable[[float], float] = lambda done: 1.0,
         **sampling: Any,
     ) -> Generator[Losses]:
-        """Takes gradient steps; yields the losses of each.
+        """Take gradient steps; yield the losses of each.
 
         Torch has fewer threads for the calling thread meanwhile: end or close the generator in the same thread. Then
         call `set_statistics` for the averaged network.
@@ -206,7 +206,7 @@ class Learner:
         return win, draw, loss
 
     def set_statistics(self, batches: Any, *, batch_size: int, **sampling: Any) -> None:
-        """Sets batch norm's statistics of the averaged network to those of its own weights, on rows of the batches.
+        """Set batch norm's statistics of the averaged network to those of its own weights, on rows of the batches.
 
         `fit` leaves the mean of the statistics that the steps had. The weights of the steps lie around their mean, the
         further the higher the learning rate, and their statistics do not fit the mean.
@@ -301,7 +301,7 @@ class Learner:
         return arrays
 
     def begin_with(self, model: dict[str, NDArray[Any]]) -> str:
-        """Takes over the weights of another network before the first step.
+        """Take over the weights of another network before the first step.
 
         Args:
             model: what `model_arrays` returned there, or weights from elsewhere. A network of azpy's own may begin with
@@ -328,7 +328,7 @@ class Learner:
         return said
 
     def load(self, model: dict[str, NDArray[Any]], optimizer: dict[str, NDArray[Any]]) -> None:
-        """Continues from what `model_arrays` and `optimizer_arrays` returned.
+        """Continue from what `model_arrays` and `optimizer_arrays` returned.
 
         Raises:
             ModelError: the arrays are of another network.
@@ -337,7 +337,7 @@ class Learner:
         parts = {name: array for name, array in optimizer.items() if name.startswith("network.")}
         load_arrays(self.network, {name.removeprefix("network."): array for name, array in parts.items()})
         if "steps" not in optimizer:
-            raise ModelError("the saved optimizer is of another network")
+            raise ModelError("the saved optimizer does not fit this network")
         self.steps = int(optimizer["steps"])
         self._optimizer.state.clear()
         for full, array in optimizer.items():
@@ -360,7 +360,7 @@ class Learner:
 
 @contextmanager
 def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
-    """Lets `count` threads compute a step's gradients together, each from its own part of the batch.
+    """Let `count` threads compute a step's gradients together, each from its own part of the batch.
 
     Each thread has a network with the same weights in memory, but with its own gradients and batch norm statistics.
     `network` keeps the statistics of the first part: they are averaged over many steps, and all parts are drawn alike.
@@ -401,12 +401,12 @@ def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable
 
 
 def _freeze(network: nn.Module, patterns: str | None) -> None:
-    """Keeps the parameters whose names fit one of the patterns from being trained."""
+    """Keep the parameters whose names fit one of the patterns from being trained."""
     names = [name for name, _ in network.named_parameters()]
     for pattern in filter(None, map(str.strip, (patterns or "").split(","))):
         fitting = [name for name in names if fnmatchcase(name, pattern)]
         if not fitting:
-            raise SettingsError(f"freeze {pattern!r} fits no parameter: there are {', '.join(names)}")
+            raise SettingsError(f"freeze {pattern!r} matches no parameter; the network has {', '.join(names)}")
         for name in fitting:
             network.get_parameter(name).requires_grad_(False)
     if not any(parameter.requires_grad for parameter in network.parameters()):
@@ -436,12 +436,12 @@ def device_of(device: str, precision: str) -> tuple[torch.device, str]:
         raise SettingsError(f"the precision of training must be fp32, bf16 or auto, got {precision!r}")
     if precision == "bf16" and not has_bf16:
         unit = "CPU" if chosen.type == "cpu" else "GPU"
-        raise DeviceError(f"this {unit} has no instructions for bf16: train with fp32, or auto")
+        raise DeviceError(f"this {unit} does not support bf16: train with fp32 or auto")
     return chosen, precision
 
 
 def use_threads(single: bool) -> int:
-    """Lets torch use every core this process may run on, or a single thread; returns how many cores there are.
+    """Let torch use every core this process may run on, or a single thread; return how many cores there are.
 
     Torch cuts a sum, such as a gradient, into as many parts as there are threads. Runs get the same bits only with the
     same number of threads, and every machine has one.

@@ -1,4 +1,4 @@
-"""What a step makes smaller: the losses of a batch, and their gradients."""
+"""The losses of a batch, and their gradients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from azpy.learning.own import outputs, raised
 
 @dataclass(frozen=True)
 class Rows:
-    """What a further head of a user's network may learn from: a part of a batch, on the device of the network.
+    """The data for further heads of a user's network: a part of a batch, on the device of the network.
 
     `observations` [B, C, H, W] float32, `legal` [B, A] bool, `policy` [B, A] float32, which sums to 1 a row, and
     `value` [B] float32 in [-1, 1] for the player to move, or [B, P], one a player, the player to move first.
@@ -51,7 +51,7 @@ def gradient(
         losses = _class_losses(values.float(), value, smoothing) if classes else (values.float() - value) ** 2
         losses = losses.mean(1) if losses.ndim == 2 else losses  # of the players' numbers
         value_part = (weights[0] * losses if weights else losses).mean() * share
-    else:  # in one call: its gradients round otherwise, and runs that go on shall keep their bits
+    else:  # in one call: split calls would round gradients differently and change the bits of resumed runs
         value_part = nn.functional.mse_loss(values.float(), value) * share
     total, parts = policy_part + value_part, dict[str, float]()
     for name, output in heads.items():

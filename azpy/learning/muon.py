@@ -32,7 +32,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Takes a step with the gradients that the parameters have."""
+        """Take a step with the gradients that the parameters have."""
         group, learned = self.param_groups[0], dict[torch.Size, list[tuple[nn.Parameter, Tensor]]]()
         for kernel in group["params"]:
             if _is_kernel(kernel) and kernel.grad is not None:

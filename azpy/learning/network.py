@@ -40,7 +40,7 @@ class Pool(nn.Module):
         _scale(self.most, 0.0)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to [B, channels, 1, 1]."""
+        """Map [B, channels, H, W] to [B, channels, 1, 1]."""
         x = torch.relu(self.taken(x))
         pooled: Tensor = self.mean(x.mean((2, 3))) + self.most(x.amax((2, 3)))
         return pooled[:, :, None, None]
@@ -56,7 +56,7 @@ class Residual(nn.Module):
         self.pool = Pool(channels) if pooled else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to the same shape."""
+        """Map [B, channels, H, W] to the same shape."""
         y = self.first(x) if self.pool is None else self.first(x) + self.pool(x)
         return torch.relu(x + self.second(torch.relu(y)))
 
@@ -76,11 +76,11 @@ class ByCell(nn.Module):
         self.register_buffer("_index", index.flatten(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, n, H, W] to [B, A]."""
+        """Map [B, n, H, W] to [B, A]."""
         return x.flatten(1).index_select(1, self._index)
 
     def extra_repr(self) -> str:
-        """Names the cells: `TorchEvaluator` hashes the repr to tell networks apart."""
+        """Name the cells: `TorchEvaluator` hashes the repr to tell networks apart."""
         return f"cells={list(self.cells)}"
 
 
@@ -97,7 +97,7 @@ class Pooled(nn.Module):
         self.norm = nn.BatchNorm1d(2 * channels)  # means vary little beside what they are on average
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to [B, 3 channels]."""
+        """Map [B, channels, H, W] to [B, 3 channels]."""
         normed = self.norm(torch.cat([x.mean((2, 3)), x.amax((2, 3))], dim=1))
         return torch.cat([normed, normed[:, : x.shape[1]] * self.factor], dim=1)
 
@@ -133,7 +133,7 @@ class ConvPolicy(nn.Module):
         return self.order == list(range(len(self.order)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Maps [B, channels, H, W] to [B, A]."""
+        """Map [B, channels, H, W] to [B, A]."""
         pooled = self.taken(x)
         logits: Tensor = self.last(torch.relu(self.first(x) + self.spread(pooled)[:, :, None, None])).flatten(1)
         if self.free is not None:
@@ -180,7 +180,7 @@ class Network(nn.Module):
         if match is None or int(match[2]) == 0:
             raise SettingsError(
                 f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, or 5x64+pool+conv+wdl with any of "
-                "+pool, +conv and +wdl behind it in this order"
+                "+pool, +conv and +wdl after it in this order"
             )
         depth, width, pools, self.has_any_size = int(match[1]), int(match[2]), bool(match[3]), bool(match[4])
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
@@ -188,7 +188,7 @@ class Network(nn.Module):
         self.spec, self.three_classes, self.num_values = spec, match[5] is not None, num_values
         if self.three_classes and num_values > 1:
             raise SettingsError(
-                f"network {spec!r}: win, draw and loss are of two players with a zero sum, and this game has "
+                f"network {spec!r}: win, draw and loss are for zero-sum games of two players, but this game has "
                 f"{num_values} players: leave out +wdl"
             )
         self.value_smoothing = 0.0  # of the targets that it learned from
@@ -212,7 +212,7 @@ class Network(nn.Module):
         self.policy: nn.Module
         if self.is_convolutional:
             if pools and depth < 2:
-                raise SettingsError(f"network {spec!r} has no second block that could pool: give two blocks at least")
+                raise SettingsError(f"network {spec!r} needs at least two blocks to use +pool")
             # The order of making fixes a seed's initial weights.
             blocks = [Residual(width, pooled=pools and block % 3 == 1) for block in range(depth)]
             self.trunk = nn.Sequential(_conv(planes + self.own_planes, width, 3), nn.ReLU(), *blocks)
@@ -232,7 +232,7 @@ class Network(nn.Module):
         else:
             if pools:
                 raise SettingsError(
-                    f"network {spec!r} has no board to pool, as the game has flat features: leave out +pool"
+                    f"network {spec!r} cannot pool, because the game's features are flat: leave out +pool"
                 )
             value, features = [], planes
             self.trunk = nn.Sequential(nn.Flatten())
@@ -251,28 +251,28 @@ class Network(nn.Module):
             _scale(layer, 0.1)
 
     def extra_repr(self) -> str:
-        """Names the board of "+conv": `TorchEvaluator` hashes the repr to tell networks apart."""
+        """Name the board of "+conv": `TorchEvaluator` hashes the repr to tell networks apart."""
         return f"{self.obs_shape}, {self.policy_planes}, {self.plane_divisors}" if self.has_any_size else ""
 
     @classmethod
     def of(cls, game: Any, spec: str) -> Self:
-        """Makes an untrained network for a game: any position of it, with `action_cells` or without."""
+        """Make an untrained network for a game: any position of it, with `action_cells` or without."""
         facts = {name: getattr(game, name, None) for name in ("action_cells", "policy_planes", "plane_divisors")}
         return cls(game.obs_shape, game.num_actions, spec, **facts, num_values=value_width(game))
 
     def _read_planes(self) -> None:
-        """Looks at what the game says of its planes, and notes how they are scaled."""
+        """Look at what the game says of its planes, and note how they are scaled."""
         planes, height, columns = self.obs_shape
         area = height * columns
         places = [place for place in self.policy_planes or () if place is not None]
         if area == 1 or not places:
             raise SettingsError(
-                f"network {self.spec!r} needs a board and actions on its cells, and this game does not say which "
-                "action is on which cell (policy_planes, action_cells): leave out +conv"
+                f"network {self.spec!r} needs a board and actions on its cells, but this game does not define "
+                "policy_planes and action_cells: leave out +conv"
             )
         if len(self.policy_planes or ()) != self.num_actions or len({*places}) != len(places) or min(places) < 0:
             raise SettingsError(
-                f"policy_planes must give each of the {self.num_actions} actions a place of its own from 0, or None, "
+                f"policy_planes must give each of the {self.num_actions} actions its own place (from 0), or None, "
                 f"got {list(self.policy_planes or ())}"
             )
         factors = torch.ones(planes + _OWN_PLANES, height, columns)
@@ -305,7 +305,7 @@ class Network(nn.Module):
         return self.obs_shape[1] * self.obs_shape[2] > 1
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """Maps observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move.
+        """Map observations [B, C, H, W] to raw logits [B, A] and values [B] in (-1, 1) for the player to move.
 
         With three classes: in place of the values raw logits [B, 3] of a win, a draw and a loss. Where the value has a
         number for each player: values [B, P], the player to move first.
@@ -322,7 +322,7 @@ class Network(nn.Module):
 
 
 def torch_device(text: str) -> torch.device:
-    """Returns the device named "cpu", "cuda", "cuda:1" or "mps".
+    """Return the device named "cpu", "cuda", "cuda:1" or "mps".
 
     Raises:
         SettingsError: another word.
@@ -332,7 +332,7 @@ def torch_device(text: str) -> torch.device:
     if match is None:
         raise SettingsError(f"device must be cpu, cuda, cuda:N or mps, got {text!r}")
     if text == "mps" and not torch.backends.mps.is_available():
-        raise DeviceError("torch finds no GPU of Apple's (mps) here")
+        raise DeviceError("torch finds no Apple GPU (mps) on this machine")
     if text in ("cpu", "mps"):
         return torch.device(text)
     if torch.version.cuda is None:
@@ -341,7 +341,7 @@ def torch_device(text: str) -> torch.device:
         raise DeviceError("torch finds no GPU: check the driver with nvidia-smi")
     index = int(match[1] or 0)
     if index >= torch.cuda.device_count():
-        raise DeviceError(f"there is no GPU {index}: torch counts {torch.cuda.device_count()}, from 0")
+        raise DeviceError(f"GPU {index} does not exist: torch finds {torch.cuda.device_count()}, numbered from 0")
     return torch.device("cuda", index)
 
 
@@ -361,7 +361,7 @@ def _nearness(length: int) -> Tensor:
 
 
 def _scale(module: nn.Module, factor: float) -> None:
-    """Multiplies a layer's weight by `factor` and sets its bias to 0."""
+    """Multiply a layer's weight by `factor` and set its bias to 0."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             parameter.mul_(factor if name == "weight" else 0.0)
@@ -376,15 +376,15 @@ def grown(old: Network, new: Network) -> dict[str, Tensor]:
     Raises:
         ModelError: `new` has fewer blocks or channels, or another kind of value.
     """
-    cannot = f"a network of {new.spec} cannot begin as one of {old.spec}"
+    cannot = f"a network {new.spec} cannot start from the weights of a network {old.spec}"
     if old.three_classes != new.three_classes:
-        raise ModelError(f"{cannot}: only one has three classes (+wdl)")
+        raise ModelError(f"{cannot}: only one of them has a win/draw/loss value (+wdl)")
     if old.has_any_size != new.has_any_size:
-        raise ModelError(f"{cannot}: only one has heads for any board size (+conv)")
+        raise ModelError(f"{cannot}: only one of them has heads for any board size (+conv)")
     before, after, weights = old.state_dict(), new.state_dict(), dict[str, Tensor]()
     shapes = [(known.shape, after[name].shape) for name, known in before.items() if name in after]
     if before.keys() - after.keys() or any(was > now for pair in shapes for was, now in zip(*pair, strict=True)):
-        raise ModelError(f"{cannot}: it has fewer blocks or channels, or does not pool")
+        raise ModelError(f"{cannot}: the new network has fewer blocks or channels, or lacks +pool")
     for name, fresh in after.items():
         weights[name] = fresh.clone()
         if name not in before:
@@ -416,11 +416,11 @@ def spec_of(arrays: Mapping[str, NDArray[Any]], num_values: int = 1) -> str:
         return f"{blocks}x{len(arrays['trunk.0.0.weight'])}{pool}{size}{classes}"
     if layers:
         return f"{len(layers)}x{len(layers[0])}{classes}"
-    raise ModelError(f"these weights are of no network of azpy: they are {', '.join(list(arrays)[:5]) or 'none'}")
+    raise ModelError(f"these weights do not belong to a network of azpy; found {', '.join(list(arrays)[:5]) or 'none'}")
 
 
 def to_arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
-    """Copies all weights and statistics, by state_dict name."""
+    """Copy all weights and statistics, by state_dict name."""
     return {name: tensor.detach().cpu().contiguous().numpy().copy() for name, tensor in network.state_dict().items()}
 
 
@@ -446,7 +446,7 @@ def weights_from(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> dict
             wrong.append(f"{name} is {got}, expected {expected}")
     if wrong:
         more = f"; and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
-        raise ModelError(f"the weights are of another network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
+        raise ModelError(f"the weights do not fit this network: {'; '.join(wrong[:_MOST_NAMED])}{more}")
     return state | {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
 
 
@@ -460,5 +460,5 @@ def weights_of_model(network: Network, arrays: Mapping[str, NDArray[Any]]) -> di
 
 
 def load_arrays(network: nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Loads what `to_arrays` returned, with the errors of `weights_from`."""
+    """Load what `to_arrays` returned, with the errors of `weights_from`."""
     network.load_state_dict(weights_from(network, arrays))

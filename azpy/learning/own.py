@@ -1,4 +1,4 @@
-"""Networks, optimizers and weights of the user's own.
+"""The user's own networks, optimizers and weights.
 
 A network is a function of the user, which a setting names as `module:function`; so is an optimizer. Whoever calls has
 made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the module is imported.
@@ -92,14 +92,14 @@ def checked(given: Any, game: Any) -> nn.Module:
     module.num_values = width
     module.three_classes = width == 1 and found[1].ndim == 2 and found[1].shape[1] == 3
     if len(found) == 3 and found[2] and not callable(getattr(module, "loss", None)):
-        raise ModelError(f"{name} has heads ({', '.join(found[2])}) and no method loss(name, output, batch): add one")
+        raise ModelError(f"{name} has heads ({', '.join(found[2])}) but no method loss(name, output, batch): add one")
     return module
 
 
 def _is_compiled(part: nn.Module) -> bool:
     """Whether torch.compile made a module, or its method `forward`."""
     forward: Any = part.forward
-    # torch.compiler.disable leaves the first mark too.
+    # torch.compiler.disable sets the first attribute too.
     compiled = hasattr(forward, "_torchdynamo_orig_callable") and not hasattr(forward, "_torchdynamo_disable")
     return compiled or hasattr(part, "_orig_mod") or bool(part._compiled_call_impl)
 
@@ -144,13 +144,13 @@ def optimizer_of(
     held = {id(parameter) for group in made.param_groups for parameter in group["params"]}
     missing = [name for name, parameter in parameters if id(parameter) not in held]
     if missing or len(held) > len(parameters):
-        what = f"lacks {', '.join(missing[:_MOST_NAMED])}" if missing else "has parameters of something else"
+        what = f"lacks {', '.join(missing[:_MOST_NAMED])}" if missing else "has parameters that are not the network's"
         raise SettingsError(
-            f"optimizer {spec!r} {what}, expected the {len(parameters)} parameters that it is given (--freeze leaves "
+            f"optimizer {spec!r} {what}, expected the {len(parameters)} parameters passed to it (--freeze leaves "
             "some untrained)"
         )
     if not all("lr" in group for group in made.param_groups):
-        raise SettingsError(f"optimizer {spec!r} has a group without 'lr', which the run's schedule multiplies")
+        raise SettingsError(f"optimizer {spec!r} has a group without 'lr', which the learning-rate schedule needs")
     return made
 
 
@@ -158,7 +158,7 @@ def _called(what: str, spec: str, *arguments: Any) -> Any:
     module, _, function = spec.partition(":")
     try:
         return getattr(importlib.import_module(module), function)(*arguments)
-    except Exception as error:  # the user's own module: whatever it raises is about that file
+    except Exception as error:  # the user's module can raise anything, and every error is about that file
         raise SettingsError(f"{what} {spec!r} cannot be made: {raised(error)}") from error
 
 
@@ -187,7 +187,7 @@ def answers(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
     if values.ndim == 1 or int(getattr(network, "num_values", 1)) > 1:
         return logits, values
     win, _, loss = class_values(network)
-    shares = values.softmax(1)  # no tensor is made of the numbers: a CUDA graph could not hold the copy
+    shares = values.softmax(1)  # do not make a tensor of the numbers: a CUDA graph cannot record the copy
     return logits, (shares[:, 0] * win + shares[:, 2] * loss).clamp(-1.0, 1.0)
 
 
@@ -227,7 +227,7 @@ def weights_in(path: Path) -> dict[str, NDArray[Any]]:
         raise
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror or one_line(error)}") from error
-    except Exception as error:  # the packages' exceptions share no base
+    except Exception as error:  # the packages' exceptions have no common base class
         raise SettingsError(f"{path} cannot be read as weights: {one_line(error)}; {_SAVE}") from error
 
 
@@ -239,7 +239,7 @@ def _saved_by_torch(path: Path) -> dict[str, Tensor]:
     """
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch's own advice is to run what the file holds
+    except Exception as error:  # torch's error advises running the file's code
         with path.open("rb") as file:
             is_torchs = file.read(1) in (b"P", b"\x80")  # of a zip archive, of a pickle
         is_whole = isinstance(error, pickle.UnpicklingError) or "TorchScript" in str(error)
@@ -247,7 +247,7 @@ def _saved_by_torch(path: Path) -> dict[str, Tensor]:
             what = "holds a whole module or other Python objects" if is_torchs else "is not a file of torch.save"
             raise SettingsError(f"{path} {what}, expected weights by name: {_SAVE}") from error
         raise
-    for _ in _STATE:  # no deeper: a file may hold itself
+    for _ in _STATE:  # look one level deep only: a file may contain itself
         names = _STATE if isinstance(found, Mapping) else ()
         found = next((found[name] for name in names if isinstance(found.get(name), Mapping)), found)
     if not isinstance(found, Mapping):
@@ -272,11 +272,11 @@ def weights_of_onnx(model: Any) -> dict[str, NDArray[Any]]:
     for weight in model.graph.initializer:
         if onnx.external_data_helper.uses_external_data(weight):
             raise ModelError(
-                f"the model keeps {weight.name} in another file, expected one file: torch.onnx.export(..., "
+                f"the model keeps {weight.name} in a separate file, expected one file: torch.onnx.export(..., "
                 "external_data=False) writes one"
             )
         array = onnx.numpy_helper.to_array(weight)
-        is_float = "FLOAT" in onnx.TensorProto.DataType.Name(weight.data_type)  # numpy itself has no bfloat16
+        is_float = "FLOAT" in onnx.TensorProto.DataType.Name(weight.data_type)  # numpy does not have bfloat16
         found[weight.name] = array.astype(np.float32) if is_float else array
     return found
 

@@ -1,1 +1,1 @@
-"""Matches: who plays, how the games open, and what the scores mean."""
+"""Matches: players, openings, and what the scores mean."""

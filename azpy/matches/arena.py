@@ -27,10 +27,10 @@ from azpy.settings.run import checked
 
 MATCH_SLOTS = 128  # games in play: 64 rows a network, at which ONNX Runtime's CPU provider is at full speed
 _FIRST_GAMES = 8  # of a match that may run out of time
-_SAFETY = 0.7  # of the time that is left, for the next group: what is cut off is lost
+_SAFETY = 0.7  # share of the time left for the next group; a group that is cut off is lost
 
 
-Answer = int | Fault | None  # an action, or the reason that a game is lost: None says that the player resigns
+Answer = int | Fault | None  # an action, or why the game is lost; None: the player resigns
 
 
 class Player(Protocol):
@@ -49,15 +49,15 @@ class Follower(ABC):
 
     @abstractmethod
     def follow(self, games: Sequence["Board"]) -> Sequence[Answer]:
-        """One answer a game; all games are at this player's turn. Actions are legal."""
+        """Return one answer per game. This player has the turn in all of them. Actions are legal."""
 
     @abstractmethod
     def leave(self, game: "Board") -> Fault | None:
-        """Hears that a game is over, which it may have never seen; says what was wrong with it, if anything."""
+        """Take note that a game is over, perhaps one it never saw; return what was wrong with it, if anything."""
 
     @abstractmethod
     def close(self) -> None:
-        """Ends what runs for it. It may play on after that."""
+        """End what runs for it. It may play on after that."""
 
 
 class RandomPlayer:
@@ -72,9 +72,8 @@ class RandomPlayer:
 class SearchPlayer:
     """Searches every position with `simulations` and plays the most visited action, without noise.
 
-    With a `temperature` T above 0 it draws actions, so it plays weaker ones too. The probability of an action is
-    proportional to its visits to the power 1/T. One simulation says nothing but what the network says: there the
-    priors take the place of the visits.
+    With a `temperature` T above 0 it draws the action, so it sometimes plays weaker ones. The probability of an action
+    is proportional to its visits to the power 1/T. With one simulation the priors replace the visits.
     `evaluator` is anything with `evaluate_batch`, or one of azpy's own; None means one random rollout a leaf. Of the
     options of `Search`, `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
     """
@@ -89,7 +88,7 @@ class SearchPlayer:
         evaluator = _core.RolloutEvaluator(seed) if self.evaluator is None else self.evaluator
         search = _core.VectorSearch(states, evaluator, seed=seed, **self.options)
         search.run(self._simulations)
-        # With more simulations the probabilities are the same, and the seeds of older matches play their games again.
+        # With several simulations both ways draw alike. This one keeps the games of older matches repeatable.
         if self._temperature == 0 or self._simulations > 1:
             return search.select_actions(self._temperature)
         rng = np.random.default_rng(seed)
@@ -119,11 +118,11 @@ def games_of(start: _core.State, games: int | None, usual: int) -> int:
 
 
 def refuse_programs(start: _core.State) -> None:
-    """Raises a `SettingsError` if other programs cannot play this game."""
+    """Raise a `SettingsError` if other programs cannot play this game."""
     if not start.zero_sum:
         raise SettingsError(
-            f"other programs play games of two players with a zero sum, and {start.game} has {players_of(start)}: "
-            "the protocols gtp, uci and ugi can say no other result than a win, a draw or a loss"
+            f"other programs can only play zero-sum games of two players, and {start.game} has {players_of(start)}: "
+            "gtp, uci and ugi only have wins, draws and losses"
         )
 
 
@@ -135,7 +134,7 @@ def play_match(
     seed: int,
     seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> MatchResult | None:
-    """Plays so many games of A or a few more, as many in each seat; fewer if time runs out.
+    """Play so many games of A or a few more, as many in each seat; fewer if time runs out.
 
     Rounds are played in groups. The time of one group decides the size of the next one. A group that time cuts off does
     not count at all: counting its finished games alone would favour short games.
@@ -174,7 +173,7 @@ def play_rounds(
     may_go_on: Callable[[], bool] = lambda: True,
     ended: Callable[[Sequence["Board"]], object] = lambda boards: None,
 ) -> Generator[Round, None, None]:
-    """Plays rounds of games, as many games at a time as there are slots.
+    """Play rounds of games, as many games at a time as there are slots.
 
     Round n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
     games in play at a time, only where a player is random or another program. `may_go_on` is asked before every ply;
@@ -207,7 +206,7 @@ def play_rounds(
                 for board, (index, player) in product(over, enumerate(players)):
                     if isinstance(player, Follower) and (fault := player.leave(board)) is not None:
                         board.faults[index].append(fault)
-            finally:  # also where Ctrl-C came while a program was asked
+            finally:  # also after Ctrl-C during a program's move
                 if over:
                     ended(over)
             step += 1
@@ -227,7 +226,7 @@ def _seatings(players: int, seats: int) -> list[tuple[int, ...]]:
 
 
 def _select(players: Sequence[Player | Follower], boards: Sequence["Board"], seed: int) -> list[Answer]:
-    """What the player to move says on each board."""
+    """The answer of the player to move on each board."""
     answers: list[Answer] = [None] * len(boards)
     for index, player in enumerate(players):
         due = [i for i, board in enumerate(boards) if board.mover == index]
@@ -238,7 +237,7 @@ def _select(players: Sequence[Player | Follower], boards: Sequence["Board"], see
         else:
             states = [boards[i].state for i in due]
             own = type(player) in (RandomPlayer, SearchPlayer)
-            # A player of a user's may play on the states that it is given.
+            # A user's player may change the states it gets, so pass copies.
             given = states if own else [state.clone() for state in states]
             answered = player.select_actions(given, mix(seed, index))
             chosen = _core.listed(answered) if own else _actions(answered, states, "ABCDEFGH"[index % 8])
@@ -258,19 +257,19 @@ def _actions(answers: Any, states: Sequence[_core.State], name: str) -> list[int
         raise SettingsError(f"{wanted}, got {len(actions)} actions")
     for place, action in enumerate(actions):
         try:
-            if isinstance(action, bool | np.bool_):  # Python counts it as a whole number
+            if isinstance(action, bool | np.bool_):  # a bool is an int in Python
                 raise TypeError
             actions[place] = operator.index(action)
         except TypeError:
             raise SettingsError(f"{wanted}, got {action!r:.80}, which is not a whole number") from None
     for action, state in zip(actions, states, strict=True):
         if action not in (legal := state.legal_actions()):
-            raise SettingsError(f"{wanted}, got {action!r:.80} where the legal ones are {legal!r:.200}")
+            raise SettingsError(f"{wanted}, got {action!r:.80} where the legal actions are {legal!r:.200}")
     return actions
 
 
 def _round(boards: Sequence["Board"], players: int) -> Round:
-    """What came of the games of one opening."""
+    """The results of the games of one opening."""
     each = [board.outcomes() for board in boards]
     if len(each[0]) == 1:
         outcomes = [tuple(score for (score,) in each)]
@@ -291,8 +290,8 @@ class Board:
         seats: the player of each seat, 0 for A and 1 for B.
         state: the position; only look at it.
         actions: from `start` on, the opening and the dice included.
-        faults: of each player by its number.
-        loser: the player that lost otherwise than by the rules, in a game of two with a zero sum; None for none.
+        faults: what each player did wrong, by the player's number.
+        loser: the player that forfeited, in a zero-sum game of two players; None if no player did.
     """
 
     def __init__(self, number: int, opening: Opening, seats: tuple[int, ...], dice: int) -> None:
@@ -313,7 +312,7 @@ class Board:
         return self.loser is not None or self.state.is_terminal
 
     def answer(self, answer: Answer) -> None:
-        """Plays what the player to move answers, and rolls the dice; or ends the game."""
+        """Play what the player to move answers, and roll the dice; or end the game."""
         if isinstance(answer, int):
             self.state.play(answer)
             self.actions += [answer, *roll(self.state, self._dice)]
@@ -323,7 +322,7 @@ class Board:
             self.faults[self.loser].append(answer)
 
     def outcomes(self) -> tuple[float, ...]:
-        """Of each seat, of a game that is over, in [-1, 1]; -1 and 1 if one lost it otherwise than by its rules."""
+        """The outcome of each seat in a finished game, in [-1, 1]; -1 and 1 if a player forfeited it."""
         if self.loser is not None:
             return tuple(-1.0 if player == self.loser else 1.0 for player in self.seats)
         return self.state.outcomes()

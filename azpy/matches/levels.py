@@ -110,7 +110,7 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
     if not steps or any(step.elo is None for step in steps):
         return plain_ladder(simulations, has_model)
     kept = list[Level]()
-    # What is no weaker than a way to play with more effort is left out.
+    # Leave out each step that is at least as strong as a step with more simulations.
     for step in reversed(steps):
         if not kept or float(step.elo or 0) < kept[0].elo:
             kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
@@ -140,7 +140,7 @@ class Step:
 
 @contextmanager
 def alone(run: Path) -> Iterator[None]:
-    """Keep other calibrations of a run out: they would play the same games, and replace each other's results.
+    """Lock out other calibrations of a run: they would play the same games and overwrite the results.
 
     Raises:
         RunError: another process measures the run, or the folder cannot be locked.
@@ -150,7 +150,7 @@ def alone(run: Path) -> Iterator[None]:
             # ladder.json itself is replaced, and the run folder belongs to az-train.
             descriptor = lock_folder(run / "checkpoints")
         except BlockingIOError:
-            raise RunError(f"another az-match --calibrate measures {run}: wait until it ends") from None
+            raise RunError(f"another az-match --calibrate is measuring {run}: wait until it ends") from None
     try:
         yield
     finally:
@@ -191,7 +191,7 @@ class Calibration:
         return sum(sum(step.pairs) for step in self.steps)
 
     def play(self, pairs: int, seconds_left: Callable[[], float]) -> Iterator[Step]:
-        """Plays until each step has so many pairs, or time is over. Each group of games is stored at once.
+        """Play until each step has so many pairs, or time is over. Each group of games is stored at once.
 
         The step with the fewest pairs goes first, so that all have about as many where time ends.
 
@@ -223,7 +223,7 @@ class Calibration:
             yield step
 
     def _rate(self) -> None:
-        """Gives each step its Elo, once all have played."""
+        """Give each step its Elo, once all have played."""
         if not all(sum(step.pairs) for step in self.steps[1:]):
             return
         matches = [(index, index - 1, step.pairs) for index, step in enumerate(self.steps) if index]
@@ -236,30 +236,32 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
     """What was played (game, iteration, network, seed, opening_plies) and found; an empty dict and list without a file.
 
     Raises:
-        RunError: it cannot be read, or says what no ladder says.
+        RunError: the file cannot be read or is invalid.
     """
     try:
         if not isinstance(facts := json.loads(storage.read_regular(path)), dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         steps = [Step(**step) for step in facts.pop("steps", [])]
         if not (steps and isinstance(facts.get("network"), str) and type(facts.get("iteration")) is int):
-            raise ValueError("it needs steps, a network and an iteration")
+            raise ValueError("steps, network or iteration is missing or invalid")
         if wrong := next(filter(None, map(_wrong_in, steps)), ""):
             raise ValueError(wrong)
         if (counts := [step.simulations for step in steps]) != sorted(counts):
-            raise ValueError(f"its steps have {counts!r:.80} simulations, expected no fewer than in the step before")
+            raise ValueError(
+                f"its steps have {counts!r:.80} simulations, expected each to have at least as many as the one before"
+            )
     except FileNotFoundError:
         return {}, []
     except OSError as error:
         raise storage.refused(path, error) from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        hint = f"delete it, and az-match --calibrate {path.parent} measures it anew"
+        hint = f"delete it and run az-match --calibrate {path.parent} again"
         raise RunError(f"{path} is damaged: {error}; {hint}") from error
     return facts, steps
 
 
 def _wrong_in(step: Step) -> str:
-    """What is wrong with a step that was read; empty if nothing is."""
+    """What is wrong with a step from the file; empty if nothing is."""
     if type(step.simulations) is not int or not 1 <= step.simulations <= _MOST_SIMULATIONS:
         return f"simulations is {step.simulations!r:.80}"
     if type(step.temperature) not in (int, float) or not 0 <= step.temperature <= WARMEST:

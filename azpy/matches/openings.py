@@ -22,7 +22,7 @@ _MOST_NAMED = 3  # bad lines that an error names
 
 
 def draw_at_random(position: _core.State, rng: np.random.Generator) -> int:
-    """Picks evenly among the legal actions."""
+    """Pick evenly among the legal actions."""
     return int(rng.choice(position.legal_actions()))
 
 
@@ -93,7 +93,7 @@ class Book:
         return self._openings[number % len(self._openings)]
 
     def add(self, opening: Opening) -> bool:
-        """Adds an opening, if no earlier one leads to its position; returns whether it did."""
+        """Add an opening, if no earlier one leads to its position; return whether it did."""
         key = opening.position.key()
         may_repeat = self.start.num_players == 1 and self.plies == 0 and self.file is None
         if key in self._keys and not may_repeat:
@@ -112,7 +112,7 @@ class Book:
         elif self.plies:
             self.plies //= 2
         else:
-            raise SettingsError("the game is over before it begins: there is nothing to play a match of")
+            raise SettingsError("the game is over at its start, so no match can be played")
 
     def _one(self) -> Opening:
         rng = np.random.default_rng(mix(self._seed, 0, self._drawn))
@@ -152,7 +152,9 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
     notation, suffix = _core.notation_of(start.game), packed.suffix_of(path.name)
     form = "pgn" if suffix == ".epd" else suffix[1:]
     if form in NAMES and (notation is None or notation.name != form):
-        raise SettingsError(f"{path} holds no openings of {start.game}: give lines of play in a file of another name")
+        raise SettingsError(
+            f"{path} holds no openings of {start.game}: put lines of play into a file with another ending"
+        )
     for number, (line, written) in enumerate(_written(path, start, suffix)):
         try:
             opening = _opening(*_read(start, written, suffix, plies), plies, mix(seed, 0, number))
@@ -164,7 +166,7 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
             break
     if bad:
         more = f"; and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
-        raise SettingsError(f"{path}: {'; '.join(bad[:_MOST_NAMED])}{more}: put that right, or take it out")
+        raise SettingsError(f"{path}: {'; '.join(bad[:_MOST_NAMED])}{more}: correct it, or remove it")
     if not len(book):
         raise SettingsError(f"{path} holds no opening")
     return book
@@ -178,7 +180,7 @@ def _written(path: Path, start: _core.State, suffix: str) -> Iterator[tuple[int,
             for game in _core.GameReader(start, text):
                 yield game.line, game
         except ValueError as error:
-            raise SettingsError(f"{path}: {error}; put that right, or take it out") from error
+            raise SettingsError(f"{path}: {error}; correct it, or remove it") from error
         return
     for number, line in enumerate(text.split("\n"), start=1):
         if (words := line.strip()) and not words.startswith("#"):
@@ -208,7 +210,7 @@ def _main_line(start: _core.State, game: _core.WrittenGame, plies: int | None) -
     if game.unfit in ("action", "after end") and plies is not None and len(game.before) >= plies:
         return start, game.before
     if game.unfit != "start":
-        raise ValueError(game.why or f"the game is unfit: {game.unfit}")
+        raise ValueError(game.why or f"the game cannot be used: {game.unfit}")
     read = start.read_variations(game.text)  # a position that is set up
     return read.start, main_line(read.start, [(before, name) for before, name, _ in read.moves])
 
@@ -230,5 +232,5 @@ def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: i
 
 def _text_of(path: Path) -> str:
     if "\0" in (text := decoded(packed.read_packed(path, _MOST_BYTES))):
-        raise SettingsError(f"{path} is no text: unpack it")
+        raise SettingsError(f"{path} is not a text file: unpack it first")
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -83,7 +83,7 @@ def parse_player(text: str) -> Spec:
     except SettingsError as error:
         raise SettingsError(f"player {text!r}: {error}") from None
     if spec.kind == "random":
-        raise SettingsError(f"player {text!r}: random does not search and has no settings")
+        raise SettingsError(f"player {text!r}: random does not search, so it takes no settings")
     simulations, temperature = search.pop("simulations", None), search.pop("temperature", None)
     if word := search.pop("level", None):
         ladder = ladder_of(spec.run, spec.simulations or FULL_STRENGTH, spec.model is not None)
@@ -92,7 +92,9 @@ def parse_player(text: str) -> Spec:
         level = ladder.levels[word]
         return replace(spec, simulations=level.simulations, search=search, temperature=level.temperature or None)
     if simulations and spec.simulations:
-        raise SettingsError(f"player {text!r}: simulations are given twice, {spec.simulations} before the ?")
+        raise SettingsError(
+            f"player {text!r}: simulations are given twice: {spec.simulations} before the ? and again after it"
+        )
     return replace(spec, simulations=simulations or spec.simulations, search=search, temperature=temperature)
 
 
@@ -105,7 +107,7 @@ def _named(text: str) -> Spec:
         simulations = _simulations(text, match[2])
         if match[1] in {"random", "mcts", "uniform"}:
             instead = "it does not search" if match[1] == "random" else f"write {match[1]}:{simulations}"
-            raise SettingsError(f"player {text!r}: @N is for models, and {match[1]} is none: {instead}")
+            raise SettingsError(f"player {text!r}: @N works only with models, and {match[1]} is not a model: {instead}")
         return replace(_model(match[1]), simulations=simulations)
     return _model(text)
 
@@ -137,7 +139,7 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
     for run, others in runs.items():
         if others.game != settings.game and not differ_in_size(others.game, settings.game):
             games = f"{first} plays {settings.game} and {run} plays {others.game}"
-            raise SettingsError(f"{games}: the players of a match must be of one game")
+            raise SettingsError(f"{games}: all players of a match must play the same game")
     return settings
 
 
@@ -155,7 +157,7 @@ def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
     run = settings_of(specs)
     game = typed or (run.game if run is not None else "")
     if not game:
-        raise SettingsError(f"which game? no player is from a run folder that would say: give {how.format('GAME')}")
+        raise SettingsError(f"the players do not say which game to play: give {how.format('GAME')}")
     games = {spec.run: StoredRun(spec.run).settings.game for spec in specs if spec.run is not None}
     if not typed and len({*games.values()}) > 1:
         named = " and ".join(f"{path} plays {each}" for path, each in games.items())
@@ -178,7 +180,7 @@ def load_players(
     device: Device = CPU,
     transcripts: Transcripts | None = None,
 ) -> list[Entrant]:
-    """Makes the players that specs name; those of one model share one evaluator.
+    """Make the players that specs name; those of one model share one evaluator.
 
     Args:
         specs: from `parse_player` or `checkpoints_of`.
@@ -200,7 +202,7 @@ def load_players(
                 raise
             from azpy.learning.export import for_board  # torch takes seconds to load
 
-            # What is no such network, or of another game, is refused by the first error.
+            # The first load raises the error for another kind of network or another game.
             with contextlib.suppress(ModelError, SettingsError):
                 return OnnxEvaluator(for_board(data, start), device, game=start, threads=usable_cores())
             raise
@@ -240,7 +242,7 @@ def load_players(
 
 
 def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) -> dict[str, Any]:
-    """The options of a player's search; its own go first, and take away what has no effect beside them."""
+    """The options of a player's search. Its own options win, and remove those that have no effect beside them."""
     options = {**search, **own}
     # The default of a player's search is not always that of self-play.
     for name, why in unused(options, lambda name: _core.OPTIONS[name]["default"]).items():
@@ -248,7 +250,7 @@ def _combined(search: Mapping[str, Any], own: Mapping[str, Any], called: str) ->
             raise SettingsError(f"player {called!r}: {name} {why}")
         del options[name]
     if options.get("gumbel_actions"):
-        # The player plays to win: the draws of training would only weaken it.
+        # The player plays to win, and the random draws of training would weaken it.
         options = {"gumbel_scale": 0.0} | options
     return options
 
@@ -283,7 +285,7 @@ def _near(path: Path) -> str:
 def _model(text: str) -> Spec:
     path = boxed(text)
     if not path.exists():
-        raise SettingsError(f"player {text!r}: expected {_FORMS}, and there is no such file or folder{_near(path)}")
+        raise SettingsError(f"player {text!r}: expected {_FORMS}, and no such file or folder exists{_near(path)}")
     if (path / "config.toml").is_file():
         return checkpoints_of(path)[-1]
     model = _file_of(checkpoint_at(path)) if path.is_dir() else path

@@ -1,4 +1,4 @@
-"""Other programs as players: their processes, the lines that go to and fro under a time limit, and one process a game.
+"""Other programs as players: their processes, the lines exchanged within time limits, and one process per game.
 
 A program is ended where it breaks its protocol or the game's rules, and loses the game. The next game gets a fresh
 process. Knows nothing of any protocol: `azpy/matches/protocols.py` does.
@@ -34,7 +34,7 @@ _KEPT_LINES, _KEPT_CHARACTERS = 2_000, 1_000  # of a transcript: its newest line
 _MOST_TRANSCRIPTS = 20  # files a player writes in a match
 _SHOWN = 60  # characters of a program's text in a message
 _EXHAUSTED = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_GRACE = 1.0  # seconds a process has to end by itself
+_GRACE = 1.0  # seconds that a process gets to end by itself
 
 
 class Misbehaved(Exception):  # noqa: N818  not an error of azpy
@@ -42,7 +42,7 @@ class Misbehaved(Exception):  # noqa: N818  not an error of azpy
 
 
 def shown(text: str) -> str:
-    """A program's text as a message repeats it: in quotes, on one line, cut if it is long."""
+    """A program's text for a message: quoted, on one line, cut if it is long."""
     return ascii(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
@@ -68,20 +68,20 @@ class Program:
         """See `Program`."""
         loop = asyncio.get_running_loop()
         try:
-            # As asyncio.create_subprocess_exec does it, which hides the transport: only that can be closed.
+            # This is asyncio.create_subprocess_exec with access to the transport, which must be closed.
             return cls(
                 *await loop.subprocess_exec(
                     lambda: SubprocessStreamProtocol(_LONGEST_LINE, loop), *command, **OWN_GROUP
                 )
             )
         except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and error.errno in _EXHAUSTED:  # not the program's fault
+            if isinstance(error, OSError) and error.errno in _EXHAUSTED:  # the system is at fault, not the program
                 problem = f"cannot start another {command[0]}, {error.strerror}: give fewer --slots"
                 raise SettingsError(problem) from error
             raise Misbehaved(f"does not start: {error}") from error
 
     def send(self, line: str, seconds: float) -> None:
-        """Sends a line without a wait; the program must answer within so many seconds from now."""
+        """Send a line without a wait; the program must answer within so many seconds from now."""
         self._asked, self._seconds, self._deadline = line, seconds, time.monotonic() + seconds
         self._note(">", line)
         self._input.write(line.encode() + b"\n")
@@ -95,7 +95,7 @@ class Program:
         try:
             line = await asyncio.wait_for(self._output.readline(), max(0.0, self._deadline - time.monotonic()))
         except TimeoutError:
-            raise Misbehaved(f"gives no answer to {shown(self._asked)} in {self._seconds:g} s") from None
+            raise Misbehaved(f"does not answer {shown(self._asked)} in {self._seconds:g} s") from None
         except ValueError:
             raise Misbehaved(f"writes a line of more than {_LONGEST_LINE} bytes") from None
         if not line:
@@ -105,7 +105,7 @@ class Program:
         return text
 
     async def close(self, grace: float = 0.0) -> None:
-        """Ends the process and what it started; with `grace` it is told to quit, and has so many seconds for it."""
+        """End the process and what it started; with `grace` it is told to quit, and has that many seconds to do so."""
         if grace:
             self._input.write(b"quit\n")
             self._input.close()
@@ -113,7 +113,7 @@ class Program:
                 await asyncio.wait_for(self._process.wait(), grace)
         if self.is_running:
             kill_group(self._process)
-        self._transport.close()  # first: asyncio waits for the ends of the pipes, and azpy has stopped reading them
+        self._transport.close()  # close first: asyncio waits for the pipes to end, and azpy no longer reads them
         await self._process.wait()
         await self._complaints
 
@@ -127,22 +127,22 @@ class Program:
         return "".join(f"{seconds:9.3f} {mark} {text}\n" for seconds, mark, text in self._transcript)
 
     async def _hear_complaints(self) -> None:
-        """Reads the standard error."""
+        """Read the standard error."""
         while data := await self._errors.read(_LONGEST_LINE):
             for line in data.decode(errors="replace").splitlines():
                 self._complaint = line.strip() or self._complaint
                 self._note("!", line)
 
     async def _end(self) -> str:
-        """Says how the program ended."""
+        """Say how the program ended."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(self._process.wait(), asyncio.shield(self._complaints)), _GRACE)
         code = self._process.returncode
         how = "closes its output" if code is None else f"ends with exit status {code}"
         if code is not None and code < 0:
             how = f"ends by signal {-code}"
-        said = f", its last words {shown(self._complaint)}" if self._complaint else ""
-        return f"{how} in place of an answer to {shown(self._asked)}{said}"
+        said = f"; its last line on stderr: {shown(self._complaint)}" if self._complaint else ""
+        return f"{how} instead of answering {shown(self._asked)}{said}"
 
     def _note(self, mark: str, text: str) -> None:
         self._transcript.append((time.monotonic() - self._began, mark, text[:_KEPT_CHARACTERS]))
@@ -191,14 +191,14 @@ class ProgramProtocol(ABC):
 
     @classmethod  # noqa: B027  most protocols have them all
     def refuse(cls, spec: ProgramSpec) -> None:
-        """Refuses settings that the protocol has not."""
+        """Refuse settings that the protocol does not have."""
 
     @abstractmethod
     async def open(self) -> None:
-        """Waits until the program is there, and sets its options. Called once, first."""
+        """Wait until the program is there, and set its options. Called once, first."""
 
     async def begin(self, start: State | None = None) -> None:
-        """Begins a new game; `start` is where it begins, the game's usual start where it is left out."""
+        """Begin a new game; `start` is where it begins, the game's usual start where it is left out."""
         self.start = self.usual if start is None else start
         self._followed, self._state = [], self.start.clone()
 
@@ -207,7 +207,7 @@ class ProgramProtocol(ABC):
         """The program's legal action in a game that is at its turn; None if it resigns."""
 
     async def finish(self, game: Board) -> str | None:
-        """What the program gets wrong about a game that is over, if anything. The text goes on from its name."""
+        """What the program got wrong about a finished game, if anything. The text follows the program's name."""
         return None
 
     @property
@@ -216,7 +216,7 @@ class ProgramProtocol(ABC):
         return "" if self.start.key() == self.usual.key() else self.start.to_text().strip()
 
     def follow(self, actions: Sequence[int]) -> list[tuple[int, str]]:
-        """The player and the name of each action that was not followed yet."""
+        """The player and name of each action that the program has not been told yet."""
         known = len(self._followed)
         for action in actions[known:]:
             self._followed.append((self._state.turn, self._state.action_name(action)))
@@ -243,7 +243,7 @@ class Transcripts:
         self._folder, self._lock = folder, threading.Lock()
 
     def write(self, name: str, text: str) -> str:
-        """Writes a file of a new name; returns its path, or the reason that there is none."""
+        """Write a file under a new name; return its path, or why it was not written."""
         with self._lock:
             try:
                 if self._folder is None:
@@ -274,12 +274,12 @@ class ProgramPlayer(Follower):
         self._transcripts, self._written = transcripts or Transcripts(), 0
         self._playing: dict[int, ProgramProtocol] = {}
         self._idle: list[ProgramProtocol] = []
-        # In a thread of its own, as the caller may have an event loop, and must see Ctrl-C at once.
+        # Run it in its own thread: the caller may have an event loop, and must react to Ctrl-C at once.
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread()
 
     def probe(self) -> str:
-        """Starts a process as for a game, and ends it; returns what the program says that it is.
+        """Start a process as for a game, and end it; return what the program says that it is.
 
         Raises:
             Misbehaved: the program does not start, or cannot play this game.
@@ -310,7 +310,7 @@ class ProgramPlayer(Follower):
             self._loop = None
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work on the event loop, which stops where Ctrl-C ends the wait for it."""
+        """The result of work on the event loop. Ctrl-C during the wait cancels the work."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(target=self._loop.run_forever, name="programs", daemon=True)
@@ -325,7 +325,7 @@ class ProgramPlayer(Follower):
         answers = [asyncio.create_task(self._answer(game)) for game in games]
         try:
             return await asyncio.gather(*answers)
-        finally:  # a program has failed, or the match was cancelled
+        finally:  # a program failed, or the match was cancelled
             for answer in answers:
                 answer.cancel()
 
@@ -353,7 +353,7 @@ class ProgramPlayer(Follower):
             try:
                 await session.begin(start)
                 return session
-            except Misbehaved:  # a process may be good for one game only: no game is lost by this
+            except Misbehaved:  # it may play one game only: retry with a fresh one
                 await self._playing.pop(number).program.close()
         session = self._playing[number] = self._talk(await Program.start(self._command))
         await session.open()
@@ -361,7 +361,7 @@ class ProgramPlayer(Follower):
         return session
 
     async def _fault(self, number: int, problem: str, forfeit: bool) -> Fault:
-        """Ends the process of a game, if it has one."""
+        """End the process of a game, if it has one."""
         if (session := self._playing.pop(number, None)) is None:
             return Fault(problem, forfeit)
         transcript = self._write(session.program, problem)

@@ -6,7 +6,7 @@
 - UGI: Universal Game Interface (kz04px/cutegames), UCI for any game. Positions are lines of play from the start, as
   `State.format_actions` writes them. Moves are the names that `State.action_name` gives.
 
-Our rules decide what is legal and who wins.
+azpy's rules decide what is legal and who wins.
 """
 
 import re
@@ -29,7 +29,7 @@ _MOST_LINES = 1_000  # of an answer of GTP, and options of a program of UCI
 _LONGEST_ABOUT = 60  # characters
 
 
-# The settings that azpy itself looks at: their types and ranges. All others are options of the program.
+# The settings that azpy reads itself, with their types and ranges. All others are options of the program.
 _SECONDS = About("seconds", "matches", float, low=0.001, high=86_400)
 _OWN = {
     "nodes": About("nodes of a move", "matches", int, low=1, high=2**31 - 1),
@@ -63,7 +63,7 @@ def parse_program(text: str) -> ProgramSpec | None:
 def load_program(
     spec: ProgramSpec, start: State, nodes: int, transcripts: Transcripts | None
 ) -> tuple[str, str, ProgramPlayer]:
-    """Starts a program; returns its name with its settings, what it says that it is, and the player.
+    """Start a program; return its name with its settings, what it says that it is, and the player.
 
     Args:
         spec: from `parse_program`.
@@ -78,7 +78,7 @@ def load_program(
     talk = _SESSIONS[spec.protocol]
     try:
         if talk.games and start.name not in talk.games:
-            raise SettingsError(f"this protocol is for {' and '.join(talk.games)}, and the game is {start.game}")
+            raise SettingsError(f"this protocol plays {' and '.join(talk.games)}, not {start.game}")
         if talk.takes_nodes and spec.nodes is None and spec.movetime is None:
             spec = replace(spec, nodes=nodes)
         player = ProgramPlayer(_arguments(spec), lambda program: talk(program, spec, start), transcripts)
@@ -96,7 +96,7 @@ def _arguments(spec: ProgramSpec) -> list[str]:
     if not words:
         raise SettingsError(f"expected a program after {spec.protocol}:, got none")
     if shutil.which(words[0]) is None:
-        raise SettingsError(f"there is no program {words[0]!r} here or on the PATH")
+        raise SettingsError(f"program {words[0]!r} not found in this folder or on the PATH")
     return words
 
 
@@ -111,7 +111,7 @@ class _Refused(Misbehaved):
 
 
 class _Gtp(ProgramProtocol):
-    """Go Text Protocol: the program keeps the game, and is told each action that is not its own."""
+    """Go Text Protocol: the program keeps the game, and azpy sends it each action of the other players."""
 
     games = ("go", "othello")
 
@@ -119,18 +119,20 @@ class _Gtp(ProgramProtocol):
     def refuse(cls, spec: ProgramSpec) -> None:
         named = [*(spec.options or {}), *(["nodes"] if spec.nodes is not None else [])]
         if named:
-            raise SettingsError(f"GTP has no option {named[0]}: give it among the program's own arguments")
+            raise SettingsError(
+                f"GTP does not have options such as {named[0]}: put it among the program's own arguments"
+            )
         if spec.movetime is not None and spec.movetime != int(spec.movetime):
-            raise SettingsError(f"movetime must be whole seconds for GTP, got {spec.movetime:g}")
+            raise SettingsError(f"GTP needs movetime in whole seconds, got {spec.movetime:g}")
 
     async def open(self) -> None:
         self._commands = set((await self._ask("list_commands", self.spec.start_timeout)).split())
         self.about = f"{await self._ask('name')} {await self._ask('version')}"
         if self.spec.movetime is not None and "time_settings" not in self._commands:
-            raise Misbehaved("has no command time_settings: leave movetime out")
+            raise Misbehaved("does not support time_settings: leave movetime out")
         if self._is_othello:
             if "set_game" not in self._commands:
-                raise Misbehaved("has no command set_game, so it plays Go only")
+                raise Misbehaved("does not support set_game, so it plays only Go")
             await self._ask("set_game Othello")
 
     async def begin(self, start: State | None = None) -> None:
@@ -150,7 +152,7 @@ class _Gtp(ProgramProtocol):
         for player, name in self.follow(game.actions):
             try:
                 await self._ask(f"play {'bw'[player]} {name}")
-            except _Refused:  # GRhino passes by itself, and knows no pass: in Othello nobody has a choice
+            except _Refused:  # GRhino passes by itself and has no command for it: a pass in Othello is forced
                 if not (self._is_othello and name == "pass"):
                     raise
         colour = "bw"[game.state.turn]
@@ -187,7 +189,7 @@ class _Gtp(ProgramProtocol):
 
 
 class _Interface(ProgramProtocol):
-    """What UCI and UGI share: the program is told the whole game before each search."""
+    """The common part of UCI and UGI: azpy sends the whole game before each search."""
 
     takes_nodes = True
     word = ""
@@ -224,7 +226,7 @@ class _Interface(ProgramProtocol):
         return dict(self.spec.options or {})
 
     async def _until(self, command: str, word: str, seconds: float) -> list[str]:
-        """Sends a command; returns the first lines of the answer, and its last one, which begins with `word`."""
+        """Send a command; return the first lines of the answer, and its last one, which begins with `word`."""
         self.program.send(command, seconds)
         lines: list[str] = []
         while True:
@@ -239,7 +241,7 @@ def _option(name: str, value: str, options: Mapping[str, str]) -> str:
     """The name as the program writes it, after a check of the value: programs ignore wrong values in silence."""
     known = {one.lower(): one for one in options}
     if name.lower() not in known:
-        raise Misbehaved(f"has no option {name!r}{did_you_mean(name, options)}")
+        raise Misbehaved(f"does not have the option {name!r}{did_you_mean(name, options)}")
     name = known[name.lower()]
     row = options[name].split()
     kind = row[1] if len(row) > 1 else ""
@@ -257,7 +259,7 @@ def _option(name: str, value: str, options: Mapping[str, str]) -> str:
         words = [word.strip() for word in options[name].split(" var ")[1:]]
         expected = "" if value in words else f"one of {', '.join(words)}"
     if expected:
-        raise Misbehaved(f"has an option {name!r}, which must be {expected}, got {value!r}")
+        raise Misbehaved(f"needs {expected} for its option {name!r}, got {value!r}")
     return name
 
 
@@ -302,10 +304,10 @@ class _Ugi(_Interface):
         self.program.send("query result", self.spec.timeout)
         outcome = game.state.outcome()
         ours = "p1win" if outcome > 0 else "p2win" if outcome < 0 else "draw"
-        # It answers in this order, or not at all.
+        # A program that supports the query answers it before readyok.
         for line in await self._until("isready", "readyok", self.spec.timeout):
             if line.startswith("response ") and (theirs := line.removeprefix("response ").strip()) != ours:
-                return f"says {shown(theirs)} of a game that is {ours}"
+                return f"reports {shown(theirs)}, but the result by the rules is {ours}"
         return None
 
 

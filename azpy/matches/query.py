@@ -47,9 +47,13 @@ def parse_search(text: str) -> dict[str, Any]:
     if "level" in found:  # as in az-play
         level = found.pop("level")
         if "simulations" in found:
-            raise SettingsError("a level has its number of simulations: give level or simulations")
+            raise SettingsError(
+                "level and simulations exclude each other, because a level sets the simulations: give one of them"
+            )
         if isinstance(level, str) and "temperature" in found:
-            raise SettingsError(f"the level {level} has its temperature: give level or temperature")
+            raise SettingsError(
+                f"level and temperature exclude each other, because {level} sets the temperature: give one of them"
+            )
         found["level" if isinstance(level, str) else "simulations"] = level
     return found
 
@@ -69,7 +73,7 @@ def _text(value: Any) -> str:
 def _search_value(key: str, text: str) -> Any:
     if key not in SEARCH_KEYS:
         hint = did_you_mean(key, SEARCH_KEYS) or f"; expected one of {', '.join(SEARCH_KEYS)}"
-        raise SettingsError(f"{key}: no setting of a player's search{hint}")
+        raise SettingsError(f"{key}: not a setting of a player's search{hint}")
     if key == "temperature":
         return replace(ABOUT[key], high=WARMEST).checked(key, text, typed=True)
     if key == "level" and not text.strip().lstrip("+-").isdecimal():

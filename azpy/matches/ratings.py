@@ -63,7 +63,7 @@ def mean_interval(scores: Sequence[float], least: float = 0.0, most: float = 1.0
     """
     width = most - least
     shares = [(score - least) / width for score in scores]
-    if max(shares) - min(shares) < 1e-6:  # equal but for rounding
+    if max(shares) - min(shares) < 1e-6:  # equal up to rounding
         return None
     half = _t95(len(shares) - 1) * float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
     mean = float(np.mean(shares))

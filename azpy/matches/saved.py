@@ -55,7 +55,7 @@ class SavedGames(AbstractContextManager["SavedGames"]):
         self._file.close()
 
     def write(self, boards: Sequence[Board], *names: str) -> None:
-        """Appends games of players A, B and so on, by their names: all the games or, with an error, none."""
+        """Append games of players A, B and so on, by their names: all the games or, with an error, none."""
         text = ""
         for board in boards:
             players = [names[player] for player in board.seats]

@@ -1,4 +1,4 @@
-"""How fast the parts of azpy are on this machine: search, rules, an evaluator, and self-play against its ceiling.
+"""Speed of azpy's parts on this machine: search, rules, an evaluator, and self-play against its ceiling.
 
 Each function returns figures. Things to compare are measured in turn, in one process. The first turn is a warm-up, the
 others give a median and its range.
@@ -133,7 +133,7 @@ def measure_games(games: Mapping[str, _core.State], *, seconds: float = 2.0, rep
             now = time.perf_counter()
             if now - begin >= seconds:
                 return played / (now - begin), plies / (now - begin)
-            if now - called < 0.01:  # longer calls, so that the cost of a call does not count
+            if now - called < 0.01:  # longer calls, so that the overhead of a call is negligible
                 chunk *= 2
 
     runs = _in_turn({name: partial(turn, start) for name, start in games.items()}, repeats)
@@ -235,20 +235,21 @@ def measure_self_play(
 
 
 def play_for(play: _core.SelfPlay, seconds: float) -> dict[str, float]:
-    """Has self-play go on for about `seconds`, one round at least, then pauses it; finished games are dropped.
+    """Let self-play go on for about `seconds`, one round or game at least, then pause it; drop the finished games.
 
     Returns:
         Its `rates`, and `in_network`: the share of the pipelines' time in the evaluator, as against growing the trees.
     """
     before, lives, begin = play.stats, _lives(play), time.perf_counter()
     play.resume()
-    while time.perf_counter() - begin < seconds or _lives(play)["rounds"] == lives["rounds"]:
-        play.take_finished(seconds=min(0.01, seconds))
+    taken = 0
+    while time.perf_counter() - begin < seconds or (not taken and _lives(play)["rounds"] == lives["rounds"]):
+        taken += len(play.take_finished(seconds=min(0.01, seconds)))
     play.pause()
     found = rates(before, play.stats, time.perf_counter() - begin)
     spent = _lives(play)
     evaluating, growing = (spent[name] - lives[name] for name in ("seconds_evaluating", "seconds_growing"))
-    return found | {"in_network": evaluating / (evaluating + growing)}
+    return found | {"in_network": evaluating / ((evaluating + growing) or 1.0)}
 
 
 def _lives(play: _core.SelfPlay) -> Counter[str]:

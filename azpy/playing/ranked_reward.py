@@ -35,7 +35,7 @@ class RankedReward:
     def __init__(self, settings: Settings, start: State) -> None:
         if settings.ranked_reward and start.num_players != 1:
             raise SettingsError(
-                f"ranked_reward {settings.ranked_reward:g} is for games of one player, and {start.game} has "
+                f"ranked_reward {settings.ranked_reward:g} is for games of one player, but {start.game} has "
                 f"{players_of(start)}: leave it out, or give 0"
             )
         self._settings, self._start = settings, start
@@ -54,13 +54,13 @@ class RankedReward:
         return float(np.quantile(scores, share, method="inverted_cdf"))
 
     def note(self, games: Iterable[GameRecord]) -> None:
-        """Takes in the scores of an iteration's games."""
+        """Take in the scores of an iteration's games."""
         if self._settings.ranked_reward:
             self._scores.extend(float(game.outcome) for game in games)
 
     @functools.cached_property
     def _random_scores(self) -> list[float]:
-        """What stands in for recent scores before there are any. A game that the run would cut off has 0, as there."""
+        """Scores of random games, used until there are recent scores. A game that the run would cut off counts 0."""
         rng, scores = np.random.default_rng(self._settings.seed), []
         for _ in range(_RANDOM):
             position = self._start.clone()
@@ -73,5 +73,5 @@ class RankedReward:
         return list(self._scores)
 
     def load(self, state: Sequence[float]) -> None:
-        """Goes on from `state`."""
+        """Go on from `state`."""
         self._scores = deque(map(float, state), _RECENT)

@@ -1,4 +1,4 @@
-"""A stored game's searches once more, compared with what was stored.
+"""Repeats the searches of a stored game, and compares the results with the record.
 
 A game depends on its seed, its id and its network's answers alone, so it can be played again by itself. The run's
 checkpoints hold the networks, by their ids. The network of the first iteration is made again from the seed.
@@ -38,7 +38,7 @@ class ReplayCheck:
 
 
 def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str] | None = None) -> ReplayCheck:
-    """Plays a stored game again with the run's settings and the network that played it, and compares.
+    """Play a stored game again with the run's settings and the network that played it, and compare.
 
     Args:
         run: the run.
@@ -52,7 +52,7 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
         MissingPackageError: onnxruntime is not installed.
     """
     if record.imported:
-        raise RunError(f"game {record.game_id} was imported: it has no searches of this run to repeat")
+        raise RunError(f"game {record.game_id} was imported, so it has no searches to repeat")
     flags, networks = record.flags.tolist(), record.networks.tolist()
     asked = [ply for ply in range(len(record)) if flags[ply] & (SEARCHED | FAST_SEARCH) or networks[ply]]
     network = networks[asked[0]] if asked else 0
@@ -60,11 +60,11 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
     plies = exchanged[0] if exchanged else len(record)
     if exchanged and plies == asked[0]:
         raise ModelError(
-            f"game {record.game_id} cannot be repeated: the network was exchanged during its first search, ply {plies}"
+            f"game {record.game_id} cannot be repeated: the network changed during its first search, at ply {plies}"
         )
     evaluator, name = _find_model(run, network) if model is None else _open_given(run, network, model)
-    if not getattr(evaluator, "row_exact", True):  # as on a GPU
-        name += ", whose answers here depend on what else is in a batch"
+    if not getattr(evaluator, "row_exact", True):  # as can happen on a GPU
+        name += ", whose outputs here depend on the rest of a batch"
     again = repeat(run.settings, run.start, evaluator, record)
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:
@@ -94,7 +94,7 @@ def _find_model(run: StoredRun, network: int) -> tuple[Any, str]:
         from azpy.learning.export import to_onnx
         from azpy.learning.learner import Learner
 
-        if not is_own(run.settings.network):  # of others there is checkpoint 0
+        if not is_own(run.settings.network):  # networks of the user's own have a checkpoint 0
             settings = run.settings
             options: dict[str, Any] = {"seed": settings.seed, "value_smoothing": settings.value_smoothing}
             untrained = to_onnx(Learner(run.start, settings.network, **options).averaged)
@@ -104,7 +104,7 @@ def _find_model(run: StoredRun, network: int) -> tuple[Any, str]:
         why_not = f" (the untrained network cannot be tried: {error})"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
-        f"the model that played the game, network {network:#018x}, is gone: {run.path} has "
+        f"the model that played the game, network {network:#018x}, no longer exists: {run.path} has "
         f"{f'checkpoints {remain}' if remain else 'no checkpoints'}{why_not}; give its file with --model if you have it"
     )
 
@@ -115,7 +115,7 @@ def _open_given(run: StoredRun, network: int, model: str | os.PathLike[str]) -> 
     if found := _opened(run, data, network):
         return found[0], os.fspath(model)
     found_id = network_id(data)
-    raise ModelError(f"{os.fspath(model)} is network {found_id:#018x}, the game was played by {network:#018x}")
+    raise ModelError(f"{os.fspath(model)} is network {found_id:#018x}, but the game was played by {network:#018x}")
 
 
 def _opened(run: StoredRun, model: bytes, network: int) -> tuple[CheckedEvaluator, str] | None:

@@ -16,7 +16,7 @@ _FEW, _SECONDS = 4, 0.5  # random games, to see how long one is
 def on_devices(evaluators: Sequence[Any]) -> str:
     """The first evaluator's description, and the devices of the others."""
     first, *others = evaluators
-    more = f", and likewise on {', '.join(other.device for other in others)}" if others else ""
+    more = f", also on {', '.join(other.device for other in others)}" if others else ""
     return f"{first.description}{more}"
 
 

@@ -1,1 +1,1 @@
-"""What a person sees of a run: statistics, signs of trouble, pictures and the page that shows them."""
+"""Reports about a run: statistics, signs of trouble, pictures and the page that shows them."""

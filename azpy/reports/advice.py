@@ -10,37 +10,36 @@ from azpy.settings.run import CPU_BATCH, Settings
 _RECENT = 3  # iterations that a sign must last
 _YOUNG = 10  # iterations after which a player should beat a random one
 _SEAT = (
-    "Seat 0 always {} (it scores {{first_seat_score:.2f}}): right for a solved game; otherwise the outcome or "
-    "the observation may be seen by the wrong player. Add opening plies."
+    "Seat 0 always {} (it scores {{first_seat_score:.2f}}). That is right for a solved game. Otherwise check whose "
+    "view the outcome and the observation have, or add opening plies."
 )
 # The range of each metric in which there is a sign, and the sentence.
 _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
     (
         {"value_spread": (0.0, 0.05), "draws": (0.0, 0.9)},  # where all is drawn, 0 is right
-        "Value collapse: the values of searched positions differ by {value_spread:.3f} only (standard deviation) "
-        "although games are won and lost. Look at the learning rate, and whose view the outcome and the observation "
-        "are of.",
+        "Value collapse: the values of searched positions differ by only {value_spread:.3f} (standard deviation), "
+        "although games are won and lost. Check the learning rate, and whose view outcome and observation have.",
     ),
     (
         {"predicted_draws": (0.95, 1.0), "draws": (0.0, 0.97)},
-        "The value says draw: {predicted_draws:.0%} on average, although {draws:.0%} of the games are drawn. Wins and "
-        "losses count for too little: try --decisive-weight 3 --value-smoothing 0.15.",
+        "The value predicts draws: {predicted_draws:.0%} on average, although only {draws:.0%} of the games are drawn. "
+        "Give wins and losses more weight: try --decisive-weight 3 --value-smoothing 0.15.",
     ),
     (
         {"explained_variance": (-math.inf, -0.05), "draws": (0.0, 0.9)},  # few wins vary too little to be explained
         "The value misleads: a constant would predict new outcomes better (explained variance "
-        "{explained_variance:.2f}). The network may have learned a few games by heart. Take fewer passes, more games "
-        "an iteration or a longer window.",
+        "{explained_variance:.2f}). The network may have memorized a few games. Try fewer passes, more games per "
+        "iteration or a longer window.",
     ),
     (
         {"draws": (0.98, 1.0)},
-        "All draws: {draws:.0%} of the games. Right for a game that is a draw and a player that is strong; otherwise "
-        "look at the outcome, or add opening plies.",
+        "All draws: {draws:.0%} of the games. That is right for a strong player of a drawn game. Otherwise check the "
+        "outcome, or add opening plies.",
     ),
     (
         {"search_gain": (0.0, 0.003)},
-        "The policy no longer moves: search changes it by {search_gain:.4f} nats only. More simulations, more root "
-        "noise or more varied openings would give it something to learn.",
+        "The policy no longer moves: search changes it by only {search_gain:.4f} nats. Try more simulations, more root "
+        "noise or more varied openings.",
     ),
     (
         {"duplicates": (0.2, 1.0)},
@@ -55,12 +54,12 @@ _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
 _IDLE = 0.2  # of a lone pipeline's time that its device waits
 _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about more
-    "writing": (0.1, "the disk, or the whole machine, is slow: put the run folder on another one with --out"),
-    "fitting": (0.5, "fitting takes more than half of the time: give fewer --passes (now {0.passes:g})"),
-    "exporting": (0.3, "exports take long: give a larger --games-per-iteration (now {0.games_per_iteration})"),
+    "writing": (0.1, "writing takes long: put the run folder on a faster disk with --out"),
+    "fitting": (0.5, "fitting takes more than half of the time: try fewer --passes (now {0.passes:g})"),
+    "exporting": (0.3, "exports take long: try a larger --games-per-iteration (now {0.games_per_iteration})"),
     "matches": (
         0.3,
-        "matches take long: give fewer --match-games (now {0.match_games}) or a larger --match-every "
+        "matches take long: try fewer --match-games (now {0.match_games}) or a larger --match-every "
         "(now {0.match_every})",
     ),
 }
@@ -90,15 +89,15 @@ def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         if opponent == "random" and last["iteration"] >= _YOUNG and _hardly_beats(last):
             found.append(
                 f"It hardly beats a random player: {last['score']:.2f} after iteration {last['iteration']}. Check the "
-                "game: whose view its observation and outcome are of, and that its key tells positions apart."
+                "game: whose view its observation and outcome have, and whether its key tells positions apart."
             )
         if last.get("players") == 1 and opponent != matches[0]["opponent"]:
             continue  # its score is the same, whoever else plays these games
         if last["high"] < best["low"]:
             found.append(
                 f"Weaker than it was: {last['score']:.2f} against {opponent} after iteration {last['iteration']}, "
-                f"{best['score']:.2f} after iteration {best['iteration']}. A smaller learning rate or a longer window "
-                "may help; the older checkpoint may still be there."
+                f"{best['score']:.2f} after iteration {best['iteration']}. Try a smaller learning rate or a longer "
+                "window. The older checkpoint may still be there."
             )
     return found
 
@@ -142,24 +141,26 @@ def advise(
     # Where the trees are the limit, larger batches win nothing. Half of a CPU's batch costs it little.
     if "batch_fill" in metrics and evaluating >= 0.5 and (own_device or metrics["batch_rows"] < CPU_BATCH / 2):
         if metrics["batch_fill"] < _HALF_FULL:
-            return f"batches are less than half full: give more --slots (now {settings.slots})"
+            return f"batches are less than half full: try more --slots (now {settings.slots})"
         if not own_device:  # how many rows a device needs is not known here
             # In a deterministic run another --eval-batch would be other games.
             leaves = "" if settings.deterministic else f" or a larger --eval-batch (now {settings.eval_batch})"
-            return f"batches are small for the network: give more --slots (now {settings.slots}){leaves}"
+            return f"batches are small for the network: try more --slots (now {settings.slots}){leaves}"
     if own_device and settings.pipelines == 1 and evaluating < 1 - _IDLE:
-        return "the device waits while the trees grow: --pipelines 2"
+        return "the device waits while the trees grow: try --pipelines 2"
     if not own_device and settings.pipelines < cores and evaluating > 1 / 3:
         # A pipeline's network runs on one core; the trees of one pipeline grow on all.
-        return f"each pipeline's network runs on one core, and there are {cores}: --pipelines {cores}"
+        return f"each pipeline's network uses one core of {cores}: try --pipelines {cores}"
     if evaluating > _MOST and own_device:
-        return "the trees wait for the device: a smaller --network, or a faster device"
+        return "the trees wait for the device: try a smaller --network or a faster device"
     if evaluating > _MOST:
         int8 = "--precision auto, " if settings.precision == "fp32" and not settings.deterministic else ""
-        return f"the network takes most of self-play: {int8}a smaller --network, or a GPU"
+        return f"the network takes most of self-play: try {int8}a smaller --network, or a GPU"
     if evaluating < 1 - _MOST:
         waits = "the device waits for the trees" if own_device else "growing the trees takes most of self-play"
         if ":" in name_of(settings.game):  # module:Class or open_spiel:NAME: asked with the GIL held
-            return f"{waits}: the game's Python code runs on one core; write it in Rust (docs/start/own_game.md)"
-        return f"{waits}: more cores"
+            return (
+                f"{waits}: the game's Python code runs on one core, so write it in Rust (docs/start/own_game_rust.md)"
+            )
+        return f"{waits}: try more cores"
     return None

@@ -123,7 +123,7 @@ def replay(
     else:
         start = make_game(game) if isinstance(game, str) else State(game() if isinstance(game, type) else game)
     if isinstance(played, int):
-        raise SettingsError(f"game {played} is of no run: give azpy.load_run(folder) in place of the game's name")
+        raise SettingsError(f"game {played} is in no run: pass azpy.load_run(folder) instead of the game's name")
     if isinstance(played, str):
         read = read_game(start, played)
         start, actions = read.start, [*read.actions]

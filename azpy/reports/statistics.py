@@ -28,7 +28,7 @@ class Searched:
 
 
 def searched_positions(records: Sequence[GameRecord]) -> Searched:
-    """Looks at every searched position of some games."""
+    """Look at every searched position of some games."""
     plies = [np.flatnonzero(record.flags & SEARCHED) for record in records]
     pairs = list(zip(records, plies, strict=True))
     results = [np.array(record.rewards)[record.players[own]] for record, own in pairs]

@@ -1,1 +1,1 @@
-"""What is on the disk: the run folder, files that survive a crash, and readers of both."""
+"""The run folder, files that survive a crash, and readers of both."""

@@ -28,7 +28,7 @@ NOTHING: Told = {}
 
 
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
-    """Writes one row for each searched position, in the order of the games. Memory holds one game's rows.
+    """Write one row for each searched position, in the order of the games. Memory holds one game's rows.
 
     Positions of imported games that nobody searched have no row.
 
@@ -90,7 +90,7 @@ def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
 
 
 def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
-    """Writes one JSON object a line and game, see `game_as_dict`; returns the number of games."""
+    """Write one JSON object a line and game, see `game_as_dict`; return the number of games."""
     with storage.output(path) as file:
         for iteration, record in games:
             text = json.dumps(game_as_dict(start, record) | {"iteration": iteration}, allow_nan=False)
@@ -172,7 +172,7 @@ def to_sgf(folder: str | os.PathLike[str], start: State, games: Games, event: st
 
 def _written(start: State, iteration: int, record: GameRecord, event: str, told: Told) -> str:
     if (notation := notation_of(start.game)) is None:  # az-export looks before
-        raise RunError(f"games of {start.game} have no notation that other programs read")
+        raise RunError(f"{start.game} does not have a game notation that other programs read")
     players = {seat: _network_name(record, player) for player, seat in enumerate(notation.players)}
     end = end_of(record)
     tags = tags_of(notation, event, f"{iteration}.{record.game_id}", record.outcome, end)

@@ -109,8 +109,8 @@ class RunFolder:
             if there := self.checkpoints():
                 refuse_exported(self._checkpoints / f"{there[-1]:06d}")
         elif any(not entry.name.startswith(storage.TEMPORARY) for entry in self.path.iterdir()):
-            raise RunError(f"{self.path} is not empty and has no config.toml: it is no run folder")
-        else:  # first: a folder with other files and no config.toml is refused as no run folder
+            raise RunError(f"{self.path} is not a run folder: it has other files and no config.toml")
+        else:  # write config.toml first: a folder with other files but without it is refused
             _clear_temporary_files(self.path)
             self.write_settings()
         self.sealed = SealedGames(self._games, identity(old | self._settings, self._run_id))
@@ -119,7 +119,7 @@ class RunFolder:
         _clear_temporary_files(self.path, self._games, self._checkpoints, *self._checkpoints.iterdir())
         self._journal = Journal(self._games / "journal.bin")
         self.journal = self._journal.records
-        if self.journal:  # sealed just before the process ended, whatever the iteration
+        if self.journal:  # games sealed just before the process ended, in any iteration
             sealed = self.sealed.iterations()
             self._journal.drop({game for iteration in sealed for game in self.sealed.ids(iteration)})
         self._in_play = self._games / "in_play.bin"
@@ -127,12 +127,12 @@ class RunFolder:
             self.notices.append(f"dropped {self._journal.dropped} bytes of a torn game at the end of the journal")
 
     def write_settings(self) -> None:
-        """Writes config.toml anew; called once nothing in the folder stands in the way of going on."""
+        """Write config.toml again. Call it once the folder is known to be usable."""
         made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
         self.replace("config.toml", to_toml(self._settings, made_with, self.path, self.flags))
 
     def close(self) -> None:
-        """Lets go of the folder, whatever fails."""
+        """Let go of the folder, whatever fails."""
         with storage.disk_errors(self.path):
             self._closing.close()
 
@@ -145,19 +145,19 @@ class RunFolder:
     # Games
 
     def append(self, *records: GameRecord) -> None:
-        """Adds finished games to the journal; afterwards they survive a kill and a power cut."""
+        """Add finished games to the journal; afterwards they survive a kill and a power cut."""
         self._journal.append(*records)
 
     def in_play(self) -> list[GameRecord]:
-        """The games that the last process left in play, as far as they came. A damaged file leaves a notice."""
+        """The unfinished games of the last process. If their file is damaged, add a notice."""
         try:
             return read_journal(self._in_play)[0] if self._in_play.exists() else []
         except (RunError, OSError) as error:
-            self.notices.append(f"games in play begin anew, as {self._in_play} cannot be read: {error}")
+            self.notices.append(f"games in play start again, because {self._in_play} cannot be read: {error}")
             return []
 
     def keep_in_play(self, records: Sequence[GameRecord]) -> None:
-        """Keeps games in play, as far as they came, for the next process, in place of those before."""
+        """Store the unfinished games for the next process, replacing those stored before."""
         with storage.disk_errors(self.path):
             if records:
                 write_journal(self._in_play, records)
@@ -165,7 +165,7 @@ class RunFolder:
                 self._in_play.unlink(missing_ok=True)
 
     def seal(self, iteration: int, ids: Container[int] | None = None) -> list[GameRecord]:
-        """Seals the journal's games, or those with these ids, as `iteration`; returns them in order of game id."""
+        """Seal the journal's games, or those with these ids, as `iteration`; return them in order of game id."""
         mine = [record for record in self.journal if ids is None or record.game_id in ids]
         records = sorted(mine, key=lambda record: record.game_id)
         self.sealed.write(iteration, records)
@@ -200,7 +200,7 @@ class RunFolder:
         onnx: bytes,
         int8: bytes | None = None,
     ) -> Path:
-        """Writes a checkpoint, whole or not at all; returns its folder."""
+        """Write a checkpoint, whole or not at all; return its folder."""
         whole = ({name: np.array(array, order="C") for name, array in each.items()} for each in (model, optimizer))
         contents = (*map(safetensors().save, whole), _as_json(state), onnx)
         files = dict(zip(CHECKPOINT_FILES, contents, strict=True))
@@ -219,7 +219,7 @@ class RunFolder:
         return final
 
     def add_int8(self, iteration: int, int8: bytes) -> None:
-        """Adds an int8 model to a checkpoint if the checkpoint is still there; written whole or not at all."""
+        """Add an int8 model to a checkpoint if the checkpoint is still there; written whole or not at all."""
         folder = self._checkpoints / f"{iteration:06d}"
         with storage.disk_errors(self.path):
             if not folder.exists():
@@ -230,7 +230,7 @@ class RunFolder:
             storage.write_atomically(folder / "manifest.json", _as_json(manifest))
 
     def load_checkpoint(self, iteration: int) -> Checkpoint:
-        """Reads a checkpoint, see `read_checkpoint`."""
+        """Read a checkpoint, see `read_checkpoint`."""
         return read_checkpoint(self._checkpoints / f"{iteration:06d}")
 
     def weights_hash(self, iteration: int) -> str:
@@ -238,7 +238,7 @@ class RunFolder:
         return self.load_checkpoint(iteration).weights_hash
 
     def prune_checkpoints(self, keep: Callable[[int], bool]) -> None:
-        """Deletes the checkpoints of all iterations for which `keep` is false."""
+        """Delete the checkpoints of all iterations for which `keep` is false."""
         for iteration in self.checkpoints():
             if not keep(iteration):
                 doomed = self._checkpoints / f"{storage.TEMPORARY}old-{iteration:06d}"
@@ -249,7 +249,7 @@ class RunFolder:
     # Metrics
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
-        """Adds one line to metrics.jsonl."""
+        """Add one line to metrics.jsonl."""
         with storage.disk_errors(self._metrics), self._metrics.open("a+b", buffering=0) as file:
             storage.cut_torn_line(file)
             storage.append(file, (json.dumps(dict(row), allow_nan=False) + "\n").encode())
@@ -267,7 +267,7 @@ class RunFolder:
         return max((float(row.get(name, 0.0)) for row in self.metrics() if row["kind"] in kinds), default=0.0)
 
     def trim_metrics(self, last_iteration: int) -> None:
-        """Drops a torn last line, and the rows of iterations that will be done again.
+        """Drop a torn last line, and the rows of iterations that will be done again.
 
         It keeps the rows of changed settings, of collected and imported games that are there, and of the last stop.
         """
@@ -288,27 +288,27 @@ class RunFolder:
         self.replace("metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows if stays(row)))
 
     def note_changes(self, iteration: int, seconds: float) -> None:
-        """Adds a notice for each changed setting, and one row of metrics for all of them.
+        """Add a notice for each changed setting, and one row of metrics for all of them.
 
         `iteration` is the last one that is done, after so many seconds.
         """
         if not self.changed or not (iteration or self.journal or self.sealed.iterations()):
-            return  # the old settings were not used
+            return  # no iteration used the old settings
         changed = {name: list(pair) for name, pair in self.changed.items()}
         row = {"kind": "settings", "iteration": iteration, "changed": changed}
         noted = [earlier for earlier in self.metrics() if earlier["kind"] == "settings"][-1:]
-        if not noted or noted[0] | row != noted[0]:  # else it was killed before config.toml was written
+        if not noted or noted[0] | row != noted[0]:  # otherwise the process was killed before it wrote config.toml
             self.append_metrics(row | {"seconds": seconds})
         for name, pair in self.changed.items():
             old, new = ("not set" if value is None else value for value in pair)
             differs = self._settings.get("deterministic") and name not in SAME_GAMES_SETTINGS
             self.notices.append(
                 f"{name} was {old}, is now {new} from iteration {iteration + 1} on"
-                + (": no run with one value throughout gives the same games" if differs else "")
+                + (": its games cannot be reproduced with a single value" if differs else "")
             )
 
     def is_repeatable(self) -> bool:
-        """Whether config.toml alone makes this run again: it is deterministic and had one player and its settings."""
+        """Whether config.toml alone repeats this run: it is deterministic, with one player and one set of settings."""
         rows = self.metrics()
         changed = {name for row in rows if row["kind"] == "settings" for name in row["changed"]}
         players = {row.get("model") for row in rows if row["kind"] in {"iteration", "collected"}}
@@ -316,7 +316,7 @@ class RunFolder:
         return same and bool(self._settings.get("deterministic"))
 
     def replace(self, name: str, text: str) -> None:
-        """Replaces a text file of the folder, whole or not at all."""
+        """Replace a text file of the folder, whole or not at all."""
         storage.write_atomically(self.path / name, text.encode())
 
 
@@ -331,7 +331,7 @@ def _clear_temporary_files(*folders: Path) -> None:
             except OSError as error:
                 raise RunError(
                     f"{entry} is left over from a process that ended, and cannot be deleted "
-                    f"({error.strerror or error}): delete it, and start again"
+                    f"({error.strerror or error}): delete it and start again"
                 ) from error
 
 
@@ -350,13 +350,13 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _damaged(config: Path, why: object) -> RunError:
-    return RunError(f"{config} is damaged: {why}; put that right, or a good copy in its place")
+    return RunError(f"{config} is damaged: {why}; correct it, or restore a good copy")
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[str, tuple[Any, Any]]:
     """Settings that differ, by name: (old, new). Tables in a config.toml are no settings."""
     old = {name: None if value == "none" else value for name, value in old.items() if not isinstance(value, dict)}
-    # A file of an earlier version lacks settings that there were not then, and can hold options without effect.
+    # A file of an earlier version lacks newer settings, and can hold options without effect.
     as_before = [*(name for name in new if name not in old and name not in _ALWAYS_SAID), *unused(old)]
     same = {name for name in as_before if name in new and new[name] == default_of(name)}
     names = [name for name in dict.fromkeys([*new, *old]) if name not in same]
@@ -364,10 +364,10 @@ def _changes(old: Mapping[str, Any], new: Mapping[str, Setting | None]) -> dict[
 
 
 def _check_same_run(config: Path, changed: Mapping[str, tuple[Any, Any]], fixed: Mapping[str, str]) -> None:
-    """Refuses changes of fixed settings."""
+    """Refuse changes of fixed settings."""
     refused = {name: changed[name] for name in fixed if name in changed}
     if missing := [name for name, (old, _) in refused.items() if old is None and name in _ALWAYS_SAID]:
-        raise _damaged(config, f"it does not say {missing[0]}")
+        raise _damaged(config, f"{missing[0]} is missing")
     if refused:
-        parts = [f"{name} {old!r}, asked for {new!r} ({fixed[name]})" for name, (old, new) in refused.items()]
+        parts = [f"{name} {old!r}, now {new!r} ({fixed[name]})" for name, (old, new) in refused.items()]
         raise RunError(f"{config.parent} holds a run with {' and '.join(parts)}: choose another folder")

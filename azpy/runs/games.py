@@ -54,7 +54,7 @@ class Journal:
             storage.write_atomically(path, _MAGIC)
         found, self._end, self.dropped = read_journal(path)
         first = dict[int, GameRecord]()
-        for record in found:  # an append that failed, and could not be undone, was made again
+        for record in found:  # a failed append that could not be undone was repeated
             first.setdefault(record.game_id, record)
         self.records = list(first.values())
         self._path = path
@@ -64,23 +64,23 @@ class Journal:
                 os.fsync(file.fileno())
 
     def append(self, *records: GameRecord) -> None:
-        """Adds games and waits once until the device has them; after a `RunError` they are not in the journal."""
-        # By its name: an interrupted `drop` may have put another file in its place, which is shorter.
+        """Add games and wait once until the device has them; after a `RunError` they are not in the journal."""
+        # Open by name: an interrupted `drop` may have replaced the file by a shorter one.
         with storage.disk_errors(self._path), self._path.open("r+b", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
             begin = min(self._end, size)
-            if size > begin:  # a failed append left bytes, or all of its frame
+            if size > begin:  # a failed append left part of its frame, or all of it
                 file.truncate(begin)
                 file.seek(begin)
             try:
                 storage.append(file, frame(*records))
             finally:
                 if file.tell() > begin:
-                    self._end = file.tell()  # first: without it the next append would cut these games off
+                    self._end = file.tell()  # first: the next append cuts off what comes after
                     self.records.extend(records)
 
     def drop(self, ids: Container[int]) -> None:
-        """Forgets the games with these ids, all at once."""
+        """Remove the games with these ids in one step."""
         kept = [record for record in self.records if record.game_id not in ids]
         if len(kept) < len(self.records):
             self._end = write_journal(self._path, kept)
@@ -88,16 +88,16 @@ class Journal:
 
 
 def write_journal(path: Path, records: Sequence[GameRecord]) -> int:
-    """Writes a journal of these games in place of the file; returns its bytes."""
+    """Write a journal of these games in place of the file; return its bytes."""
     data = _MAGIC + b"".join(map(frame, records))
     storage.write_atomically(path, data)
     return len(data)
 
 
 def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
-    """Reads all whole frames of a journal, and changes nothing.
+    """Read all whole frames of a journal, and change nothing.
 
-    A kill or a power cut can tear the last frame: its bytes end too early, or file systems leave zeros in place of
+    A kill or a power cut can tear the last frame: its bytes end too early, or file systems leave zeros instead of
     whole blocks of it, or behind it. Any other bad frame is damage, a last frame with a flipped bit too.
 
     Returns:
@@ -109,7 +109,7 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
 
     def damage(offset: int, why: str) -> RunError:
         return RunError(
-            f"{path} is damaged at byte {offset}: {why}; put a good copy in its place, or delete it to go on "
+            f"{path} is damaged at byte {offset}: {why}; restore a good copy, or delete it to go on "
             "without the games of the iteration in play"
         )
 
@@ -125,14 +125,14 @@ def read_journal(path: Path) -> tuple[list[GameRecord], int, int]:
             if _lost_block(data, offset, begin) and not _frame_after(data, begin):
                 break
             zeros = not any(data[offset:begin])
-            raise damage(offset, f"{'zeros in place of' if zeros else 'a wrong checksum of'} a game's length")
+            raise damage(offset, f"{'zeros instead of' if zeros else 'a wrong checksum of'} a game's length")
         if end > len(data):
             break
         payload = data[begin:end]
         if zlib.crc32(payload) != payload_crc:
             if _lost_block(data, offset, end) and not any(data[end:]):
                 break
-            raise damage(offset, "a game's checksum does not hold")
+            raise damage(offset, "a game has a wrong checksum")
         try:
             records += map(GameRecord.from_bytes, _split(payload))
         except (ValueError, struct.error) as error:
@@ -148,7 +148,7 @@ def _lost_block(data: bytes, begin: int, end: int) -> bool:
 
 
 def _frame_after(data: bytes, begin: int) -> bool:
-    """Whether a frame begins anywhere behind a byte: a length with its checksum."""
+    """Whether a frame (a length with its checksum) begins anywhere after a byte."""
     ends = range(begin + _LENGTH.size, len(data) - _LENGTH.size)
     return any(zlib.crc32(data[end - _LENGTH.size : end]) == _LENGTH.unpack_from(data, end)[0] for end in ends)
 
@@ -161,11 +161,11 @@ def unframe(data: bytes) -> list[bytes]:
     """
     payload = data[_FRAME.size :]
     if data[: _FRAME.size] != _head(payload):
-        raise ValueError(f"a frame of {len(data)} bytes whose length or checksum does not hold")
+        raise ValueError(f"a frame of {len(data)} bytes has a wrong length or checksum")
     try:
         return list(_split(payload))
     except struct.error as error:
-        raise ValueError(f"a frame of {len(data)} bytes that ends too early: {error}") from error
+        raise ValueError(f"a frame of {len(data)} bytes is cut short: {error}") from error
 
 
 def _split(payload: bytes) -> Iterator[bytes]:
@@ -225,12 +225,12 @@ class SealedGames:
         if any(text != "{}" for text in tags):
             arrays["tags"] = np.frombuffer("\n".join(tags).encode(), np.uint8)
         buffer = io.BytesIO()
-        # Level 1 takes half of the time of numpy's level 6, and 5 to 11 % more space.
+        # Level 1 takes half the time of numpy's level 6, and 5 to 11 % more space.
         with zipfile.ZipFile(buffer, "w") as file:
             for name, array in arrays.items():
                 member = io.BytesIO()
                 np.lib.format.write_array(member, array, allow_pickle=False)
-                # A ZipInfo of its own holds no time: equal games are equal files.
+                # A plain ZipInfo has no time stamp, so equal games give equal files.
                 file.writestr(zipfile.ZipInfo(f"{name}.npy"), member.getvalue(), zipfile.ZIP_DEFLATED, 1)
         storage.write_atomically(self.path(iteration), buffer.getvalue())
 
@@ -254,7 +254,7 @@ class SealedGames:
         with self._opened(iteration) as arrays:
             records = _records_of(arrays)
             if [record.game_id for record in records] != _ids_in(arrays):
-                raise ValueError("its arrays disagree")
+                raise ValueError("its arrays have different lengths")
         return records
 
     @contextmanager
@@ -270,7 +270,7 @@ class SealedGames:
             if any(label[name] != expected[name] for name in both):
                 found, wanted = (_in_words({name: facts[name] for name in both}) for facts in (label, expected))
                 raise RunError(
-                    f"{path} holds the games of {found}, expected those of {wanted}: put the right file back, or "
+                    f"{path} holds the games of {found}, expected those of {wanted}: restore the right file, or "
                     "delete it to go on without its games"
                 )
             yield arrays
@@ -289,7 +289,7 @@ def sealed_in(path: Path, most: int) -> list[tuple[GameRecord, dict[str, Any]]]:
         if "payload" not in arrays.files or "offsets" not in arrays.files:
             rows = "observations" in arrays.files
             holds = "rows for training, as az-export --npz writes," if rows else "arrays"
-            raise RunError(f"{path} holds {holds} and no sealed games: give a file of a run's folder games")
+            raise RunError(f"{path} holds {holds} and no sealed games: give a file from a run's games folder")
         records = _records_of(arrays)
         return list(zip(records, _tags_in(arrays, len(records)), strict=True))
 
@@ -305,10 +305,10 @@ def _tags_in(arrays: Any, games: int) -> list[dict[str, Any]]:
 
 def _records_of(arrays: Any) -> list[GameRecord]:
     if (member := arrays.zip.testzip()) is not None:
-        raise ValueError(f"the checksum of {member} does not hold")
+        raise ValueError(f"{member} has a wrong checksum")
     payload, offsets = arrays["payload"].tobytes(), arrays["offsets"].tolist()
     if offsets != sorted(offsets) or (offsets[0], offsets[-1]) != (0, len(payload)):
-        raise ValueError("its arrays disagree")
+        raise ValueError("its arrays have different lengths")
     return [GameRecord.from_bytes(payload[a:b]) for a, b in pairwise(offsets)]
 
 
@@ -321,17 +321,17 @@ def _in_words(label: Mapping[str, Any]) -> str:
 def _reading(path: Path, to_do: str = ": delete it to go on without its games") -> Iterator[Any]:
     """The arrays of a file whose unpacking can be bounded.
 
-    Every error is a `RunError`, because a flipped byte causes errors of many kinds. `to_do` ends that of a damaged
+    Every error is a `RunError`, because a flipped byte causes errors of many kinds. `to_do` is appended for a damaged
     file.
     """
     try:
         storage.check_regular(path)
         with np.load(path, allow_pickle=False) as arrays:
-            # zipfile unpacks all of a block of other methods at once, however little is asked for.
+            # With other methods, zipfile unpacks a whole block at once, even for a short read.
             plain = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
             if any(member.compress_type not in plain for member in arrays.zip.infolist()):
                 problem = "is damaged, or packed by a method whose size cannot be bounded"
-                raise RunError(f"{path} {problem}: put a copy packed by deflate in its place")
+                raise RunError(f"{path} {problem}: replace it with a copy packed by deflate")
             yield arrays
     except RunError:
         raise

@@ -25,7 +25,7 @@ FILE_REASONS = {  # why a file is left out
     "foreign": "a file of another game",
     "empty": "a file without a game",
 }
-REASONS = {  # why a game is left out, in the order in which a game is asked; the first reason counts
+REASONS = {  # why a game is left out, in the order of the checks; the first reason that applies counts
     "text": "text that cannot be read",
     "variant": "another variant",
     "start": "a set-up position",
@@ -43,7 +43,7 @@ REASONS = {  # why a game is left out, in the order in which a game is asked; th
 }
 _TEXTS = tuple(f".{name}" for name in NAMES)
 _ARCHIVES = (".zip", ".tar", ".tgz", ".bz2", ".xz")
-_MOST_BYTES = 1 << 31  # of a file, and of what it unpacks to
+_MOST_BYTES = 1 << 31  # bytes of a file, and of its unpacked content
 _MOST_SAID = 300  # letters on a game that is left out
 _LEAST_PLIES = 10  # of a game that the rules do not end
 _MOVES_OF_A_GAME = 40  # Lichess takes a game's time for that of its first 40 moves
@@ -88,7 +88,7 @@ class Imported:
         return len(self.records) + self.left_out.total()
 
     def leave_out(self, reason: str, where: str) -> None:
-        """Counts a game or a file that is left out."""
+        """Count a game or a file that is left out."""
         (self.files_left_out if reason in FILE_REASONS else self.left_out)[reason] += 1
         if reason not in self.first:
             self.first[reason] = one_line(RunError(where))[:_MOST_SAID]
@@ -100,7 +100,7 @@ class Imported:
 
 
 def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters) -> Imported:
-    """Reads the games of files, and of the files in folders, as the games 0, 1, ... of a run.
+    """Read the games of files, and of the files in folders, as the games 0, 1, ... of a run.
 
     Args:
         paths: PGN, SGF or npz files, packed or not, and folders with such files.
@@ -129,8 +129,8 @@ def import_games(paths: Sequence[str], start: State, seed: int, filters: Filters
     if not imported.records:
         reasons = [f"{count} with {text} (the first: {first})" for text, count, first in imported.reasons()]
         raise RunError(
-            f"no game of {imported.files} files can be learned from: {'; '.join(reasons) or 'there is none'}; "
-            "give other files, or other filters (--supervised-min-...)"
+            f"none of the games in {imported.files} files can be used: {'; '.join(reasons) or 'they hold no game'}; "
+            "give other files or filters (--supervised-min-...)"
         )
     return imported
 
@@ -153,16 +153,16 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
     for path in map(Path, paths):
         with storage.disk_errors(path):
             if path.is_dir():
-                # The folder may be one of a run that writes a file at the moment, or was killed while it did.
+                # A run may be writing a file into the folder, or was killed while it wrote one.
                 names = (entry for entry in path.iterdir() if not entry.name.startswith(storage.TEMPORARY))
                 known = (*_TEXTS, *_ARCHIVES, ".npz")
                 found = sorted(entry for entry in names if packed.suffix_of(entry.name) in known)
             else:
-                path.stat()  # what a user names must be there
+                path.stat()  # a path that the user named must exist
                 found = [path]
         if not found:
             raise RunError(
-                f"{path} has no .pgn, .sgf or .npz file, nor one packed (.gz, .zst): give a folder with games, or the "
+                f"{path} holds no .pgn, .sgf or .npz file, packed (.gz, .zst) or not: give a folder with games, or the "
                 "files"
             )
         yield from found
@@ -170,7 +170,7 @@ def _files(paths: Sequence[str]) -> Iterator[Path]:
 
 def _games_in(path: Path, start: State, filters: Filters) -> Iterator[tuple[str, _Game | str]]:
     """The games of a file, each with the place where it stands; of one that is left out the reason."""
-    if path.suffix.lower() == ".npz" and path.is_file():  # to open a pipe would wait for ever
+    if path.suffix.lower() == ".npz" and path.is_file():  # opening a pipe would wait forever
         yield from _sealed_games(path, start)
         return
     if packed.suffix_of(path.name) in _ARCHIVES:
@@ -194,7 +194,7 @@ def _games_of(name: str, data: bytes, start: State, filters: Filters) -> Iterato
         return
     text = decoded(data)
     if "\0" in text:
-        yield f"{name} is no text, expected {notation}", "unreadable"
+        yield f"{name} is not text; expected {notation}", "unreadable"
         return
     count = 0
     for game in _core.GameReader(start, text):
@@ -295,7 +295,7 @@ def _sealed_games(path: Path, start: State) -> Iterator[tuple[str, _Game | str]]
 
 
 def _sealed(record: GameRecord, tags: Mapping[str, Any], rules: _core.ReplayBuffer) -> _Game | str:
-    """A game of a run: its searched plies say more than the action played, so they stay as they are."""
+    """A game of a run. Its searched plies hold more than the action played, so they are kept unchanged."""
     if record.capped:
         return "result"
     imported = record.as_imported(game_id=0, seed=0)

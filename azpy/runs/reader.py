@@ -47,7 +47,7 @@ def boxed(path: str | os.PathLike[str]) -> Path:
         return Path(path)
     own = Path("runs") / path
     if own.exists():
-        problem = f"{path} is the player that azpy brings along; the run of yours is {own}"
+        problem = f"{path} is a player that comes with azpy; your run is {own}"
         warnings.warn(problem, SettingsWarning, stacklevel=3)
     return BOX / path
 
@@ -72,7 +72,7 @@ class StoredRun:
         self.path = Path(path)
         config = self.path / "config.toml"
         if not config.is_file():
-            raise RunError(f"{self.path} is no run folder: it has no config.toml")
+            raise RunError(f"{self.path} is not a run folder: it has no config.toml")
         try:
             given, run_id = read_run_config(config)
         except SettingsError as error:
@@ -226,7 +226,7 @@ def stored_network(path: Path, game: Any) -> tuple[Path, Settings, Any]:
         SettingsError: `game` does not name the Python class of the run.
     """
     if not path.is_dir():
-        raise ModelError(f"{path} is no run folder or checkpoint folder, such as runs/connect_four")
+        raise ModelError(f"{path} is not a run folder or a checkpoint folder, such as runs/connect_four")
     folder = checkpoint_at(path)
     run = StoredRun(folder.resolve().parent.parent)
     start = game  # nobody else may have named the class
@@ -327,7 +327,7 @@ def check_rules(start: State, records: Iterable[GameRecord]) -> None:
         try:
             buffer.add(record)
         except ValueError as error:
-            raise RunError(f"game {record.game_id} does not fit the rules: {error}") from error
+            raise RunError(str(error)) from error
 
 
 def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:
@@ -348,26 +348,26 @@ def read_metrics(path: Path) -> tuple[list[dict[str, Any]], bool]:
         except (ValueError, RecursionError) as error:
             why = error
         if why:
-            raise RunError(f"{path} is damaged in line {number}: {why}; put that line right, or delete it")
+            raise RunError(f"{path} is damaged in line {number}: {why}; correct that line, or delete it")
     return rows, bool(torn)
 
 
 def _wrong_in(row: Any) -> str:
     """Why a row of metrics.jsonl cannot be used; empty if it can."""
     if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
-        return "it is no row with a kind"
+        return "it is not an object with a kind"
     if not isinstance(row.get("iteration"), int):
-        return "it has no iteration"
+        return "iteration is missing"
     for kind, name in (("match", "opponent"), ("worker", "worker")):
         if row["kind"] == kind and not isinstance(row.get(name), str):
-            return f"it has no {name}"
+            return f"{name} is missing"
     others = [name for name in row if name == "evaluations" or (row["kind"] in _PLOTTED and name not in _TEXTS)]
     for name in (*_FIGURES.get(row["kind"], ()), *others):
         value = row.get(name)
         if not isinstance(value, int | float) or not abs(value) <= _MOST:
             return f"{name} is {value!r:.80}"
     if row["kind"] == "settings" and not isinstance(row.get("changed"), dict):
-        return "it does not say what changed"
+        return "the changes are missing"
     files = row.get("files", [])
     if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
         return f"files is {files!r:.80}"

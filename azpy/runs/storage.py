@@ -29,7 +29,7 @@ TEMPORARY = ".tmp-"  # how the name of an unfinished file or folder begins
 
 @contextmanager
 def disk_errors(path: Path, cleanup: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Turns an `OSError` into a `RunError` about `path`; `cleanup` comes first, whichever of the two it is."""
+    """Turn an `OSError` into a `RunError` about `path`; `cleanup` comes first, whichever of the two it is."""
     try:
         yield
     except (OSError, RunError) as error:
@@ -45,11 +45,11 @@ def refused(path: Path, error: OSError) -> RunError:
     file, named = (str(name).replace(TEMPORARY, "") for name in (path, error.filename or path))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(
-            f"no space left on the device of {file}: what was saved before is intact; free some and run again"
+            f"no space left on the device of {file}: everything saved so far is intact; free some space and run again"
         )
     text = f"{named} cannot be used: {error.strerror or error}"
     if error.errno in FAILED_DEVICE:
-        text += "; the disk or its network failed: put that right, and run again"
+        text += "; the disk or its network failed: repair it and run again"
     return RunError(text)
 
 
@@ -64,7 +64,7 @@ def refusal(path: Path, error: BaseException) -> RunError | None:
 
 
 def lock_folder(path: Path) -> int:
-    """Makes the folder if needed and locks it for this process; closing the returned descriptor unlocks it."""
+    """Make the folder if needed and lock it for this process; closing the returned descriptor unlocks it."""
     path.mkdir(parents=True, exist_ok=True)
     try:
         return lock_existing(path)
@@ -73,7 +73,7 @@ def lock_folder(path: Path) -> int:
 
 
 def check_regular(path: Path) -> None:
-    """Raises an `OSError` if something other than a file is there, such as a pipe: a reader would wait for ever."""
+    """Raise an `OSError` if something other than a file is there, such as a pipe: a reader would wait for ever."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
 
@@ -96,7 +96,7 @@ def numbered(folder: Path, suffix: str = "") -> list[int]:
 
 
 def write_synced(path: Path, data: bytes) -> None:
-    """Writes a file and waits until the device has it."""
+    """Write a file and wait until the device has it."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -129,10 +129,10 @@ def replacing(path: Path, name: str = "", *, sync: bool = True) -> Iterator[Path
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replaces `path` by `data`: afterwards it is either all new or all old."""
+    """Replace `path` by `data`: afterwards it is either all new or all old."""
     temporary = path.with_name(TEMPORARY + path.name)
     if is_folder(temporary):
-        raise RunError(f"{temporary} is a folder, and its name is needed to write {path.name}: move it away")
+        raise RunError(f"{temporary} is a folder with a name that azpy needs to write {path.name}: move it away")
     with disk_errors(path), replacing(path):
         write_synced(temporary, data)
 
@@ -218,7 +218,7 @@ def output_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def append(file: IO[bytes], data: bytes) -> None:
-    """Appends all of `data` to an unbuffered file and waits until the device has it, or appends nothing.
+    """Append all of `data` to an unbuffered file and wait until the device has it, or append nothing.
 
     A Ctrl-C during the wait for the device leaves all of `data` in the file.
     """
@@ -245,7 +245,7 @@ def ends_a_line(file: IO[bytes]) -> bool:
 
 
 def cut_torn_line(file: IO[bytes]) -> None:
-    """Cuts off what a failed `append` of lines left, and goes to the end."""
+    """Cut off what a failed `append` of lines left, and go to the end."""
     if not ends_a_line(file):
         file.seek(0)
         file.truncate(file.read().rfind(b"\n") + 1)

@@ -1,1 +1,1 @@
-"""Who comes in from outside: requests and what they are answered with."""
+"""Protocols of other programs: requests and their responses."""

@@ -33,7 +33,7 @@ class Gomocup(Protocol):
         if len(models) > 1:
             raise SettingsError(f"--model: gomocup cannot ask for another player than {self._model}")
         if re.search(rf"\bk=(?!{_ROW}\b)", self._player.start.game):
-            raise SettingsError(f"gomocup is for five in a row, and {self._model} plays {self._player.start.game}")
+            raise SettingsError(f"gomocup is for five in a row, but {self._model} plays {self._player.start.game}")
         self._size = self._player.start.obs_shape[1]
         self._played: list[int] = []
         self._limits: dict[str, int] = {}
@@ -55,7 +55,7 @@ class Gomocup(Protocol):
             return False
         try:
             answer = self._answer(line)
-        except Exception as error:  # of the network too: the conversation goes on
+        except Exception as error:  # errors of the network too: the conversation continues
             answer = f"ERROR {one_line(error)}"
         if answer:
             self._talk.say(answer)
@@ -67,12 +67,12 @@ class Gomocup(Protocol):
         word = word.upper()
         if self._board is not None and word not in self._commands:
             if word != "DONE":
-                # More lines than cells cannot be right, and need not be kept.
+                # More lines than cells are wrong, so do not keep them.
                 self._board += [line] if line and len(self._board) <= self._size**2 else []
                 return ""
             lines, self._board = self._board, None
             return self._set_up(lines)
-        # A command in place of DONE: nothing waits for the answer to this BOARD.
+        # A command instead of DONE ends this BOARD without an answer.
         self._board = [] if word == "BOARD" else None
         if word in self._commands:
             return self._commands[word](rest)
@@ -90,10 +90,10 @@ class Gomocup(Protocol):
         return self._begin()
 
     def _begin(self) -> str:
-        """Begins another game."""
+        """Begin another game."""
         self._check_rule()
         self._forget()
-        self._opened()  # here, because a move's clock already runs
+        self._opened()  # open the engine here, because a move's clock would already run
         self._played = []
         self._limits.pop("time_left", None)
         return "OK"
@@ -117,7 +117,9 @@ class Gomocup(Protocol):
 
     def _open(self, _: str) -> str:
         if self._played:
-            raise RequestError(f"BEGIN needs an empty board, and it has {len(self._played)} stones: RESTART it")
+            raise RequestError(
+                f"BEGIN needs an empty board, and the board has {len(self._played)} stones: send RESTART"
+            )
         return self._move([])
 
     def _take_back(self, text: str) -> str:
@@ -157,7 +159,7 @@ class Gomocup(Protocol):
         self._check_rule()
         if self._state(played).is_terminal:
             self._played = played
-            raise RequestError("the game is over: no move is left to find")
+            raise RequestError("the game is over: send RESTART or START")
         seconds = self._seconds()
         simulations = self._player.simulations if seconds is None else None
         answer = self._search(self._player.start, played, simulations=simulations, seconds=seconds).answer()
@@ -169,14 +171,14 @@ class Gomocup(Protocol):
         """Seconds for a move; None without a limit."""
         found = list[float]()
         if (turn := self._limits.get("timeout_turn")) is not None:
-            # 0 asks for a move at once.
+            # 0 means to move at once.
             found.append(turn / 1000 - _OVERHEAD)
         if match := self._limits.get("timeout_match", 0):
             found.append(seconds_to_think(self._limits.get("time_left", match) / 1000, _OVERHEAD))
         return max(0.001, min(found)) if found else None
 
     def _info(self, text: str) -> str:
-        """INFO has no answer: what is wrong with it is a MESSAGE, and so is what has no effect."""
+        """Read INFO, which has no answer: errors and options without effect become a MESSAGE."""
         key, _, value = text.partition(" ")
         key, value = key.lower(), value.strip()
         if key != "rule" and key not in _LIMITS:
@@ -191,7 +193,7 @@ class Gomocup(Protocol):
             self._close()
             try:
                 self._opened()
-            except Exception as error:  # the next move says it again
+            except Exception as error:  # the next move reports it again
                 return f"MESSAGE {one_line(error)}"
         return ""
 

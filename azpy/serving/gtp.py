@@ -27,10 +27,10 @@ _ANALYZE = ("lz-analyze", "analyze", "kata-analyze")
 _GENMOVE_ANALYZE = ("lz-genmove_analyze", "genmove_analyze", "kata-genmove_analyze")
 _LEAST_REPORT = 0.05  # seconds between reports
 _DEVIATIONS = 1.96  # standard errors of a lower confidence bound: the value is above it with 97.5 percent
-_ALL: dict[str, Any] = {"lines": None, "standard_errors": True}  # what a report of an analysis needs
+_ALL: dict[str, Any] = {"lines": None, "standard_errors": True}  # the options for reports of an analysis
 _UNUSED = {  # options of an analysis that do nothing, and why
-    "ownership": "the networks of azpy know no ownership",
-    "pvVisits": "the visits along a line are not told",
+    "ownership": "azpy's networks do not predict ownership",
+    "pvVisits": "azpy does not report the visits along a line",
 }
 _TIME = r"[0-9]{1,10}(\.[0-9]{0,9})?"
 _LIMITS = "the main time, the increment, the most main time and the most time of a move (-1: no limit)"
@@ -120,7 +120,7 @@ class Gtp(Protocol):
                 self._talk.say(f"={number} {text}".rstrip(), "")
             else:
                 raise RequestError("unknown command")
-        except Exception as error:  # of the network too: the next command is answered all the same
+        except Exception as error:  # errors of the network too: later commands are still answered
             self._talk.say(f"?{number} {one_line(error)}", "")
         return True
 
@@ -157,7 +157,7 @@ class Gtp(Protocol):
         return found if len(self._models) == 1 else {**found, "model": self._model}
 
     def _visits(self) -> int | None:
-        """The simulations of every move, if the other program sets them."""
+        """The simulations of every move, if the other program or a level sets them."""
         return self._simulations if self._level is None else self._player.ladder.levels[self._level].simulations
 
     def _warmth(self) -> float:
@@ -198,11 +198,11 @@ class Gtp(Protocol):
         return name
 
     def _change_model(self, name: str) -> None:
-        """Has another player go on from the present position, with a new tree."""
+        """Have another player go on from the present position, with a new tree."""
         if name not in self._models:
             raise RequestError(f"model: expected {', '.join(self._models)}")
         if not self._board.fits(self._models[name].start):
-            raise RequestError(f"model: {name} plays {self._models[name].start.game}, and not the present game")
+            raise RequestError(f"model: {name} plays {self._models[name].start.game}, not the current game")
         if name != self._model:
             self._close()
             self._model = name
@@ -214,14 +214,14 @@ class Gtp(Protocol):
         if line is None:
             return "pass"
         answer = self._think(line, color)
-        # Regression tests ask for the best move.
+        # GTP's regression tests expect the best move.
         action = chosen(self._player, answer.state, answer.result, self._warmth() if plays else 0)
         if plays:
             self._board.advance(line, action)
         return self._board.vertex(answer.state, action)
 
     def _think(self, line: Line, color: int, tell: Tell | None = None, **options: Any) -> SearchReport:
-        """What a search finds that takes as long as a move of this color may."""
+        """The result of a search within the time of a move of this color."""
         seconds = self._times.seconds(color)
         simulations = self._visits() or (self._player.simulations if seconds is None else None)
         limits = {"simulations": simulations, "seconds": seconds} | options
@@ -232,7 +232,7 @@ class Gtp(Protocol):
         if (line := asked.line) is None:
             raise RequestError("cannot analyze: this color has no move")
         options: dict[str, Any] = {"actions": asked.actions, "report_every": asked.interval, "priority": "analysis"}
-        self._follow(line.start, line.played)  # what fails is said before the answer begins
+        self._follow(line.start, line.played)  # open before the answer begins, so that an error is reported
         self._talk.say(f"={number}")
         tell = partial(self._tell, asked)
         self._analysis = self._search(line.start, line.played, tell, simulations=WITHOUT_END, **options, **_ALL)
@@ -250,15 +250,15 @@ class Gtp(Protocol):
                 self._board.advance(line, action)
                 self._tell(asked, answer)
             self._talk.say(f"play {vertex}", "")
-        except Exception as error:  # the answer has begun, so its error stands in it
+        except Exception as error:  # the answer has begun, so report the error inside it
             self._talk.say(f"error: {one_line(error)}", "")
 
     def _tell(self, asked: _Analysis, report: SearchReport) -> None:
-        """Tells the root's visited actions in one line, as the analysis asked for them."""
+        """Tell the root's visited actions in one line, as the analysis asked for them."""
         result, found, is_kata = report.result, [], asked.name.startswith("kata")
         places = {int(action): index for index, action in enumerate(result.actions)}
         told = report.lines(len(places))
-        if told and len(told) < asked.least:  # those without a visit follow by their priors
+        if told and len(told) < asked.least:  # actions without visits follow, by their priors
             rest = set(asked.actions or places) - {actions[0] for actions, _, _ in told}
             likely = sorted(rest & places.keys(), key=lambda action: -result.priors[places[action]])
             told += [([action], 0, result.value) for action in likely[: asked.least - len(told)]]
@@ -280,7 +280,7 @@ class Gtp(Protocol):
             self._talk.say(" ".join(found))
 
     def _read_analyze(self, words: Sequence[str], name: str) -> _Analysis:
-        """What the words behind the command `name` ask for."""
+        """Read the words after the command `name`."""
         rest, color = list(words), max(0, self._board.line.state.turn)
         if rest and rest[0].lower() in COLORS:
             color = _color([rest.pop(0)])
@@ -318,15 +318,15 @@ class Gtp(Protocol):
         return asked
 
     def _name_actions(self, found: set[str], words: Sequence[str], color: int) -> None:
-        """Adds the vertices of `allow` or `avoid`, if they are of the color that is analyzed."""
+        """Add the vertices of `allow` or `avoid`, if they are of the color that is analyzed."""
         state, names = self._board.line.state, words[1].upper().split(",")
         known = {self._board.vertex(state, action).upper() for action in range(state.num_actions)}
         if wrong := [name for name in names if name not in known]:
-            raise RequestError(f"syntax error: {wrong[0][:20]} is no vertex of this board")
+            raise RequestError(f"syntax error: {wrong[0][:20]} is not a vertex of this board")
         if not re.fullmatch("[0-9]{1,6}", words[2]):
             raise RequestError(f"syntax error: expected a number of moves, got {words[2][:20]}")
         if int(words[2]) > 1:
-            warn_once("allow and avoid count for the first move of an analysis alone, not up to a later move")
+            warn_once("allow and avoid apply only to the first move of an analysis, not to later moves")
         if _color(words) == color:
             found.update(names)
 
@@ -363,7 +363,7 @@ class _System:
 
 
 class Times:
-    """What the other program has said about time.
+    """The clocks, as the other program reports them.
 
     Args:
         overhead: seconds a move that pass outside of the search.
@@ -375,7 +375,7 @@ class Times:
         self._told: dict[int, tuple[float, int]] = {}  # by color: seconds, and stones or periods
 
     def forget(self) -> None:
-        """Both clocks are full again."""
+        """Fill both clocks again."""
         self._told = {}
 
     def settings(self, words: Sequence[str]) -> str:
@@ -422,15 +422,15 @@ class Times:
             return None
         full = (system.period, system.moves) if system.main == 0 and system.moves else (system.main, 0)
         left, stones = self._told.get(color, full)
-        # Servers without a word for an increment send it as a period of one stone, and all of the clock as its rest.
+        # Servers that cannot send an increment send a period of one stone, with the whole clock as its rest.
         in_period = stones > 0 and left <= system.period
-        # A period of byo-yomi is there anew after each move that keeps to it.
+        # A byo-yomi period is full again after each move within it.
         moves = (1 if system.counts_periods else stones) if in_period else None
         seconds = seconds_to_think(left, self._overhead, system.increment, moves)
         if system.moves and not in_period:
-            # A period follows the main time: what it gives a move can be had in any case.
+            # A period follows the main time, so each move may take at least its share of one.
             seconds = max(seconds, seconds_to_think(system.period, self._overhead, moves=system.moves))
-        # The time that would be lost after the move.
+        # Use the time that would be lost after the move.
         seconds = max(seconds, min(left + system.increment - system.most_left, OF_THE_REST * left))
         return max(0.001, min(seconds, system.most_of_a_move - self._overhead))
 

@@ -28,7 +28,7 @@ _Cells = frozenset[int]
 
 
 def expect(words: Sequence[str], pattern: str, expected: str) -> None:
-    """Refuses the words of a command that the pattern, one blank between two words, does not match."""
+    """Refuse the words of a command unless they match the pattern, with one blank between two words."""
     if not re.fullmatch(pattern, " ".join(words)):
         raise RequestError(f"syntax error: expected {expected}")
 
@@ -61,12 +61,12 @@ class Board(ABC):
         return self.line if self.line.state.turn == color else None
 
     def clear(self) -> None:
-        """Begins at the start again, which nothing leads back from."""
+        """Begin at the start again. `undo` does not lead back."""
         self.line = Line(self._first)
         self._past.clear()
 
     def play(self, color: int, vertex: str) -> None:
-        """Plays a move that the other program names.
+        """Play a move that the other program names.
 
         Raises:
             RequestError: an illegal move, or no vertex of this board.
@@ -79,7 +79,7 @@ class Board(ABC):
         self._go_to(line)
 
     def advance(self, line: Line, action: int) -> None:
-        """Plays an action after a line; `undo` leads back to the position now."""
+        """Play an action after a line; `undo` leads back to the position now."""
         after = line.upto(len(line.played))
         after.play(after.state.action_name(action))
         self._go_to(after)
@@ -89,7 +89,7 @@ class Board(ABC):
         self.line = line
 
     def undo(self) -> str:
-        """Takes the last move back.
+        """Take the last move back.
 
         Raises:
             RequestError: there is none.
@@ -140,12 +140,12 @@ class _Othello(Board):
             raise RequestError("cannot score")
         discs = list(state.board().values())
         lead = discs.count("x") - discs.count("o")
-        # Empty cells are the winner's.
+        # Empty cells count for the winner.
         return "0" if lead == 0 else f"{'B' if lead > 0 else 'W'}+{abs(lead) + self.size**2 - len(discs)}"
 
 
 class _Go(Board):
-    """Goes on where azpy's rules end a game (two passes, too many plies), and puts two stones of a color in a row.
+    """A game of Go that continues where azpy's rules end it, and allows two stones of a color in a row.
 
     The stones of the board are then set up anew, as a position without a past. After too many plies the later half of
     them still counts for ko.
@@ -263,7 +263,7 @@ class _Go(Board):
         return self._check_rules({words[0]: words[1]})
 
     def _check_rules(self, wanted: Mapping[str, object]) -> str:
-        """Refuses each rule that azpy does not play."""
+        """Refuse each rule that azpy does not play."""
         for rule, given in wanted.items():
             if rule not in self._played_rules:
                 raise RequestError(f"unknown rule {rule[:40]!r}: expected {', '.join(self._played_rules)}")
@@ -287,7 +287,7 @@ class _Go(Board):
     def _set_handicap(self, words: list[str]) -> str:
         cells = {self._first.action_name(cell): cell for cell in range(self.size**2)}
         if wrong := [word for word in words if word.upper() not in cells]:
-            raise RequestError(f"bad vertex list: {wrong[0]} is no vertex of this board")
+            raise RequestError(f"bad vertex list: {wrong[0]} is not a vertex of this board")
         points = [cells[word.upper()] for word in words]
         if not 2 <= len(set(points)) == len(points) < self.size**2:
             raise RequestError("bad vertex list: expected two stones at least, none twice, and an empty point")
@@ -306,7 +306,7 @@ class _Go(Board):
         return [(size - 1 - row) * size + column for column, row in points[:count]]
 
     def _set_stones(self, points: Sequence[int]) -> str:
-        """Begins a game with these stones of Black. They are no moves, so `undo` does not take them back."""
+        """Begin a game with these stones of Black. They are no moves, so `undo` does not take them back."""
         if self.line.state.board():
             raise RequestError("board not empty")
         stones = "".join(f"[{chr(97 + cell % self.size)}{chr(97 + cell // self.size)}]" for cell in points)
@@ -316,7 +316,7 @@ class _Go(Board):
         return " ".join(self._first.action_name(cell) for cell in points)
 
     def _load(self, words: list[str]) -> str:
-        """Replays a file's game, with the file's komi, up to the move whose number is given."""
+        """Replay a file's game, with the file's komi, up to the move whose number is given."""
         expect(words, r"\S+( 0*[1-9][0-9]{0,5})?", "a file and the number of a move, counted from 1")
         try:
             text, plies = _read(Path(words[0])), None if len(words) == 1 else int(words[1]) - 1
@@ -343,7 +343,7 @@ class _Go(Board):
             return text
         path = Path(words[0])
         if path.exists() and not path.is_file():
-            raise RequestError(f"cannot save file: {path} is no file")
+            raise RequestError(f"cannot save file: {path} is not a file")
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -372,7 +372,7 @@ def _stones(words: Sequence[str], most: int) -> int:
 def _read(path: Path) -> str:
     """The text of a file. A device or a pipe, whose end may never come, is refused; so is a file without a size."""
     if not path.is_file() or not 0 < (size := path.stat().st_size) <= _LONGEST_FILE:
-        raise RequestError(f"{path} is no file of at most {_LONGEST_FILE >> 20} MiB")
+        raise RequestError(f"{path} is not a file of at most {_LONGEST_FILE >> 20} MiB")
     with path.open("rb") as file:
         return decoded(file.read(size))
 

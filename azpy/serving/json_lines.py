@@ -21,7 +21,7 @@ class JsonLines:
         self._models, self._talk = with_engines(models, MOST_SEARCHES), talk
 
     def run(self) -> None:
-        """Answers queries until the end of the input, then those that wait.
+        """Answer queries until the end of the input, then those that wait.
 
         Ctrl-C ends it at once, and so does an output that nobody reads.
         """

@@ -118,17 +118,17 @@ class Conversation:
         return self._ended or self.gone.is_set()
 
     def end(self) -> None:
-        """Ends the input here, for a handler of signals. What has been read is still answered."""
+        """End the input here, for a handler of signals. What has been read is still answered."""
         self._ended = True
         if self._stdin is not None:
             self._stdin.ended = True
 
     def leave(self, patience: float = 1.0) -> None:
-        """Has `say` wait no longer than `patience` seconds for a program that reads nothing; it counts as gone then."""
+        """Limit the wait of `say` to `patience` seconds; a program that does not read by then counts as gone."""
         self._patience = patience
 
     def watch(self, left: Callable[[], object]) -> None:
-        """Calls `left` once nobody reads the output any more, though nothing is written; from a thread of its own."""
+        """Call `left`, in a thread of its own, once the output has no reader, even if nothing is written."""
         if self._file is None:
             return
         file = self._file
@@ -140,7 +140,7 @@ class Conversation:
         threading.Thread(target=wait, name="azpy-watch", daemon=True).start()
 
     def say(self, *lines: str) -> None:
-        """Writes lines, one after the other, with none of another thread between."""
+        """Write lines, one after the other, with none of another thread between."""
         text = "".join(f"{line}\n" for line in lines)
         with self._lock:
             if self.gone.is_set():

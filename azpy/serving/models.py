@@ -65,7 +65,7 @@ class PlayerEngine:
         return [self.engine, *self._before]
 
     def renew(self) -> bool:
-        """Loads the player's newest checkpoint, if its network is another one; returns whether it is.
+        """Load the player's newest checkpoint, if its network is another one; return whether it is.
 
         Searches under way end with the network that they began with.
 
@@ -157,7 +157,7 @@ def chosen(player: Player, state: _core.State, result: _core.SearchResult, tempe
     seed = secrets.randbits(64) if player.seed is None else player.seed
     action = result._chosen(player.temperature if temperature is None else temperature, seed, state.key())
     if action is None:
-        raise RequestError("the game is over: there is nothing to play")
+        raise RequestError("the game is over, so there is no move to play")
     return action
 
 
@@ -189,7 +189,7 @@ def open_player(
         raise SettingsError(f"--temperature must be from 0 to {WARMEST:g}, got {temperature:g}")
     spec = parse_player(text)
     if device.kind != "cpu" and all(each.model is None for each in (spec, *map(parse_player, others))):
-        warn_once(f"--device {device} has no effect: {text} has no network")
+        warn_once(f"--device {device} has no effect: {text} does not use a network")
     specs = [spec] if game is not None or spec.run is not None else [spec, *map(parse_player, others)]
     run = next((each.run for each in specs if each.run is not None), None)
     settings = None if run is None else StoredRun(run).settings

@@ -85,11 +85,11 @@ class Search:
         self._pending = search(**({"lines": 0} | options))
 
     def stop(self) -> None:
-        """Has the search end with what is known by now."""
+        """Have the search end with what is known by now."""
         self._pending.stop()
 
     def answer(self) -> SearchReport:
-        """Waits for the end of the search.
+        """Wait for the end of the search.
 
         Raises:
             CancelledError: the engine was closed before.
@@ -120,7 +120,7 @@ class Protocol(ABC):
         return self._models[self._model]
 
     def run(self) -> None:
-        """Answers lines until the last one, the end of the input, or nobody reads the answers."""
+        """Answer lines until the last one, the end of the input, or nobody reads the answers."""
         try:
             for line in self._talk.lines():
                 if not self._take(line):
@@ -132,10 +132,10 @@ class Protocol(ABC):
 
     @abstractmethod
     def _take(self, line: str) -> bool:
-        """Answers a line; returns whether more lines are read."""
+        """Answer a line; return whether more lines are read."""
 
     def _finish(self) -> None:  # noqa: B027  some have none
-        """Ends the search that goes on, and answers it."""
+        """End the search that goes on, and answer it."""
 
     def _engine_options(self) -> dict[str, int]:
         return {"threads": 1, "total_memory_mb": TREES_MB}

@@ -25,11 +25,11 @@ _REPORT_EVERY = 0.5  # seconds
 _NUMBERS = {"movestogo", "depth", "nodes", "mate", "movetime"}
 _CLOCKS = {"wtime": "p1time", "btime": "p2time", "winc": "p1inc", "binc": "p2inc"}
 _FLAGS = {"infinite", "ponder"}
-# Options that need another engine, and what they are called there.
+# Options that reopen the engine, by their names there.
 _ENGINE = {"Threads": "threads", "Hash": "total_memory_mb", "NNCacheSize": "cache_positions"}
-# What is read and does nothing, and why.
+# Options that are read without effect, with the reason.
 _UNUSED = {
-    "UCI_ShowWDL": "a network of azpy gives one value for a position",
+    "UCI_ShowWDL": "azpy's networks give one value for a position",
     "SyzygyPath": "azpy reads no tablebases",
     "VerboseMoveStats": "MultiPV tells about several moves",
     "go depth": "nodes and the clock limit a search",
@@ -44,16 +44,16 @@ _NO_MOVE = "bestmove (none)"
 
 @dataclass
 class _Go:
-    """A `go` that is to be answered."""
+    """An unanswered `go`."""
 
     words: Sequence[str]
-    search: Search | None = None  # None where there is no move
+    search: Search | None = None  # None if there is no move
     may_end: threading.Event = field(default_factory=threading.Event)  # set once it may be answered
     replaced: bool = False  # by the search since `ponderhit`, which is answered in its place
     thread: threading.Thread | None = None  # gives the answer
 
     def stop(self) -> None:
-        """Has the answer given with what is known by now."""
+        """Answer with what is known by now."""
         self.may_end.set()
         if self.search is not None:
             self.search.stop()
@@ -80,14 +80,14 @@ class Uci(Protocol):
             self._clocks |= {f"p{player}{kind}" for player in players for kind in ("time", "inc")}
         self._options = _options(player, word, list(self._labels))
         top = math.ceil(max(model.ladder.steps[-1].elo for model in models.values()))
-        # Programs refuse a number beyond the range by themselves. Beyond a player's own it is as strong as it can be.
+        # Programs refuse a number outside the range themselves. Above a player's Elo it plays at full strength.
         self._options["UCI_Elo"] = _number(top, 0, max(top, _HIGHEST_ELO))
         self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(player)
         self._go: _Go | None = None
-        self._said = list[str]()  # the words of the position: another player reads them too
-        self._refused: str | None = None  # why the last `position` was none
-        self._told = set[str]()  # the keys of `_UNUSED` that were said
+        self._said = list[str]()  # the words of the position, kept for a change of player
+        self._refused: str | None = None  # why the last `position` was refused
+        self._told = set[str]()  # the keys of `_UNUSED` that were reported
         self._set_position(["startpos"])
         self._commands: dict[str, Callable[[list[str]], None]] = {
             word: self._introduce,
@@ -107,13 +107,13 @@ class Uci(Protocol):
 
     def _take(self, line: str) -> bool:
         words = line.split()
-        # Unknown words before a command are skipped, as the specification wants it.
+        # Skip unknown words before a command, as the specification says.
         at = next((at for at, word in enumerate(words) if word in self._commands), None)
         if at is None:
             return True
         try:
             self._commands[words[at]](words[at + 1 :])
-        except Exception as error:  # of the network or a user's game too: the conversation goes on
+        except Exception as error:  # errors of the network or a user's game too: the conversation continues
             self._say_error(error)
         return words[at] != "quit"
 
@@ -132,7 +132,7 @@ class Uci(Protocol):
         try:
             if self._go is None:
                 self._game()
-        except Exception as error:  # and the next `go` says it again; without an answer a program waits for ever
+        except Exception as error:  # the next `go` reports it again; without an answer a program would wait forever
             self._say_error(error)
         self._talk.say("readyok")
 
@@ -143,7 +143,7 @@ class Uci(Protocol):
         given, text = " ".join(words[1:at]), " ".join(words[at + 1 :])
         name = next((name for name in self._options if name.lower() == given.lower()), None)
         if name is None:
-            raise ValueError(f"there is no option {given!r}")
+            raise ValueError(f"unknown option {given!r}")
         try:
             value = self._options[name].read(text)
         except ValueError as error:
@@ -163,7 +163,7 @@ class Uci(Protocol):
             self._model, self._positions = model, positions
         self._values[name] = value
         if name in _ENGINE or name == "Model":
-            self._close()  # another engine, which the next search begins
+            self._close()  # the next search opens another engine
         if name == "UCI_Chess960":
             self._positions = self._positions_of(self._player)
         if value != self._options[name].default:
@@ -177,7 +177,7 @@ class Uci(Protocol):
             self._talk.say(f"info string {name} has no effect: {_UNUSED[name]}")
 
     def _tell_of_level(self, name: str) -> None:
-        """Say what an option that was set does not do because a level plays, or the level because of the player."""
+        """Report an option without effect: because a level plays, or because of the player."""
         if self._level is None:
             return
         for other in _OF_LEVEL:
@@ -205,7 +205,7 @@ class Uci(Protocol):
             raise ValueError(problem)
 
     def _set_position(self, words: list[str]) -> str | None:
-        """Reads the words of a `position`; returns what is wrong with its first illegal move."""
+        """Read the words of a `position`; return what is wrong with its first illegal move."""
         try:
             self._line, problem = self._positions.read(words)
         except Exception as error:  # of a user's game too
@@ -221,14 +221,14 @@ class Uci(Protocol):
             ValueError: that position was refused.
         """
         if self._refused is not None:
-            raise ValueError(f"there is no position, as the last one was refused: {self._refused}")
+            raise ValueError(f"no position is set, because the last one was refused: {self._refused}")
         return self._follow(self._line.start, self._line.played)
 
     def _query(self, words: list[str]) -> None:
         state = self._game().state
         players, each = range(state.num_players), state.outcomes() if state.is_terminal else ()
         best = [player for player in players if each and each[player] == max(each)]
-        asked_of = players[:1] if state.zero_sum else players  # of two players one says it
+        asked_of = players[:1] if state.zero_sum else players  # with two players one number is enough
         answers = {"gameover": str(state.is_terminal).lower()}
         answers |= {f"p{player + 1}turn": str(state.turn == player).lower() for player in asked_of}
         if len(players) > 1:
@@ -240,7 +240,7 @@ class Uci(Protocol):
         self._talk.say(f"response {answers[words[0]]}")
 
     def _begin(self, words: Sequence[str]) -> None:
-        """Begins the search of a `go`."""
+        """Begin the search of a `go`."""
         self._finish()
         go = _Go(words)
         try:
@@ -261,7 +261,7 @@ class Uci(Protocol):
             self._go.stop()
 
     def _ponder_hit(self, _: list[str]) -> None:
-        """Ends the search on the opponent's time, and begins one as any other from the same tree."""
+        """End the search on the opponent's time, and start a usual one from the same tree."""
         go = self._go
         if go is None or go.may_end.is_set() or "infinite" in go.words:
             return
@@ -269,14 +269,14 @@ class Uci(Protocol):
         self._begin([word for word in go.words if word != "ponder"])
 
     def _finish(self) -> None:
-        """Ends the search that goes on; its answer is given first."""
+        """End the search that goes on; its answer is given first."""
         go, self._go = self._go, None
         if go is not None and go.thread is not None:
             go.stop()
             go.thread.join()
 
     def _begun(self, words: Sequence[str]) -> Search | None:
-        """The search that a `go` asks for; None where there is no move."""
+        """Begin the search of a `go`; None if there is no move."""
         numbers, moves = self._read_go(words)
         if self._line.state.name == "chess":
             self._line.go_on()
@@ -293,9 +293,9 @@ class Uci(Protocol):
             found = {move: read_action(state, move) for move in moves}
             actions = [action for action in found.values() if action is not None]
             if not actions:
-                raise ValueError("go searchmoves: expected one legal move at least")
+                raise ValueError("go searchmoves: expected at least one legal move")
             if illegal := ", ".join(repr(move) for move, action in found.items() if action is None):
-                self._talk.say(f"info string go searchmoves: left out what is not legal here: {illegal[:200]}")
+                self._talk.say(f"info string go searchmoves: ignored illegal moves: {illegal[:200]}")
         return self._search(
             self._line.start,
             self._line.played,
@@ -350,15 +350,15 @@ class Uci(Protocol):
         return simulations, seconds
 
     def _answer(self, go: _Go) -> None:
-        """Waits for a search, and for leave to answer; then answers."""
+        """Wait for a search, and for permission to answer; then answer."""
         lines = [_NO_MOVE]
         try:
             if go.search is not None:
                 answer = go.search.answer()
                 lines = [*self._info(answer), self._best(answer)]
-        except CancelledError:  # by the end of the conversation: nothing is asked any more
+        except CancelledError:  # the conversation has ended
             return
-        except BaseException as error:  # of the network or a game: the program that asks must get its line
+        except BaseException as error:  # an error of the network or a game: the program must still get its line
             self._say_error(error)
         go.may_end.wait()
         if not go.replaced:
@@ -374,7 +374,7 @@ class Uci(Protocol):
         return f"bestmove {self._positions.name(report.state, best)}{ponder}"
 
     def _info(self, report: SearchReport) -> list[str]:
-        """The lines that tell what a search has found."""
+        """The lines with the results of a search."""
         result, milliseconds = report.result, int(1000 * report.seconds)
         visits = result.stats["simulations"]
         pace = f"nodes {visits} nps {1000 * visits // max(1, milliseconds)}"
@@ -382,7 +382,7 @@ class Uci(Protocol):
             pace += f" hashfull {int(1000 * self._engine.stats['cache_fill'])}"
         places = {int(action): index for index, action in enumerate(result.actions)}
         found = report.lines(int(self._values["MultiPV"]))
-        # A kept tree has lines that this search did not reach the end of.
+        # A kept tree may have lines longer than this search's depth.
         deepest = max([result.stats["depth"], *(len(actions) for actions, _, _ in found)])
         lines = []
         for number, (actions, _, q) in enumerate(found, 1):
@@ -464,7 +464,7 @@ def _options(player: Player, word: str, players: Sequence[str]) -> dict[str, _Op
 
 
 def _labels(names: Iterable[str]) -> dict[str, str]:
-    """The names by a word for each, without blanks: none of the protocol's, and no two alike in any case."""
+    """A word without blanks for each name, unique in any case and none of the protocol's words."""
     labels: dict[str, str] = {}
     for name in names:
         label = one_line(name).replace(" ", "_") or "player"

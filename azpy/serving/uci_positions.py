@@ -53,7 +53,7 @@ class Positions:
             state = line.state
             action = read_action(state, move)
             if action is None:
-                return line, f"move {number}, {move!r}, is not legal there: the position is that before it"
+                return line, f"move {number}, {move!r}, is not legal there: the position before it is used"
             line.play(state.action_name(action))
         return line, None
 

@@ -80,12 +80,12 @@ class WallGame:
     def __init__(self, models: Mapping[str, Player], talk: Conversation) -> None:
         self._models, self._talk = with_engines(models, 2 * MOST_SESSIONS), talk
         self._sessions: dict[str, _ServerGame] = {}
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by id: requests stand in line
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by id: its requests, in order
         self._room = threading.Semaphore(_MOST_WAITING)
         self._loop = asyncio.new_event_loop()
 
     def run(self) -> None:
-        """Answers requests until the end of the input, then those that wait."""
+        """Answer requests until the end of the input, then those that wait."""
         thread = threading.Thread(target=self._loop.run_forever, name="azpy-wall-game", daemon=True)
         thread.start()
         try:
@@ -93,7 +93,7 @@ class WallGame:
                 if line:
                     self._take(line)
         finally:
-            for _ in range(_MOST_WAITING):  # until no request waits
+            for _ in range(_MOST_WAITING):  # wait until no request is open
                 self._room.acquire()
             self._loop.call_soon_threadsafe(self._loop.stop)
             thread.join()
@@ -113,7 +113,7 @@ class WallGame:
             wrong = f"expected an object with a type of {', '.join(_ANSWERS)}, and a text as bgsId"
             self._refuse(wrong, identity if isinstance(identity, str) else "")
             return
-        # A server that does not wait for answers is read no further.
+        # Stop reading from a server that does not wait for answers.
         self._room.acquire()
         asyncio.run_coroutine_threadsafe(self._answer(kind, identity, request, arrived), self._loop)
 
@@ -135,7 +135,7 @@ class WallGame:
                             self._apply(session, request.get("move"))
                         else:
                             answer["bestMove"], answer["evaluation"] = await self._evaluate(session, arrived)
-                except Exception as error:  # of the network too: the request fails, and the game goes on
+                except Exception as error:  # errors of the network too: the request fails and the game continues
                     answer |= {"success": False, "error": one_line(error)}
                 if kind in {"evaluate_position", "apply_move"}:
                     answer["ply"] = 0 if session is None else session.ply
@@ -151,7 +151,7 @@ class WallGame:
             raise RequestError("botId must be a text")
         name = bot if bot in self._models else next(iter(self._models))
         if bot not in self._models and len(self._models) > 1:
-            raise RequestError(f"no player for botId {bot[:100]}: there are {', '.join(self._models)}")
+            raise RequestError(f"unknown botId {bot[:100]}; available players: {', '.join(self._models)}")
         state, model = state_of(request.get("config")), self._models[name]
         player = model.player
         shape = (player.start.num_actions, player.start.obs_shape)
@@ -164,7 +164,7 @@ class WallGame:
         self._sessions[identity] = _ServerGame(model, state, model.engine.game(state))
 
     def _apply(self, session: _ServerGame, text: object) -> None:
-        """Plays a turn, and moves the game's tree along; begins a tree where it cannot follow."""
+        """Play a turn, and move the game's tree along; begin a tree where it cannot follow."""
         state = apply_move(session.state, text)
         try:
             for action in session.state.parse_actions(str(text)):
@@ -195,7 +195,7 @@ class WallGame:
         return move_text(state, actions), max(-1.0, min(1.0, side * result.value))
 
     async def _search(self, session: _ServerGame, arrived: float) -> azpy.SearchResult:
-        # Half of what is left, so that the second action has as much.
+        # Use half of the time left, so that the second action gets the other half.
         left = max(0.0, _SECONDS - (time.monotonic() - arrived)) / 2
         return await session.game.search(session.model.player.simulations, seconds=left, lines=0)
 
@@ -301,7 +301,7 @@ def move_text(state: State, actions: Sequence[int]) -> str:
     """
     text = state.format_actions(actions) if actions else NO_ACTION
     if " " in text:
-        raise ValueError(f"expected the actions of one turn, got those of several: {text}")
+        raise ValueError(f"expected the actions of one turn, got several turns: {text}")
     return text
 
 
@@ -381,7 +381,7 @@ def _checked(value: Any, form: Any, path: str = "config") -> Any:
         is_right, expected = isinstance(value, dict), "an object"
     elif isinstance(form, list) or is_cell:
         is_right, expected = isinstance(value, list), "a list"
-    elif isinstance(form, range):  # to JSON True is no number
+    elif isinstance(form, range):  # a bool is not a number in JSON
         is_right, expected = type(value) is int and value in form, f"a whole number from {form[0]} to {form[-1]}"
     else:
         is_right = isinstance(value, str) and value in form

@@ -17,7 +17,7 @@ _NO_LIMIT = 2**32 - 1  # help and config.toml leave out a limit as high as this
 class About:
     """The description of a setting."""
 
-    help: str  # in a phrase
+    help: str  # an imperative or a noun phrase of at most twelve words
     group: Group  # where `--help` and config.toml list it
     kind: type = str  # without None and words
     optional: bool = False  # it may be None

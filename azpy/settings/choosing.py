@@ -17,7 +17,7 @@ from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, Settings, combine, default_of
 from azpy.settings.toml import read_config
 
-_SIZED = {"network", "simulations", "games_per_iteration", "slots"}  # where all are given, nothing is measured
+_SIZED = {"network", "simulations", "games_per_iteration", "slots"}  # if all of these are given, nothing is measured
 _SUPERVISED = tuple(name for name in ABOUT if name.startswith("supervised_"))
 _TRAINS = ("init", "tensorboard", *(name for name, about in ABOUT.items() if about.group in ("learning", "matches")))
 NO_MATCHES = 1_000_000  # as match_every: no run has so many iterations
@@ -66,7 +66,7 @@ def choose(
         placed["device"], where = placing(combine(so_far or preset, now, {"device": "cuda"}))
         settings = combine(so_far or preset, now, placed)
     elif placing is not None and "device" not in so_far | now and driver_problem() is None:
-        where = "an NVIDIA GPU is here, and the run plays on the CPU: --device auto takes the faster of the two"
+        where = "this machine has an NVIDIA GPU, but the run uses the CPU: --device auto takes the faster one"
     layers = so_far or preset, now
     if so_far:
         usual = {"game", *now, *(name for name in so_far if ABOUT[name].auto)}
@@ -82,7 +82,7 @@ def choose(
         gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
         said += f"; it leaves out {listed(gone)}" if gone else ""
     settings = combine(*layers, placed)
-    if placed:  # it decides pipelines and batches here; the run may go on elsewhere
+    if placed:  # it decides pipelines and batches on this machine; the run may continue on another
         settings = replace(settings, device="auto")
     return settings, str(out), "; ".join(filter(None, (where, said)))
 
@@ -91,11 +91,11 @@ def _settings_so_far(folder: Path) -> dict[str, Any]:
     """The settings of the run in the folder; empty if there is none."""
     config = folder / "config.toml"
     if config.exists() and not config.is_file():
-        raise RunError(f"{config} is not a regular file: put a good copy in its place")
+        raise RunError(f"{config} is not a regular file: restore a good copy")
     try:
         return read_config(config) if config.exists() else {}
     except SettingsError as error:
-        raise RunError(f"{error}; put that right, or a good copy of the file in its place") from error
+        raise RunError(f"{error}; correct it, or restore a good copy of the file") from error
 
 
 def listed(settings: Mapping[str, Any]) -> str:
@@ -123,14 +123,14 @@ def warn_of_idle(
         (_SUPERVISED, not supervised, "it goes with --supervised"),
         (("window_min",), now.window_min > now.window_max, f"window_max is {now.window_max}"),
         (("match_games",), now.match_every >= (now.iterations or NO_MATCHES), "no match is played before the last"),
-        (("final_match_games",), endless, "a run without an end has no last match"),
+        (("final_match_games",), endless, "a run without --minutes or --iterations never reaches its last match"),
         (("fast_simulations",), now.full_search_share == 1, "all searches are full: give full_search_share below 1"),
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),
         (("temperature_plies",), now.temperature == now.temperature_final, "temperature_final is the same"),
         (("virtual_loss", "in_flight_share"), now.eval_batch == 1, "eval_batch is 1, so no leaf is in flight"),
         (("slots",), now.deterministic and now.slots > now.games_per_iteration, "an iteration has fewer games"),
     ]
-    idle = dict[str, str]()  # the first rule counts
+    idle = dict[str, str]()  # the first matching rule counts
     for names, is_idle, why in rules:
         for name in names if is_idle else ():
             if name in given and getattr(settings, name) != default_of(name):

@@ -52,8 +52,8 @@ def _option(name: str) -> Any:
 def _about(name: str, row: Mapping[str, Any]) -> About:
     facts = {key: value for key, value in row.items() if key not in ("default", "in_self_play")}
     auto = name == "eval_batch"
-    text = "; auto: the fewest that fill the device's batch, up to 8" if auto else ""
-    return About(**facts | {"help": row["help"] + text, "auto": auto})
+    text = "most leaves of one tree per network call; auto fills batches" if auto else row["help"]
+    return About(**facts | {"help": text, "auto": auto})
 
 
 _OPTIONS = {name: _about(name, row) for name, row in _core.OPTIONS.items()}
@@ -75,57 +75,38 @@ class Settings:
         SettingsError: a value of the wrong type or out of range, or two settings that contradict each other.
     """
 
-    game: str = _run("what is played; see `az-train --list-games`", fixed="its games and weights are of that game")
+    game: str = _run("game to train; list them with --list-games", fixed="its games and weights are of that game")
     network: str = _run(
-        "blocks x channels, with +pool behind it for global pooling and then +conv for heads that fit boards of any "
-        "size, or layers x width for flat features; either with +wdl at the end for a value of three classes (win, "
-        "draw, loss); or module:function, which makes a torch module of obs_shape and num_actions",
+        "BLOCKSxCHANNELS, optionally with +pool, +conv or +wdl; or module:function",
         "5x64",
         fixed="its weights are of that shape",
     )
-    iterations: int | None = _run("length of the whole run", None, 1, unit="iterations")
-    minutes: float | None = _run("length of the whole run, resumed parts included", None, unit="minutes", **_ABOVE_0)
+    iterations: int | None = _run("iterations of the whole run", None, 1, unit="iterations")
+    minutes: float | None = _run(
+        "minutes of the whole run, including earlier sessions", None, unit="minutes", **_ABOVE_0
+    )
     total_evaluations: int | None = _run(
-        "length of the whole run; the iteration in which self-play reaches it is the last", None, 1, unit="evaluations"
+        "end after the iteration that reaches this many evaluations", None, 1, unit="evaluations"
     )
     seed: int = _run(
-        "fixes weights, games and batches", 0, 0, 2**63 - 1, fixed="games are told apart by seed and number"
+        "seed of weights, games and batches", 0, 0, 2**63 - 1, fixed="games are told apart by seed and number"
     )
     deterministic: bool = _run(
-        "equal seeds give equal runs, bit for bit; refuses minutes", False, fixed="it changes how all games are played"
+        "make runs with equal seeds identical, bit for bit", False, fixed="it changes how all games are played"
     )
     init: str | None = _run(
-        "whose network a new run begins with: a run or a checkpoint folder (the new network may have more blocks and "
-        "channels, and with +conv another board size), or a .safetensors, .pt or .onnx file of weights",
-        None,
-        fixed="its first network is the one of that run",
+        "start from the weights of a run, checkpoint or file", None, fixed="its first network is the one of that run"
     )
-    tensorboard: bool = _run("also writes metrics for TensorBoard, into the folder tensorboard", False, same_games=True)
-    device: str = _run(
-        "cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu; or auto: the first of cuda and webgpu that is faster "
-        "than the CPU with this network, else the CPU",
-        "cpu",
-    )
-    devices: str | None = _run(
-        "numbers of several GPUs, such as 0,1, each with its pipelines; the first also trains and plays matches", None
-    )
+    tensorboard: bool = _run("also write metrics for TensorBoard into the run folder", False, same_games=True)
+    device: str = _run("cpu, cuda[:N], tensorrt[:N], webgpu, or auto: a GPU if faster", "cpu")
+    devices: str | None = _run("GPUs to play on, such as 0,1; the first also trains", None)
     precision: str = _run(
-        "in what the network plays, if it passes a check: int8 on the CPU; fp16 on CUDA and TensorRT; auto: "
-        "int8 on a CPU that is faster in it, fp16 by torch on CUDA, else fp32, and fp32 in deterministic runs",
-        "auto",
-        words=_PRECISIONS,
+        "precision of the network in self-play; auto depends on the device", "auto", words=_PRECISIONS
     )
 
-    slots: int = _layout(
-        "games in play, over all pipelines; on CUDA, where no number is given, as many as games of an iteration, from "
-        "128 to 2,048",
-        128,
-        1,
-        2**20,
-        unit="games",
-    )
+    slots: int = _layout("games in play at once, over all pipelines", 128, 1, 2**20, unit="games")
     pipelines: int = _layout(
-        "threads of self-play on each device; auto: one a core if the network runs on the CPU, else 2",
+        "self-play threads per device; auto: one per core, 2 on GPUs",
         2,
         1,
         _core.MOST_PIPELINES,
@@ -133,27 +114,22 @@ class Settings:
         auto=True,
     )
     threads: int | None = _layout(
-        "threads that grow the trees; none: one a core, or one a pipeline where each has its own core",
-        None,
-        1,
-        _core.MOST_THREADS,
-        unit="threads",
+        "threads that grow trees; none: one per core or pipeline", None, 1, _core.MOST_THREADS, unit="threads"
     )
     workers: int | str = _layout(
-        "processes that play on this machine and share slots, pipelines, threads and cache; 0: this process plays; "
-        "folder:PATH: the az-workers of a shared folder; "
-        "ray: actors of the cluster at RAY_ADDRESS, or of this machine, each with up to all slots",
+        "worker processes; or ray, or folder:PATH for az-worker; 0: this process",
         0,
         0,
         MOST_WORKERS,
         unit="processes",
         words=("ray", "folder:TEXT"),
     )
-    cache_positions: int = _layout("answers of the network to keep; 0 for none", 200_000, 0, 2**28, unit="positions")
-    games_per_iteration: int = _play("self-play games between two generations", 256, 1, unit="games")
+    cache_positions: int = _layout(
+        "network answers to cache; 0 turns the cache off", 200_000, 0, 2**28, unit="positions"
+    )
+    games_per_iteration: int = _play("self-play games per iteration", 256, 1, unit="games")
     ranked_reward: float = _play(
-        "of one player: a game is won if its score beats this share of the run's last 250 scores, and lost if it does "
-        "not; the network learns that in place of the score; 0: the score itself",
+        "single-player games: win by beating this share of recent scores",
         0.0,
         source="R2, Laterre et al. 2018, 0.75 there",
         without=("score_to_beat",),
@@ -161,47 +137,32 @@ class Settings:
         **_SHARE,
     )
 
-    learning_rate: float = _learning("the optimizer's, at its peak", 2e-3, **_ABOVE_0)
-    weight_decay: float = _learning("the optimizer's", 1e-4, 0)
+    learning_rate: float = _learning("peak learning rate", 2e-3, **_ABOVE_0)
+    weight_decay: float = _learning("weight decay of the optimizer", 1e-4, 0)
     optimizer: str = _learning(
-        "adamw, muon, sgd (Nesterov's, 0.9), or module:function, which makes a torch optimizer of named "
-        "parameters, learning_rate and weight_decay",
+        "adamw, muon, sgd, or module:function that makes a torch optimizer",
         "adamw",
         fixed="its state is that of another optimizer",
     )
-    freeze: str | None = _learning(
-        "patterns of names of weights that are not trained, such as trunk.*,value.*; none: all are trained", None
-    )
+    freeze: str | None = _learning("patterns of weights that are not trained, such as trunk.*,value.*", None)
     value_smoothing: float = _learning(
-        "with a value of three classes (+wdl): softens its targets; at 0.15 that of a win is 0.85 win, 0.10 draw and "
-        "0.05 loss, that of a draw 0.15, 0.70 and 0.15",
-        0.0,
-        0,
-        0.3,
-        fixed="its value means other numbers",
+        "label smoothing of the value of a +wdl network", 0.0, 0, 0.3, fixed="its value means other numbers"
     )
-    decisive_weight: float = _learning(
-        "how much a won or lost position counts in the value's loss as against a drawn one", 1.0, **_ABOVE_0
-    )
-    batch_size: int = _learning("positions of a training batch", 256, 1, 65_536, unit="positions")
-    passes: float = _learning(
-        "how often a new position is drawn for training, on average", 4.0, unit="times", **_ABOVE_0
-    )
-    root_value_weight: float = _learning(
-        "weight of the root's value in the value target; the rest: the outcome", 0.25, **_SHARE
-    )
+    decisive_weight: float = _learning("weight of won and lost positions in the value loss", 1.0, **_ABOVE_0)
+    batch_size: int = _learning("positions per training batch", 256, 1, 65_536, unit="positions")
+    passes: float = _learning("times that each new position is trained on, on average", 4.0, unit="times", **_ABOVE_0)
+    root_value_weight: float = _learning("weight of the search's root value in the value target", 0.25, **_SHARE)
     training_precision: str = _learning(
-        "in what gradients are computed; bf16 needs a device with instructions for it, auto takes it there, and fp32 "
-        "in deterministic runs",
-        "auto",
-        words=("fp32", "bf16", "auto"),
+        "precision of gradients; auto: bf16 where the device supports it", "auto", words=("fp32", "bf16", "auto")
     )
-    window_min: int = _learning("positions kept before old ones are let go", 20_000, 1, unit="positions")
-    window_share: float = _learning("share of all positions kept, once that is more", 0.5, above=True, **_SHARE)
-    window_max: int = _learning("positions kept at most", 1_000_000, 1, unit="positions")
-    symmetries: bool = _learning("turns and mirrors training rows at random, where the game has symmetries", True)
+    window_min: int = _learning("positions kept before old ones are dropped", 20_000, 1, unit="positions")
+    window_share: float = _learning(
+        "share of all positions kept, once that exceeds window_min", 0.5, above=True, **_SHARE
+    )
+    window_max: int = _learning("most positions kept", 1_000_000, 1, unit="positions")
+    symmetries: bool = _learning("train on random symmetries of each position, where the game has them", True)
     supervised_passes: float = _learning(
-        "with --supervised: how often a position of the imported games is drawn before self-play begins, on average",
+        "with --supervised: passes over imported positions before self-play",
         10.0,
         unit="times",
         same_games=True,
@@ -209,28 +170,20 @@ class Settings:
     )
     # The positions of a game share one outcome, and a network learns outcomes by heart before it knows the moves.
     supervised_value_weight: float = _learning(
-        "with --supervised: how much the value of an imported position counts as against that of the run's own",
+        "with --supervised: weight of imported positions in the value loss",
         0.01,
         high=1,
         source="AlphaGo Zero's supervised network, Silver et al. 2017",
         **_ABOVE_0,
     )
     supervised_held_out: float = _learning(
-        "with --supervised: share of the imported games that are measured on, and not learned from",
-        0.05,
-        same_games=True,
-        **_SHARE,
+        "with --supervised: share of imported games to measure on only", 0.05, same_games=True, **_SHARE
     )
     supervised_min_rating: int | None = _learning(
-        "with --supervised: leaves out games of PGN and SGF with a rating below it, or with none",
-        None,
-        0,
-        100_000,
-        unit="points",
-        same_games=True,
+        "with --supervised: skip games with lower or unknown ratings", None, 0, 100_000, unit="points", same_games=True
     )
     supervised_min_seconds: int = _learning(
-        "with --supervised: leaves out games whose files say that a player had less for 40 moves",
+        "with --supervised: skip games with less time for 40 moves",
         180,
         0,
         2**31,
@@ -239,16 +192,16 @@ class Settings:
         same_games=True,
     )
     schedule: str = _learning(
-        "of the learning rate; linear-tail: full for half of the run, then a line to a twentieth",
+        "learning-rate schedule; linear-tail decays in the second half",
         "linear-tail",
         words=("linear-tail", "constant"),
     )
 
-    match_every: int = _matches("distance of two matches", 5, 1, 2**32 - 1, unit="iterations")
-    match_games: int = _matches("games of a match against each opponent", 40, 2, unit="games", even=True)
+    match_every: int = _matches("iterations between two matches", 5, 1, 2**32 - 1, unit="iterations")
+    match_games: int = _matches("games per match against each opponent", 40, 2, unit="games", even=True)
     final_match_games: int = _matches("games of the last match against each opponent", 100, 2, unit="games", even=True)
     match_simulations: int | None = _matches(
-        "simulations a move; none: those of self-play, 100 at least", None, 1, 2**32 - 1, unit="simulations"
+        "simulations per move in matches; none: as self-play, at least 100", None, 1, 2**32 - 1, unit="simulations"
     )
     match_c_puct: float = _like("c_puct", 2.5, "measured in Connect Four: 0.89, and 0.87 with 1.5")
     match_fpu: float | str = _like("fpu", 0.25, "Leela Chess Zero; measured in Connect Four: 0.93, and 0.88 with zero")
@@ -289,7 +242,7 @@ class Settings:
     max_plies: int | None = _option("max_plies")
 
     def __post_init__(self) -> None:
-        """Checks each setting, and those that depend on each other."""
+        """Check each setting, and those that depend on each other."""
         for name, about in ABOUT.items():
             about = replace(about, auto=False) if about.auto else about
             object.__setattr__(self, name, about.checked(name, getattr(self, name)))
@@ -298,28 +251,32 @@ class Settings:
         devices = self.all_devices
         kind = devices[0].kind
         if kind == OWN:
-            raise SettingsError(f"device {OWN} plays runs that are trained, and trains none: give cpu or auto")
+            raise SettingsError(f"device {OWN} plays trained runs and cannot train: give cpu or auto")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and kind == "tensorrt":
-            raise SettingsError("workers play on the CPU or on CUDA: an engine of TensorRT is built in one process")
+            raise SettingsError(
+                "workers play on the CPU or on CUDA, not with TensorRT, whose engines belong to one process"
+            )
         if self.workers and self.precision == "fp16" and is_own(self.network):
             raise SettingsError(
                 f"workers play network {self.network} by ONNX Runtime, which has no fp16 on CUDA: give precision auto "
                 "or fp32, or workers 0"
             )
         if self.deterministic and self.minutes is not None:
-            raise SettingsError("deterministic runs cannot depend on the clock: give iterations, not minutes")
+            raise SettingsError("a deterministic run cannot stop by the clock: give iterations instead of minutes")
         if self.deterministic and self.total_evaluations is not None:
             text = "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
             raise SettingsError(text)
         if self.deterministic and kind != "cpu":
-            raise SettingsError(f"deterministic runs play on the CPU, got device {self.device!r}")
+            raise SettingsError(f"a deterministic run plays on the CPU, got device {self.device!r}")
         if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
-            raise SettingsError(f"deterministic runs train in fp32, which rounds alike on more machines: {got}")
+            raise SettingsError(
+                f"a deterministic run trains in fp32, which gives equal results on more machines: {got}"
+            )
         if self.batch_size == 1 and "+conv" in self.network:
-            raise SettingsError("batch_size must be at least 2 with a network of +conv: it normalises over the rows")
+            raise SettingsError("batch_size must be at least 2 for a +conv network, which normalises over the batch")
         if self.precision == "int8" and kind != "cpu":
             raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
         for device in (choice for each in devices for choice in each.choices):
@@ -392,9 +349,9 @@ def unfit(game: Any, search: Mapping[str, Any]) -> str:
     of_game = f"{game.game} has {players_of(game)}"
     if search.get("solver") and not (game.zero_sum or game.num_players == 1):
         games = "games of one player, or of two with a zero sum"
-        return f"solver and lookahead are for {games}, and {of_game}: leave them out"
+        return f"solver and lookahead are for {games}, but {of_game}: leave them out"
     if search.get("score_to_beat") is not None and game.num_players != 1:
-        return f"score_to_beat is for games of one player, and {of_game}: leave it out"
+        return f"score_to_beat is for games of one player, but {of_game}: leave it out"
     return ""
 
 
@@ -419,7 +376,7 @@ def checked(name: str, value: Any, *, typed: bool = False) -> Any:
         SettingsError: no such setting, or a value of another type or range.
     """
     if name not in ABOUT:
-        raise SettingsError(f"{name}: no such setting{did_you_mean(name, ABOUT)}")
+        raise SettingsError(f"{name}: unknown setting{did_you_mean(name, ABOUT)}")
     return ABOUT[name].checked(name, value, typed=typed)
 
 
@@ -463,7 +420,7 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
     chosen: dict[str, Any] = {name: value for layer in layers for name, value in layer.items()}
     if "game" not in chosen:
         raise SettingsError(
-            "no game: give its name, such as connect_four (az-train --list-games), or a file with one as --config"
+            "no game: give its name, such as connect_four (az-train --list-games), or a --config file that has one"
         )
     given = (checked(name, chosen.get(name, getattr(Settings, name))) for name in ("device", "devices"))
     devices = devices_of(*given)

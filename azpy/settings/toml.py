@@ -38,7 +38,7 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         found = tomllib.loads(plain_text(Path(path).read_bytes()))
     except RecursionError as error:
-        raise ValueError("brackets within brackets, too many") from error
+        raise ValueError("brackets are nested too deeply") from error
     made = _made_with(found)
     number = made.get("format", _FORMAT)
     if not isinstance(number, int) or number > _FORMAT:
@@ -69,7 +69,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise SettingsError(f"{path} is no TOML file: {error}") from error
+        raise SettingsError(f"{path} is not valid TOML: {error}") from error
 
     here, run_id = versions()["azpy"], run_id_of(given)
     writer = _made_with(given).get("azpy", here)
@@ -77,7 +77,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     written = given.pop(_MADE_WITH, None) is not None
     for name in [name for name in given if name not in ABOUT and written]:
         del given[name]
-        text = f"{path}: {name} is not a setting of azpy {here}, and is left out{by}"
+        text = f"{path}: {name} is not a setting of azpy {here} and is ignored{by}"
         warnings.warn(text, SettingsWarning, stacklevel=2)
     try:
         settings = {name: checked(name, value) for name, value in given.items()}
@@ -135,7 +135,7 @@ def to_toml(
     command = repeat_command(folder, str(settings.get("game", "")), [*function_flags(settings), *flags])
     command = printable(command)
     again = "The same run once more" if settings.get("deterministic") else "Another run with these settings"
-    lines = [f"# What this run really used. {again}, in a folder of its own:", f"#   {command}"]
+    lines = [f"# The settings that this run used. {again}, in a new folder:", f"#   {command}"]
     for group in GROUPS:
         names = [name for name in settings if ABOUT[name].group == group]
         if names:

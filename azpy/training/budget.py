@@ -50,13 +50,13 @@ class Budget:
         return {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations, **self._measured}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Goes on from `state`."""
+        """Go on from `state`."""
         self.advance_to(float(state["elapsed_seconds"]))
         self.evaluations = float(state["evaluations"])
         self._measured = {name: float(state[name]) for name in _MEASURED}
 
     def advance_to(self, seconds: float) -> None:
-        """Counts at least `seconds` as spent."""
+        """Count at least `seconds` as spent."""
         self._begin -= max(0.0, seconds - self.elapsed())
 
     def elapsed(self) -> float:
@@ -142,7 +142,7 @@ class Budget:
         games: int,
         export_seconds: float = 0.0,
     ) -> None:
-        """Notes the time of an iteration.
+        """Note the time of an iteration.
 
         Args:
             seconds: of the whole iteration.
@@ -159,7 +159,7 @@ class Budget:
             self._measured["play_seconds_per_game"] = (seconds - fit_seconds - export_seconds) / games
 
     def note_match(self, seconds: float, games: float) -> None:
-        """Notes the time of a match; `games` is the mean number of games against each opponent."""
+        """Note the time of a match; `games` is the mean number of games against each opponent."""
         self._measured["match_seconds"] += seconds
         self._measured["match_seconds_per_game"] = seconds / games
 

@@ -41,8 +41,8 @@ class Collector(Loop):
     ) -> None:
         if settings.precision not in {"fp32", "auto"}:
             raise SettingsError(
-                "precision is for training, which checks each generation in it; a collection plays the model that it "
-                "is given, in fp32 if that is no int8 model (az-export RUN --onnx-int8 FILE makes one)"
+                "precision applies to training, which checks each generation in it; a collection plays the given "
+                "model, in fp32 unless it is an int8 model (az-export RUN --onnx-int8 FILE makes one)"
             )
         budget, start = Budget(settings, opponents=0), start_of(settings)
         self._model = model
@@ -69,7 +69,7 @@ class Collector(Loop):
         self._resume_budget("collected")
 
     def run(self) -> Iterator[Event]:
-        """Plays until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
+        """Play until the budget is spent; every finished iteration leaves its sealed games and a row of metrics.
 
         Yields:
             The events, in order. An interruption at any point loses at most the games in play, once `close` is called.
@@ -96,7 +96,7 @@ class Collector(Loop):
         yield self._finish(self._played)
 
     def _take_model(self, settings: Settings, start: _core.State) -> None:
-        """Opens the model's file if it holds another model than before."""
+        """Open the model's file if it holds another model than before."""
         if self._model is None:
             return
         _, data = model_bytes(self._model)  # once: the file may change meanwhile

@@ -30,7 +30,7 @@ from azpy.training.events import Event
 OWN_SETTINGS = ("game", "seed", "total_evaluations", "iterations", "minutes", "deterministic")
 # Defaults. The runs' own matches are not needed here. The eval batch must not depend on the machine.
 _USUAL: dict[str, Any] = {"match_every": NO_MATCHES, "final_match_games": 2, "eval_batch": 1}
-_FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # may change where a run goes on
+_FREE = {*SAME_GAMES_SETTINGS, "device", "devices", "pipelines"}  # settings that may change when a run continues
 _LONGEST_NAME = 100
 _SHOWN = {"score", "low", "high", "evaluations", "rows_fitted", "seed"}  # of a stored row
 
@@ -47,7 +47,7 @@ class Comparison:
     simulations: int = 100  # a move in matches
 
     def __post_init__(self) -> None:
-        """Checks the game, `games` and `common`."""
+        """Check the game, `games` and `common`."""
         object.__setattr__(self, "games", games_of(make_game(self.game), self.games, 200))
         _refuse_own(self.common)
 
@@ -131,7 +131,7 @@ class Comparison:
         try:
             rows = json.loads(storage.read_regular(self._results))
             if not (isinstance(rows, list) and all(isinstance(row, dict) and row.keys() >= _SHOWN for row in rows)):
-                raise ValueError("expected a list of rows with the figures of matches")
+                raise ValueError("expected a list of rows with match results")
         except FileNotFoundError:
             return []
         except (OSError, ValueError, RecursionError) as error:
@@ -141,7 +141,7 @@ class Comparison:
 
 
 def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> None:
-    """Trains to the end, from the state of the folder on."""
+    """Train to the end, from what the folder holds."""
     from azpy.training.trainer import Trainer  # torch takes seconds to load
 
     with Trainer(settings, folder) as trainer:
@@ -152,11 +152,11 @@ def train(settings: Settings, folder: Path, show: Callable[[Event], object]) -> 
 def _refuse_own(names: Iterable[str]) -> None:
     for name in names:
         if name in OWN_SETTINGS:
-            raise SettingsError(f"{name} is given for the whole comparison, not as one of its settings")
+            raise SettingsError(f"{name} applies to the whole comparison and cannot be one of its settings")
 
 
 def _check_same(folder: Path, settings: Settings) -> None:
-    """Refuses to go on with the training of another comparison."""
+    """Refuse to go on with the training of another comparison."""
     if not (folder / "config.toml").exists():
         return
     before = StoredRun(folder).settings

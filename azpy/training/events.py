@@ -1,4 +1,4 @@
-"""What a training run or a collection reports while it goes on, as plain records."""
+"""Progress reports of a training run or a collection, as plain records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Played(Event):
 
 @dataclass(frozen=True)
 class Noticed(Event):
-    """Something that a user should know, in one line, such as a worker's death."""
+    """A notice for the user in one line, such as a worker's death."""
 
     text: str
 

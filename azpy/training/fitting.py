@@ -39,7 +39,7 @@ class Window:
         self.seen = self.newest = 0
 
     def add(self, games: Sequence[_core.GameRecord]) -> None:
-        """Adds the games of an iteration, and drops the oldest games beyond the window's size.
+        """Add the games of an iteration, and drop the oldest games beyond the window's size.
 
         Imported games that are held out are left out.
 
@@ -54,7 +54,7 @@ class Window:
             self.buffer.extend(games)
         except ValueError as error:
             raise RunError(
-                f"a stored game does not fit the rules any more ({error}): choose another folder with --out"
+                f"a stored game breaks the rules as they are now ({error}): choose another folder with --out"
             ) from error
 
     def refill(
@@ -124,7 +124,7 @@ def fit(
     *,
     imported: bool = False,
 ) -> Iterator[Fitted]:
-    """Takes gradient steps: one at least, and fewer than `steps` where time is up.
+    """Take gradient steps: one at least, and fewer than `steps` where time is up.
 
     Args:
         loop: the run. Its budget says the learning rate, and when time is up.
@@ -138,7 +138,7 @@ def fit(
         How far it is, after each step.
 
     Raises:
-        DivergedError: the learner's network is of no use any more.
+        DivergedError: the losses or the learner's network are not finite.
     """
     step, budget = Fitted(iteration, 0, steps, 0.0, 0.0), loop.budget
 
@@ -162,11 +162,11 @@ def fit(
             yield step
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():
-        raise diverged(loop, step, "the network's numbers are not finite", after=True)
+        raise diverged(loop, step, "the network's weights are not finite", after=True)
 
 
 class DivergedError(RunError):
-    """The losses or the network are not finite; the text says when, names the losses, and says what helps."""
+    """The losses or the network are not finite. The text says when, names the losses, and gives advice."""
 
 
 def diverged(loop: Loop, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
@@ -195,7 +195,7 @@ def load_newest(folder: RunFolder, learner: Learner) -> Checkpoint | None:
     """The learner takes over the newest checkpoint; None where there is none.
 
     Raises:
-        RunError: its network is not finite, or gives answers that are not. It stays: the fault may be the device's.
+        RunError: its weights or its outputs are not finite. It is kept, because the device may be at fault.
     """
     checkpoints = folder.checkpoints()
     if not checkpoints:
@@ -205,7 +205,7 @@ def load_newest(folder: RunFolder, learner: Learner) -> Checkpoint | None:
     if not learner.is_finite():
         before = " to go on from the one before" * (len(checkpoints) > 1)
         raise RunError(
-            f"the network of {checkpoint.path}, or its answers on {learner.device}, are not finite: choose another "
+            f"the weights of {checkpoint.path}, or its outputs on {learner.device}, are not finite: choose another "
             f"--training-device; if that does not help, delete the checkpoint{before}"
         )
     return checkpoint

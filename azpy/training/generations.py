@@ -58,7 +58,7 @@ class Generations:
     def __init__(self, settings: Settings, start: _core.State, run: RunFolder) -> None:
         self._settings, self._start, self._run = settings, start, run
         self._devices, self._batch = settings.all_devices, settings.device_batch
-        self._engines = run.path / "engines"  # in a cache of the user, each generation would leave one
+        self._engines = run.path / "engines"  # the user's cache would keep an engine of every generation
         self.on_tensorrt = self._devices[0].kind == "tensorrt"
         self._faster: bool | None = None  # with precision auto: whether int8 is faster here
         self.ready = Ready([], {})
@@ -72,7 +72,7 @@ class Generations:
     def publish(
         self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False
     ) -> dict[str, float]:
-        """Exports a network, checks the model against it, and has it play; returns figures of the checks.
+        """Export a network, check the model against it, and have it play; return figures of the checks.
 
         Args:
             network: the newest.
@@ -88,7 +88,7 @@ class Generations:
         return self.ready.checks
 
     def reopen(self, network: Module, iteration: int, buffer: _core.ReplayBuffer | None) -> None:
-        """Has a checkpoint's `model`, or the int8 model in `ready`, play after its checks on games in `buffer`.
+        """Have a checkpoint's `model`, or the int8 model in `ready`, play after its checks on games in `buffer`.
 
         The device or the precision may have changed since the checkpoint.
         """
@@ -105,7 +105,7 @@ class Generations:
         return self._opened(model, self._devices[0].without_tensorrt, threads=threads)
 
     def prune_engines(self) -> None:
-        """Deletes the TensorRT engines of networks that no longer play."""
+        """Delete the TensorRT engines of networks that no longer play."""
         kept = {network_id(self.model, precision) for precision in ("fp32", self.reduced)}
         for file in self._engines.glob("azpy-*"):  # their names hold the network's id
             if not any(f"{one:016x}" in file.name for one in kept):
@@ -123,14 +123,14 @@ class Generations:
         try:
             int8 = to_int8(self.model, calibration(buffer, iteration)) if int8 is None else int8
             evaluators = self._open(int8, self._devices)
-        except ModelError as error:  # a layer that cannot be quantized, no space for its files
-            if self._settings.deterministic:  # the error may be gone another time, and would make other games
+        except ModelError as error:  # a layer cannot be quantized, or there is no space for its files
+            if self._settings.deterministic:  # the error may not repeat, and then the games would differ
                 raise
             return ready._replace(refused=f"int8 is not possible for this network: {error}")
         found = drift(exact, evaluators[0], *positions)
         ready.checks.update(_figures("int8", found))
         if found.too_far:
-            return ready._replace(refused=f"the int8 model is too far from it: {found.too_far}")
+            return ready._replace(refused=f"the int8 model differs too much from it: {found.too_far}")
         if self._settings.precision == "auto" and self._faster is None:  # later networks have the same size
             times = times_as_fast(exact, evaluators[0], positions[0][: self._batch])
             ready.checks["int8_times_as_fast"] = times
@@ -158,8 +158,8 @@ class Generations:
                 checks |= _figures(precision, found)
                 if not found.too_far:
                     return Ready(evaluators, checks, precision)
-                refused = f"{precision} is too far from it: {found.too_far}"
-            except (ModelError, DeviceError) as error:  # numbers that are too large; no kernel for it
+                refused = f"{precision} differs too much from it: {found.too_far}"
+            except (ModelError, DeviceError) as error:  # numbers are too large, or there is no kernel
                 refused = f"{precision} is not possible for this network: {error}"
         evaluators = chosen or self._open(self.model, self._devices)
         checks["parity"] = check_parity(network, evaluators[0], observations, _tolerance(evaluators[0]))

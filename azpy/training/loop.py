@@ -1,4 +1,4 @@
-"""What training and collecting games share: the life of a run, and its self-play."""
+"""The common part of training and collecting: the life of a run, and its self-play."""
 
 import contextlib
 import os
@@ -26,8 +26,8 @@ from azpy.training.events import Event, Finished, Noticed, Played, Started
 from azpy.training.timing import TimeShares
 
 EVENT_SECONDS = 0.2  # how often a long stage reports
-NOT_ROW_EXACT = "here the model's answer to a position depends on what else is in its batch"
-CANNOT_BE_DETERMINISTIC = f"the run cannot be deterministic: {NOT_ROW_EXACT}; leave out --deterministic"
+NOT_ROW_EXACT = "the model's output for a position depends on the rest of its batch"
+CANNOT_BE_DETERMINISTIC = f"the run cannot be deterministic, because {NOT_ROW_EXACT}: leave out --deterministic"
 _NEW = WorkerState("", False, 0, None, 0.0, 0, Counter())
 
 
@@ -88,13 +88,13 @@ class Loop:
         self._cut_short = False  # the last iteration's self-play, by the clock
         self._asked = False  # the fleet for games
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
-        self._last_first = contextlib.ExitStack()  # `close` ends all of it, whatever fails
+        self._last_first = contextlib.ExitStack()  # `close` ends everything in it, even if one part fails
         self.ranked, self.fleet = RankedReward(settings, start), open_fleet(settings, start)
         self.folder = RunFolder(path, asdict(settings), FIXED_SETTINGS, made_with(*packages) | made)
         self._last_first.callback(self.folder.close)
         try:
             self._resume()
-            if not settings.deterministic:  # there a game has the tree of each ply before
+            if not settings.deterministic:  # a deterministic game needs its earlier trees, which are not stored
                 self.fleet.begun = self.folder.in_play()
             self._since = self.iteration  # before the first iteration of this process
             self.folder.note_changes(self.iteration, budget.elapsed())
@@ -109,17 +109,17 @@ class Loop:
         return self.folder.flags
 
     def note(self, row: Mapping[str, Any]) -> None:
-        """Adds a row of metrics."""
+        """Add a row of metrics."""
         self.folder.append_metrics(row)
         for watcher in self.watchers:
             watcher(row)
 
     def _resume(self) -> None:
-        """Goes on from the folder's contents."""
+        """Go on from the folder's contents."""
         raise NotImplementedError
 
     def _resume_budget(self, row: str) -> None:
-        """Counts the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
+        """Count the time and evaluations up to the last row of this kind, and of an interrupted iteration after it."""
         self.folder.trim_metrics(self.iteration)
         self.budget.advance_to(self.folder.spent("seconds", row, "match", self._STOPPED))
         self._evaluations = max(self.budget.evaluations, self.folder.spent("evaluations", self._STOPPED))
@@ -143,7 +143,7 @@ class Loop:
         return Finished(str(folder.path), self.iteration, seconds, *facts, has_model)
 
     def close(self) -> None:
-        """Stops self-play and lets go of the run folder.
+        """Stop self-play and let go of the run folder.
 
         In the middle of a run, its journal gets all finished games, and its metrics the time and evaluations spent.
         """
@@ -162,7 +162,7 @@ class Loop:
     # Self-play
 
     def _play(self, metrics: dict[str, float], lineup: Lineup) -> Generator[Event, None, list[_core.GameRecord]]:
-        """Plays the games that the next iteration lacks, seals them, and returns all of them in order of their ids.
+        """Play the games that the next iteration lacks, seal them, and return all of them in order of their ids.
 
         Where time is up before a game is over, there is nothing to seal, and none is returned.
 
@@ -200,7 +200,7 @@ class Loop:
         fleet, folder, budget, shares = self.fleet, self.folder, self.budget, self.time
         self._ask(known)
         fleet.play(lineup)
-        if fleet.begun:  # now they would be games twice
+        if fleet.begun:  # they are in play again, so forget the stored ones
             folder.keep_in_play([])
         begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
         positions = sum(record.positions for record in folder.journal if record.game_id in known)
@@ -230,7 +230,7 @@ class Loop:
         self._workers = {worker.name: worker for worker in workers}
 
     def _ask(self, known: set[int]) -> None:
-        """Asks for the ids that no game has: in a deterministic run for those of this iteration, else for all."""
+        """Ask for the ids that no game has: in a deterministic run for those of this iteration, else for all."""
         folder, fixed = self.folder, self.settings.deterministic
         first, end, there = self.next_game, ENDLESS, [np.array([*known], np.int64)]
         if fixed:
@@ -256,7 +256,7 @@ class Loop:
         self.folder.append_metrics(row | {"evaluations": self._evaluations})
 
     def _end_play(self, *, ended: bool) -> None:
-        """Ends self-play. If games are in play, the journal gets those that are finished and that it lacks."""
+        """End self-play. If games are in play, the journal gets those that are finished and that it lacks."""
         cut_short = self._cut_short or not ended
         with contextlib.ExitStack() as last_first:
             if cut_short and not self.settings.deterministic:
@@ -273,7 +273,7 @@ class Loop:
 def worker_rows(
     before: Mapping[str, WorkerState], after: Sequence[WorkerState], seconds: float
 ) -> list[dict[str, Any]]:
-    """One row for each worker that is alive, or did something between two looks at the fleet.
+    """One row for each worker that is alive or did something between two readings of the fleet.
 
     Args:
         before: the states at the first look, by name.

@@ -28,7 +28,7 @@ OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the 
 
 
 def play_matches(loop: Loop, generations: Generations, cores: int, *, last: bool) -> Iterator[Event]:
-    """Plays the newest network against each opponent it has not met yet, on the same openings; then writes the report.
+    """Play the newest network against each opponent it has not met yet, on the same openings; then write the report.
 
     Args:
         loop: the run, whose last iteration made the network.

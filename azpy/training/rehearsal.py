@@ -37,7 +37,9 @@ def rehearse(settings: Settings, start: State) -> None:
     learner.optimizer_arrays()
     trained = [(name, each) for name, each in learner.network.named_parameters() if each.requires_grad]
     if idle := [name for name, parameter in trained if parameter.grad is None]:
-        text = f"no loss depends on {', '.join(idle[:_MOST_NAMED])}: network {settings.network!r} does not train these"
+        text = (
+            f"no loss depends on {', '.join(idle[:_MOST_NAMED])}, so network {settings.network!r} does not train these"
+        )
         warnings.warn(text, SettingsWarning, stacklevel=2)
 
 

@@ -81,22 +81,22 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     if not settings.deterministic:
         network = str({**found, **given}["network"])
         speed = float(f"{costs.speed(network):.2g}")
-        said += f", and {network} comes to about {speed:,g} simulations/s here"
+        said += f"; {network} reaches about {speed:,g} simulations/s here"
     return found, said
 
 
 def placed(settings: Settings) -> tuple[str, str]:
     """The device on which "auto" has a run's network play here, and a line on it."""
     if why := no_gpu():
-        return "cpu", f"device auto plays on the CPU: {why}"
+        return "cpu", f"device auto chose the CPU: {why}"
     start = make_game(settings.game)
     model = to_onnx(network_of(start, settings.network))
     evaluator = open_generation(model, Device("auto"), settings, game=start, batch=settings.device_batch)
-    return evaluator.device, "; ".join((f"device auto plays on {evaluator.device}", *evaluator.notes))
+    return evaluator.device, "; ".join((f"device auto chose {evaluator.device}", *evaluator.notes))
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:
-    """Measures what a game costs.
+    """Measure what a game costs.
 
     Args:
         start: of the games.
@@ -125,6 +125,9 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
     layout |= {"max_plies": settings.max_plies, "cache_positions": 0}
     with SelfPlay(start, Zeros(start, slots), **layout) as play:
         simulations = max(1.0, play_for(play, _RULES_SECONDS)["simulations_per_second"])
+        if play.stats["games"] and not play.stats["searches"]:  # such as a clone that shares the position
+            text = f"the games of {settings.game} end before their first search: az-check-game finds the mistake"
+            raise SettingsError(text)
     device, devices = settings.all_devices[0].without_tensorrt, len(settings.all_devices)
     rows, learned, parameters = {}, {}, {}
     for spec in specs:
@@ -142,7 +145,7 @@ def costs_of(start: State, settings: Settings, network: str | None = None) -> Co
 
 def _learned(learner: Learner, start: State) -> float:
     """Positions a second in gradient steps; the first steps do not count."""
-    batch = game_without_network(start).sample(_BATCH, seed=0)  # a loss of the user's may rely on the rules
+    batch = game_without_network(start).sample(_BATCH, seed=0)  # a user's loss may rely on valid targets
     batches = SimpleNamespace(sample=lambda rows, **options: batch)
     times = list[float]()
     with contextlib.closing(learner.fit(batches, 1 + _STEPS, batch_size=_BATCH)) as steps:
@@ -180,13 +183,13 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
         ladder = [(ladder[0][0], given["simulations"])]
 
     def network_for(simulations: int) -> str:
-        """The largest one for whose parameters the run has positions enough; else the smallest."""
+        """The largest network for which the run has enough positions; else the smallest."""
         positions = {spec: _PLAY * seconds * costs.speed(spec) / simulations for spec in costs.rows}
         enough = [spec for spec, count in positions.items() if count >= _A_PARAMETER * costs.parameters[spec]]
         return enough[-1] if enough else next(iter(positions))
 
     def games_of(simulations: int) -> float:
-        """That an iteration has time for."""
+        """Games that an iteration has time for."""
         return _PLAY * iteration * costs.speed(network_for(simulations)) / (costs.plies * simulations)
 
     actions, simulations = next((pair for pair in ladder if games_of(pair[1]) >= _LEAST_GAMES), ladder[-1])
@@ -215,6 +218,6 @@ def suited(costs: Costs, given: Mapping[str, Any], pipelines: int) -> dict[str, 
 
 
 def _rounded(number: float) -> int:
-    """To two digits."""
+    """Round to two digits."""
     unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
     return round(number / unit) * unit

@@ -52,25 +52,25 @@ class Lessons:
         self._files, self._imported, self.are_there = list(map(path_argument, files)), None, False
         if files and not numbered(Path(path) / "games", ".npz") and not numbered(Path(path) / "checkpoints"):
             rating, seconds = settings.supervised_min_rating, settings.supervised_min_seconds
-            # Before the folder is made: a bad file leaves nothing behind.
+            # Import before making the folder, so that a bad file leaves nothing behind.
             filters = Filters(rating, seconds, settings.score_to_beat)
             self._imported = import_games(files, start, settings.seed, filters)
             records, share = self._imported.records, settings.supervised_held_out
             if not learned_from(records, share):
                 raise RunError(
-                    f"all {len(records)} imported games are held out: give more files, or less than {share:g} as "
+                    f"all {len(records)} imported games are held out: give more files, or a number below {share:g} as "
                     "--supervised-held-out"
                 )
 
     def resume(self, folder: RunFolder) -> None:
-        """Goes on with the imported games of a run folder.
+        """Go on with the imported games of a run folder.
 
         Raises:
             RunError: the run began with other files or other settings of them.
         """
         checkpoints, sealed = folder.checkpoints(), folder.sealed.iterations()
         if not checkpoints:
-            folder.trim_metrics(-1)  # the fit begins again, and so does an import that did not end
+            folder.trim_metrics(-1)  # a fit that did not end starts again, and so does an import
         rows = [row for row in folder.metrics() if row["kind"] == "imported"]
         if 0 in sealed and self._files and not rows:  # metrics.jsonl was lost
             rows.append({"kind": "imported", "iteration": 0, "files": self._files, "seconds": 0.0})
@@ -80,15 +80,15 @@ class Lessons:
             if self._files and began != self._files:
                 how = f"with --supervised {' '.join(map(str, began))}" if began else "without --supervised"
                 raise RunError(
-                    f"{folder.path} holds a run that began {how}: give the same, leave it out to go on, or choose "
-                    "another folder with --out"
+                    f"{folder.path} holds a run that began {how}: give the same value, leave it out to go on, or "
+                    "choose another folder with --out"
                 )
             self._files = began
         changed = [name for name in folder.changed if name.startswith("supervised_")]
         if changed and 0 in sealed:
             old, new = folder.changed[changed[0]]
             raise RunError(
-                f"{folder.path} holds a run with {changed[0]} {old!r}, asked for {new!r} (games are imported and "
+                f"{folder.path} holds a run with {changed[0]} {old!r}, now {new!r} (games are imported and "
                 "learned from once, before self-play): choose another folder"
             )
         if self._files:
@@ -96,7 +96,7 @@ class Lessons:
         self.are_there = 0 in sealed or self._imported is not None
 
     def keep(self, loop: Loop) -> Iterator[Event]:
-        """Puts games that were imported now, and what became of the others, on the disk."""
+        """Put games that were imported now, and what became of the others, on the disk."""
         if (imported := self._imported) is None:
             return
         self._imported = None
@@ -107,13 +107,13 @@ class Lessons:
         row = {"kind": "imported", "iteration": 0, "files": self._files, "found": imported.found}
         row |= {"games": len(known), "positions": positions, "held_out": held_out}
         row |= {"left_out": left_out, "seconds": loop.budget.elapsed()}
-        loop.folder.append_metrics(row)  # first: without the games it counts for nothing
+        loop.folder.append_metrics(row)  # write it first: it counts only with the games
         loop.folder.sealed.write(0, imported.records, imported.tags)
         yield Imported(imported.files, imported.found, len(known), positions, held_out, left_out)
 
 
 def learn(loop: Loop, games: Sequence[_core.GameRecord], learner: Learner) -> Iterator[Event]:
-    """Fits a learner to imported games, and measures it on those that are held out."""
+    """Fit a learner to imported games, and measure it on those that are held out."""
     settings, budget = loop.settings, loop.budget
     buffer, unknown = (_core.ReplayBuffer(loop.start, max_positions=2**40) for _ in range(2))
     buffer.extend(learned_from(games, settings.supervised_held_out))
@@ -140,7 +140,7 @@ def learn(loop: Loop, games: Sequence[_core.GameRecord], learner: Learner) -> It
 
 
 def _measured(loop: Loop, learner: Learner, step: Fitted, rows: Sequence[Any] | None) -> Fitted:
-    """Notes the losses of the fit so far, and those on rows of held-out games."""
+    """Note the losses of the fit so far, and those on rows of held-out games."""
     metrics = {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
     if rows is not None:
         found = learner.measure(rows)

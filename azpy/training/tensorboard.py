@@ -24,7 +24,7 @@ class Board:
         self.close = self._writer.close
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Adds a point for each number of a row of metrics.jsonl, at the row's iteration."""
+        """Add a point for each number of a row of metrics.jsonl, at the row's iteration."""
         whose = row.get("opponent") or row.get("worker")
         named = f"{row['kind']}/{whose.replace(' ', '_')}" if whose else row["kind"]
         for name, value in row.items():

@@ -1,4 +1,4 @@
-"""Where the time of a training run goes: shares of an iteration that add up to 1.
+"""How a training run spends its time: shares of an iteration that add up to 1.
 
 An iteration lasts from the metrics row before it to its own row, on the thread that runs the loop.
 """
@@ -42,7 +42,7 @@ class TimeShares:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Counts the time inside for a stage."""
+        """Count the time inside for a stage."""
         begin = self._clock()
         try:
             yield
@@ -52,7 +52,7 @@ class TimeShares:
     def played(
         self, seconds: float, before: Sequence[Mapping[str, float]], after: Sequence[Mapping[str, float]]
     ) -> None:
-        """Sets this iteration's self-play so far."""
+        """Set this iteration's self-play so far."""
         parts = {
             stage: sum(now[name] - then[name] for then, now in zip(before, after, strict=True))
             for stage, name in _PLAYING.items()

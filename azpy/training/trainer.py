@@ -70,7 +70,7 @@ class Trainer(Loop):
         import_onnxruntime(settings.all_devices[0].choices[-1])  # it may be there, and damaged
         budget, start = Budget(settings, len(OPPONENTS)), start_of(settings)
         self._cores = use_threads(single=settings.deterministic)
-        match_search(settings, start)  # refuses what the run's matches cannot have
+        match_search(settings, start)  # raises for settings that the run's matches cannot use
         self._learner = learner_of(settings, start)
         rehearse(settings, start)
         self._window = Window(settings, start)
@@ -78,13 +78,13 @@ class Trainer(Loop):
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             self._begun_with = f"the network begins as that of {_begin_with(self._learner, Path(settings.init))}"
         self._lessons = Lessons(settings, start, path, supervised)
-        self._said_few = False  # that there are fewer positions than a batch has
+        self._said_few = False  # whether the notice about a small window was given
         # As many iterations as lie between two matches: advice looks at all of them.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
         super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
     def run(self) -> Iterator[Event]:
-        """Trains until the budget is spent; every finished iteration leaves a checkpoint.
+        """Train until the budget is spent; every finished iteration leaves a checkpoint.
 
         Yields:
             The events, in order. An interruption at any point loses at most the games in play and the gradient steps
@@ -103,13 +103,13 @@ class Trainer(Loop):
             over = last or self.budget.is_over(self.iteration)
             if (over and self.folder.checkpoints()) or (self.iteration and self.budget.match_is_due(self.iteration)):
                 yield from play_matches(self, self._generations, self._cores, last=over)
-            # A match on the way can take the rest of the time. The last match may leave some.
+            # A match during the run can use up the time. The last match may leave some.
             if not over and not self.budget.is_over(self.iteration):
                 last = yield from self._iterate()
         yield self._finish()
 
     def _open(self) -> Iterator[Event]:
-        """Has the newest network play, and says how."""
+        """Have the newest network play, and say how."""
         generations, settings = self._generations, self.settings
         if generations.on_tensorrt:
             yield Noticed(_BUILDING)
@@ -119,23 +119,23 @@ class Trainer(Loop):
         else:
             generations.publish(self._learner.averaged)
             if (self._begun_with or is_own(settings.network)) and not self._lessons.are_there:
-                self._save()  # the other run may have another network soon, and the user's function be another
+                self._save()  # the other run may train on, and the user's function may change
         ready = generations.ready
         notices = [self._begun_with] if self._begun_with else []
         if ready.refused:
-            notices.append(f"fp32 plays, as {ready.refused}")
+            notices.append(f"playing in fp32: {ready.refused}")
         if not all(evaluator.row_exact for evaluator in ready.evaluators):
             notices.append(f"{NOT_ROW_EXACT}: the same seed can give other games")
         asked = generations.reduced if settings.precision == "auto" else settings.precision
         later = asked not in {"fp32", ready.precision} and ready.int8 is None
         player = on_devices(ready.evaluators) + (f" ({asked} once it passes its check)" if later else "")
         bf16 = " in bf16" if self._learner.precision == "bf16" else ""
-        player += f", and is trained on {self._learner.device}{bf16}"
+        player += f" · trains on {self._learner.device}{bf16}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
         yield self._begin(ready.evaluators, player, notices, parameters)
 
     def _supervise(self) -> Iterator[Event]:
-        """Fits the network to the imported games, which stay in the window until self-play has filled it.
+        """Fit the network to the imported games, which stay in the window until self-play has filled it.
 
         The checkpoint of iteration 0 ends this part. A part that was killed begins again.
         """
@@ -179,7 +179,7 @@ class Trainer(Loop):
         own_device = generations.ready.evaluators[0].device != "cpu"
         advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
         if generations.ready.refused:
-            advice = f"fp32 plays, as {generations.ready.refused}" + (f"; {advice}" if advice else "")
+            advice = f"playing in fp32: {generations.ready.refused}" + (f"; {advice}" if advice else "")
         self.time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
         with self.time.stage("writing"):
             row = {"kind": "iteration", "iteration": iteration, **metrics}
@@ -189,7 +189,7 @@ class Trainer(Loop):
         return last
 
     def _save(self) -> Path:
-        """Writes the checkpoint of the iteration that is done; returns its folder."""
+        """Write the checkpoint of the iteration that is done; return its folder."""
         state: dict[str, Any] = {"iteration": self.iteration, "next_game": self.next_game}
         state |= {"positions": self._window.seen, "budget": self.budget.state()}
         if scores := self.ranked.state():
@@ -204,13 +204,13 @@ class Trainer(Loop):
         )
 
     def _learn(self, metrics: dict[str, float], games: Sequence[_core.GameRecord]) -> Generator[Event, None, float]:
-        """Adds games to the window and takes the iteration's steps; returns the share of the steps that was taken."""
+        """Add games to the window and take the iteration's steps; return the share of the steps that was taken."""
         window, settings, iteration = self._window, self.settings, self.iteration + 1
         window.add(games)
         if not window.buffer.num_positions:
             raise RunError(
-                f"there is nothing to learn from, no game has a searched position (games: {len(games)}): fewer opening "
-                "plies, longer games or more full searches, in another folder with --out; az-check-game checks a game "
+                f"none of the {len(games)} games has a searched position to learn from: give fewer opening plies, "
+                "longer games or more full searches, and another folder with --out; az-check-game tests a game "
                 "of your own"
             )
         due = steps_of(settings, window)
@@ -219,10 +219,10 @@ class Trainer(Loop):
         fewer = window.buffer.num_positions < settings.batch_size
         if fewer and not self._said_few and (not due or iteration == settings.iterations):
             self._said_few = True
-            none = "" if due else ", and this iteration takes no steps"
+            none = "" if due else ", so this iteration takes no steps"
             yield Noticed(
-                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions there "
-                f"are: batches repeat them{none}; a smaller --batch-size or more --games-per-iteration helps"
+                f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions so "
+                f"far: batches repeat them{none}; try a smaller --batch-size or more --games-per-iteration"
             )
         options = {"imported": self._lessons.are_there}
         for step in fit(self, self._learner, window.buffer, iteration, due, **options) if due else ():
@@ -235,7 +235,7 @@ class Trainer(Loop):
         return share
 
     def _resume(self) -> None:
-        """Goes on from the newest checkpoint, if there is one."""
+        """Go on from the newest checkpoint, if there is one."""
         folder = self.folder
         self._generations = Generations(self.settings, self.start, folder)
         checkpoint = load_newest(folder, self._learner)
@@ -257,11 +257,13 @@ class Trainer(Loop):
         for what, there in (("games", sealed), ("metrics", done)):
             missing = [str(i) for i in range(1, self.iteration + 1) if i not in there]
             if missing:
-                folder.notices.append(f"going on without the {what} of iteration {', '.join(missing)}: not there")
+                folder.notices.append(
+                    f"continuing without the {what} of iteration {', '.join(missing)}, which are missing"
+                )
 
 
 def _begin_with(learner: Learner, path: Path) -> str:
-    """Takes over a checkpoint's network or a file's weights; returns where they come from, and what they are."""
+    """Take over a checkpoint's network or a file's weights; return where they come from, and what they are."""
     given = f"--init {path}"
     if not path.exists():
         raise RunError(f"{given} does not exist, expected a run folder, a checkpoint or a file of weights")
@@ -275,5 +277,5 @@ def _begin_with(learner: Learner, path: Path) -> str:
     except ModelError as error:
         raise SettingsError(f"{given}: {error}") from error
     if not learner.is_finite():
-        raise SettingsError(f"{given}: its network is not finite, give an earlier checkpoint")
+        raise SettingsError(f"{given}: its weights are not finite: give an earlier checkpoint")
     return f"{path}, {said}"

@@ -49,15 +49,17 @@ _SIZES, _THREADS = 11, 2  # sizes of messages, up to 1 MiB, and threads for the 
 _SENT_SECONDS = 5.0  # for answers on their way when the process ends
 _MOST_LISTED = 200  # games of an iteration
 _FAILED = "the server failed; its log says why"
-_ENDS = "the server is stopping, and takes no more queries"
-_UNREAD = "answers were not read fast enough, so the others were dropped: read faster, or ask for fewer turns at once"
+_ENDS = "the server is stopping and takes no more queries"
+_UNREAD = (
+    "the client read answers too slowly, so the server dropped the rest: read faster, or ask for fewer turns at once"
+)
 _LATER = {"retry-after": "1"}
 _LOG = logging.getLogger("azpy.web")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the server bears, besides what each client may ask for."""
+    """Limits of the server, besides those of each client."""
 
     body: int = 1 << 20  # bytes of a POST
     body_seconds: float = 10.0  # from the headers of a POST to its end
@@ -76,7 +78,7 @@ class Site:
         origins: of pages on other servers that may ask.
         frames: origins of pages that may show the page in a frame.
         token: what clients must show; None for no token.
-        bounds: what the server bears.
+        bounds: limits of the server.
         run: the run whose games the page lists.
         renews: whether a client may have the newest model loaded, with the action `renew`.
 
@@ -132,13 +134,13 @@ class Site:
         self.app = self._guard = Guard(self._counted, hosts, origins, token, without_token)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Bound the open POSTs of an address, from their headers on: so many bodies can wait in memory at once."""
+        """Limit the open POSTs of an address, from their headers on, because their bodies wait in memory."""
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._answer(scope, receive, send)
             return
         address, most = (scope.get("client") or ("",))[0], self.bounds.posts
         if self._posts[address] >= most:
-            said = f"{most} requests of this address are open"
+            said = f"{most} requests from this address are open, the most allowed: wait for an answer"
             await self.refused(429, "address", said, connection="close")(scope, receive, send)  # its body is not read
             return
         self._posts[address] += 1
@@ -150,7 +152,7 @@ class Site:
                 del self._posts[address]
 
     async def drain(self, seconds: float) -> None:
-        """Takes no more queries; returns when those there are were answered, after `seconds` with what is known."""
+        """Refuse new queries, and return once the open ones are answered: after `seconds` with partial results."""
         self.ready = False
         engines = [engine for model in self.models.values() for engine in model.engines]
         await asyncio.gather(*(asyncio.to_thread(engine.close, seconds=seconds) for engine in engines))
@@ -160,14 +162,14 @@ class Site:
             await asyncio.sleep(0.05)
 
     def reload(self) -> None:
-        """Loads the newest checkpoint of each player, in a thread of its own. A player that cannot be loaded stays."""
+        """Load the newest checkpoint of each player, in a thread of its own. A player that cannot be loaded stays."""
 
         def load() -> None:
             for name, model in self.models.items():
                 try:
                     event = "loaded" if model.renew() else "kept"
                     _LOG.info(event, extra={"model": name, "player": model.player.name})
-                except Exception as error:  # a folder that is gone, or whatever the runtime of a model raises
+                except Exception as error:  # a missing folder, or any error of a model's runtime
                     _LOG.error("not loaded", extra={"model": name, "problem": str(error)})
 
         threading.Thread(target=load, name="azpy-reload", daemon=True).start()
@@ -187,7 +189,7 @@ class Site:
 
     async def _games(self, request: Request) -> Response:
         if self._run is None:
-            return self.refused(404, "query", "this server has no run to show games of")
+            return self.refused(404, "query", "this server does not serve a run, so it has no games to show")
         number, iteration = request.path_params.get("number"), request.query_params.get("iteration")
         for name, given in (("number of a game", number), ("iteration", iteration)):
             if given is not None and not re.fullmatch("[0-9]{1,19}", given):  # int() takes no 5,000 digits
@@ -213,7 +215,7 @@ class Site:
         token = found[0].get("token")
         session = self._guard.session(token) if isinstance(token, str) else None
         if session is None:
-            return self.refused(401, "token", "this is not the token")
+            return self.refused(401, "token", "the token is wrong")
         answer = JSONResponse({"success": True})
         _keep_session(answer, session, secure=request.url.scheme == "https")
         return answer
@@ -236,12 +238,12 @@ class Site:
                     if len(data) > most:
                         return self.refused(413, "size", f"expected at most {most} bytes", connection="close")
         except TimeoutError:
-            said = f"the body did not come in {self.bounds.body_seconds:g} s"
+            said = f"the body did not arrive within {self.bounds.body_seconds:g} s"
             return self.refused(408, "slow", said, connection="close")
         except ClientDisconnect:
-            return Response(status_code=400)  # for nobody
+            return Response(status_code=400)  # the client has left
         try:
-            # A MiB can take 0.1 s, and a thread costs 0.1 ms.
+            # Reading a MiB can take 0.1 s, and a thread costs 0.1 ms.
             read, size = _core.Message, len(data)
             return read(bytes(data)) if size < _SOON else await self._in_thread(size, read, bytes(data)), size
         except ValueError as error:
@@ -265,7 +267,7 @@ class Site:
         first = await anext(answers, None)
         several = isinstance(turns, list) and len(turns) > 1
         if first is None:  # no turn to analyze, or the client has left
-            return self.refused(400, "query", "this query asks for nothing")
+            return self.refused(400, "query", "analyzeTurns is empty: name at least one turn")
         # A turn that cannot be searched is one line of several.
         fails = first.status != 200 and not (several and first.search is not None)
         if fails or not (several or is_long is not None):
@@ -288,19 +290,19 @@ class Site:
         """Yield the answers to a POST of `size` bytes, until its client has left."""
         with self._client() as (session, queue):
             identity = str(query.get("id"))
-            # Answers are read meanwhile: those of many turns would not all fit into the queue.
+            # Read answers meanwhile, because those of many turns would not fit into the queue.
             taken = self._renew(session, query) if _renews(query) else self._in_thread(size, session.take, query)
             del query
             taken.add_done_callback(lambda _: queue.wake())
             try:
                 busy = True
                 while busy and (await queue.wait(1.0) or not await request.is_disconnected()):
-                    # First whether searches go on, then what is there: a search ends after its answer was put.
+                    # Ask `is_busy` before reading: a search ends after its answer was put.
                     busy = not queue.overflown and (not taken.done() or session.is_busy)
                     while not queue.is_empty:
                         yield queue.get()
                 if taken.done():
-                    taken.result()  # raises what failed
+                    taken.result()  # raises its error
                 if queue.overflown:
                     yield queries.Response.later(identity, _UNREAD)
             finally:
@@ -351,7 +353,7 @@ class Site:
                 async with asyncio.timeout(self.bounds.idle_seconds):
                     message = await socket.receive()
             except TimeoutError:
-                await socket.close(1001, f"no message for {self.bounds.idle_seconds:g} s")
+                await socket.close(1001, f"no message arrived for {self.bounds.idle_seconds:g} s")
                 return
             if message["type"] == "websocket.disconnect":
                 return
@@ -374,7 +376,7 @@ class Site:
         """Have a message of a WebSocket answered. Returns it instead if it is for `_renew`."""
         try:
             read = _core.Message(message)
-            # What ends a search lets the server stop earlier.
+            # Messages that end searches let the server stop earlier.
             if self.ready and _renews(read):
                 return read
             if self.ready or (read.action(False) or "").startswith("terminate"):
@@ -406,19 +408,23 @@ def _renews(message: _core.Message) -> bool:
 
 
 async def _wrong(request: Request, error: Any) -> Response:
-    """The answer to a request for what is not there."""
+    """The answer to a request for an unknown path."""
     path = request.url.path[:100]
-    said = f"{path} takes no {request.method[:20]}" if error.status_code == 405 else f"there is no {path}"
+    said = (
+        f"{path} does not accept {request.method[:20]}"
+        if error.status_code == 405
+        else f"{path} does not exist on this server"
+    )
     return JSONResponse({"error": said}, error.status_code)
 
 
 async def _failed(_: Request, __: Exception) -> Response:
-    """The answer where the server failed; uvicorn logs the exception."""
+    """The answer after a failure of the server; uvicorn logs the exception."""
     return JSONResponse({"error": _FAILED}, 500)
 
 
 def _keep_session(answer: Response, session: str, *, secure: bool = False, max_age: int | None = None) -> None:
-    """Has the browser keep a session for this page: without a path it is for the folder of the address."""
+    """Have the browser keep a session for this page: without a path it is for the folder of the address."""
     kept: dict[str, Any] = {"httponly": True, "samesite": "strict", "path": None}
     answer.set_cookie(COOKIE, session, max_age, secure=secure, **kept)
 
@@ -432,7 +438,7 @@ def _listed(run: StoredRun, iteration: int | None) -> dict[str, Any]:
             "game_id": record.game_id,
             "length": len(record),
             "outcome": record.outcome,
-            # What the rules say of the end is told with the game: it takes its positions.
+            # How the rules ended it (checkmate, ...) needs the positions, so only a single game tells.
             "result": result_of(run.start, record.outcome, end_of(record)),
         }
         for _, record in islice(run.games(chosen), _MOST_LISTED + 1)

@@ -1,4 +1,4 @@
-"""Who is let in: the Host and Origin of a request, and a token.
+"""Access control: the Host and Origin of a request, and a token.
 
 - Host: a page of another site can give its own name the address 127.0.0.1 (DNS rebinding). Its requests then carry its
   own name as Host, and are refused.
@@ -33,6 +33,20 @@ _MOST_SESSIONS = 10_000
 _OPEN = re.compile(r"/|/login|/health|/ready|/board/[a-z_]+\.(js|css|svg)|/favicon.ico")
 
 
+_HOST = re.compile(r"[a-z0-9._-]+|\[?[0-9a-f:.]+\]?", re.ASCII | re.IGNORECASE)
+
+
+def checked_host(host: str) -> str:
+    """Return a name of this server as the Host header has it.
+
+    Raises:
+        SettingsError: a text that is not a host name, such as a URL.
+    """
+    if not _HOST.fullmatch(host):
+        raise SettingsError(f"--host takes a name such as play.example.org, without scheme, port or path; got {host!r}")
+    return (f"[{host}]" if ":" in host and not host.startswith("[") else host).lower()
+
+
 def checked_origin(flag: str, origin: str) -> str:
     """An origin that a flag names.
 
@@ -48,7 +62,7 @@ def checked_origin(flag: str, origin: str) -> str:
 
 
 class Guard:
-    """Lets requests in, or refuses them.
+    """Accepts or refuses requests.
 
     Args:
         app: who answers.
@@ -58,7 +72,7 @@ class Guard:
         counted: called for each request without it.
 
     Raises:
-        SettingsError: an origin that no browser sends.
+        SettingsError: an origin that no browser sends, or a host that is not a name.
     """
 
     def __init__(
@@ -71,37 +85,35 @@ class Guard:
     ) -> None:
         self._app, self._counted = app, counted
         self._origins = frozenset(checked_origin("--origin", origin) for origin in origins)
-        # Without credentials: a page of another origin shows the token itself, and never by our cookie.
+        # Without credentials: a page of another origin sends the token itself, never azpy's cookie.
         self._cors = CORSMiddleware(
             self._with_token,
             allow_origins=self._origins,
             allow_methods=("GET", "HEAD", "POST"),
             allow_headers=("Authorization",),
-            allow_private_network=True,  # a public page asks a server at home
+            allow_private_network=True,  # a public page may query a server on a private network
         )
-        # An address of IPv6 stands in brackets there.
-        names = (f"[{host}]" if ":" in host and not host.startswith("[") else host for host in hosts)
-        self._hosts = frozenset({*LOOPBACK, *(name.lower() for name in names)})
+        self._hosts = frozenset({*LOOPBACK, *map(checked_host, hosts)})
         self._token = None if token is None else token.encode()
         self._sessions: dict[str, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request; see ASGI."""
+        """Answer a request; see ASGI."""
         problem = self._problem(scope)
         answer = self._cors if problem is None else JSONResponse({"error": problem}, 403)
         await answer(scope, receive, send)
 
     async def _with_token(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request that shows the token, where one is needed. A browser's preflight request shows none."""
+        """Answer a request that shows the token, where one is needed. A browser's preflight request shows none."""
         answer = self._app
         if self._token is not None and not _OPEN.fullmatch(scope["path"]) and not self._is_known(scope):
             self._counted()
-            said = {"error": "a token is needed: Authorization: Bearer TOKEN"}
+            said = {"error": "this server needs a token: send Authorization: Bearer TOKEN"}
             answer = JSONResponse(said, 401, {"www-authenticate": "Bearer"})
         await answer(scope, receive, send)
 
     def session(self, token: str) -> str | None:
-        """A name for a cookie that stands for the token; None for a wrong token."""
+        """Open a session for a token, and return its cookie's name; None for a wrong token."""
         if self._token is None or not hmac.compare_digest(token.encode(), self._token):
             return None
         name = secrets.token_urlsafe(32)
@@ -111,19 +123,19 @@ class Guard:
         return name
 
     def end_session(self, scope: Scope) -> None:
-        """Lets the cookie of a request stand for the token no longer."""
+        """End the session of a request's cookie."""
         for session in self._sessions_in(scope):
             self._sessions.pop(session, None)
 
     def _problem(self, scope: Scope) -> str | None:
-        """Why Host or Origin is refused; None for neither."""
+        """Why Host or Origin is refused; None if both are fine."""
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if re.sub(r":[0-9]*$", "", host).lower() not in self._hosts:
-            return "this server does not answer to the name in Host: start it with --host NAME"
+            return "this server does not accept the name in Host: start it with --host NAME"
         asks = scope["type"] == "websocket" or scope["method"] not in {"GET", "HEAD"}
         if asks and not (_own_origins(host) | self._origins).issuperset(headers.getlist("origin")):
-            return "pages of this Origin may not ask: start the server with --origin ORIGIN"
+            return "requests from this Origin are not allowed: start the server with --origin ORIGIN"
         return None
 
     def _is_known(self, scope: Scope) -> bool:

@@ -1,4 +1,4 @@
-"""What Prometheus reads: counts since the start, and how long answers took. No text of a client is in it."""
+"""Metrics for Prometheus: counts since the start, and response times. They contain no client text."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,17 +10,17 @@ from azpy.serving.models import PlayerEngine
 
 _BOUNDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # seconds
 _ENGINE = {  # of `Engine.stats`
-    "requests": "searches that were asked for",
-    "finished": "searches that were answered",
+    "requests": "searches requested",
+    "finished": "searches answered",
     "failed": "searches that failed",
-    "cancelled": "searches that were cancelled",
-    "late": "searches that were answered after their time",
+    "cancelled": "searches cancelled",
+    "late": "searches answered after their time limit",
     "simulations": "simulations",
     "evaluations": "answers of the network",
     "cache_hits": "answers of the cache",
     "batches": "calls of the network",
 }
-# The start of each count: that of the process tells it.
+# Leave out the creation time of each count: the start of the process tells it.
 prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -38,9 +38,9 @@ class Metrics(Collector):
     def __init__(self, models: Mapping[str, PlayerEngine]) -> None:
         self._models = models
         self._registry = every = prometheus.CollectorRegistry()
-        self.ready = prometheus.Gauge("azpy_ready", "1 while queries are taken", registry=every)
+        self.ready = prometheus.Gauge("azpy_ready", "1 while the server accepts queries", registry=every)
         self.connections = prometheus.Gauge("azpy_connections", "open WebSockets", registry=every)
-        came, refused = "queries and actions that came", "requests and queries that were refused"
+        came, refused = "queries and actions received", "requests and queries refused"
         self.queries = prometheus.Counter("azpy_queries", came, ["transport"], registry=every)
         self.refused = prometheus.Counter("azpy_refused", refused, ["reason"], registry=every)
         asked = "from a query to the answer of a search, by POST and WebSocket"
@@ -55,7 +55,7 @@ class Metrics(Collector):
             for model in stats:
                 family.add_metric([model], stats[model][name])
             yield family
-        still = GaugeMetricFamily("azpy_open_searches", "searches that are not answered yet", labels=["model"])
+        still = GaugeMetricFamily("azpy_open_searches", "searches not answered yet", labels=["model"])
         for model in stats:
             still.add_metric([model], stats[model]["open"])
         yield still

@@ -28,10 +28,10 @@ POLICY = (
     "base-uri 'none'; form-action 'none'"
 )
 """The page's content security policy, as the server sends it."""
-# What WebAssembly needs besides, and where the page has it.
+# The other files that WebAssembly needs, and their places in the page.
 _WITH_PROGRAM = ("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'")
 _HEAD = '<meta charset="utf-8">'
-# What a server would say of itself. The page asks for it first.
+# The description that a server would send. The page asks for it first.
 _ABOUT = {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
 # The comments of a script, a fifth of the board's files; and texts between backticks, as group 1, which may look so.
 _COMMENTS = re.compile(rb"(`(?:\\[\s\S]|[^`\\])*`)|^[ \t]*(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/[ \t]*)\n", re.MULTILINE)
@@ -51,7 +51,7 @@ def without_comments(script: bytes) -> bytes:
 
 
 def check_page(game: str, crate: Path | None = None) -> None:
-    """Raises a `SettingsError` if no page without a server can be written for a game.
+    """Raise a `SettingsError` if a game cannot be played on a page without a server.
 
     Args:
         game: see `make_game`.
@@ -67,10 +67,11 @@ def check_page(game: str, crate: Path | None = None) -> None:
             )
     elif is_python_class(game):
         _refuse(
-            game, "it is written in Python, and the page has none: docs/start/own_game.md says how to write it in Rust"
+            game,
+            "it is written in Python, which a page cannot run: docs/start/own_game_rust.md shows how to use Rust",
         )
     elif name_of(game) not in _core.list_games():
-        _refuse(game, f"the page's program has these games: {', '.join(_core.BUILT_IN)}")
+        _refuse(game, f"a page without a server plays these games: {', '.join(_core.BUILT_IN)}")
     elif crate is None:
         raise SettingsError(f"--web: {game} is a game of your own: give --crate PATH, the folder of its crate")
     else:
@@ -78,32 +79,34 @@ def check_page(game: str, crate: Path | None = None) -> None:
 
 
 def _refuse(game: str, why: str) -> NoReturn:
-    raise SettingsError(f"--web: {game} cannot be played in the browser alone. {why}. az-play and az-serve play it")
+    raise SettingsError(
+        f"--web: {game} cannot be played in the browser without a server. {why}. az-play and az-serve play it"
+    )
 
 
 def _check_crate(game: str, crate: Path) -> None:
-    """Refuses a crate that makes no program for this core's games."""
+    """Refuse a crate that does not build a program for this core's games."""
     if not (crate / "Cargo.toml").is_file():
-        raise SettingsError(f"--crate {crate}: it has no Cargo.toml: give the folder of the crate that has {game}")
+        raise SettingsError(f"--crate {crate}: Cargo.toml not found: give the folder of the crate that has {game}")
     if lacks := program.missing(crate):
-        raise SettingsError(f"--crate compiles {game} to WebAssembly, and cannot. {lacks}")
+        raise SettingsError(f"--crate cannot compile {game} to WebAssembly. {lacks}")
     said = program.described(crate)
     if isinstance(said, str):
         raise SettingsError(f"--crate {crate}: cargo cannot read it: {said}")
-    # The page's scripts and its program are of one version of azpy.
+    # The page's scripts and its program must be of one version of azpy.
     versions = {package["name"]: package["version"] for package in said["packages"]}
     if versions.get("azpy-own") != _core.__version__:
         has = f"azpy-own {versions['azpy-own']}" if "azpy-own" in versions else "no crate azpy-own"
         raise SettingsError(
-            f"--crate {crate}: its Cargo.toml has {has}, and this is azpy {_core.__version__}: name azpy's crates "
-            "of this version there, see docs/start/own_game.md"
+            f"--crate {crate}: its Cargo.toml has {has}, but this is azpy {_core.__version__}: name azpy's crates "
+            "of this version there, see docs/start/own_game_rust.md"
         )
     targets = [one["targets"] for one in said["packages"] if one["id"] == said["resolve"]["root"]]
     names = [target["name"] for each in targets for target in each if "cdylib" in target["crate_types"]]
     core = _core.__name__.rpartition(".")[2]
     if core not in names:
         raise SettingsError(
-            f"--crate {crate}: it makes {' and '.join(names) or 'no library'}, and {game} is a game of {core}: give "
+            f"--crate {crate}: it builds {' and '.join(names) or 'no library'}, but {game} belongs to {core}: give "
             "the folder of that crate"
         )
 

@@ -57,19 +57,19 @@ def _tools() -> tuple[str, list[str], dict[str, str]]:
 
 
 def missing(crate: Path) -> str:
-    """What this machine lacks to compile the crate in a folder, and what to do; nothing if it lacks nothing."""
+    """What is missing on this machine to compile the crate in a folder, and what to do; empty if nothing is."""
     cargo, builds_std, environment = _tools()
     rustc = environment.get("RUSTC", "rustc")
     for tool in (cargo, rustc):
         if shutil.which(tool) is None:
-            return f"{tool} is not there: install Rust (https://rustup.rs), then run `rustup target add {TARGET}`"
+            return f"{tool} is not installed: install Rust (https://rustup.rs), then run `rustup target add {TARGET}`"
     if builds_std:
         return ""
     asked = [rustc, "--print", "target-libdir", "--target", TARGET]  # there: the crate may name a toolchain
     said = subprocess.run(asked, cwd=crate, env=environment, capture_output=True, text=True, check=False)
     if said.returncode == 0 and Path(said.stdout.strip()).is_dir():
         return ""
-    return f"Rust has no standard library for it here: run `rustup target add {TARGET}`"
+    return f"Rust's standard library for WebAssembly is not installed: run `rustup target add {TARGET}`"
 
 
 def described(crate: Path, *options: str) -> dict[str, Any] | str:
@@ -98,7 +98,7 @@ def _remapped(crate: Path, said: dict[str, Any]) -> list[str]:
     places |= {path: name for path, name in packages.items() if cargo_home not in path.parents}
     places[crate] = "/crate"
     known = {folder: name for path, name in places.items() for folder in (path, path.resolve())}
-    # The last one that fits counts, and so the innermost.
+    # The last match wins, so the innermost folder comes last.
     inner_last = sorted(known.items(), key=lambda place: len(place[0].parts))
     return [f"--remap-path-prefix={path}={name}" for path, name in inner_last if path != Path(path.anchor)]
 
@@ -122,7 +122,7 @@ def compiled(crate: Path, *options: str) -> bytes | str:
     command += ["--message-format", "json-render-diagnostics"]
     done = subprocess.run(command, cwd=crate, env=environment, stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
-        return "cargo says why above"
+        return "see the output of cargo above"
     messages = map(json.loads, done.stdout.splitlines())
     built = [name for message in messages for name in message.get("filenames", []) if name.endswith(".wasm")]
     return Path(built[-1]).read_bytes()

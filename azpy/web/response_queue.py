@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 
 from azpy.serving.queries import Response
 
-# The most that may wait for a slow reader. Beyond it the reader hears that answers are missing.
+# The most answers that may wait for a slow reader. Beyond it, answers are dropped and the reader is told.
 _MOST_ANSWERS = 10_000
 _MOST_BYTES = 32 << 20
 
@@ -19,7 +19,7 @@ class ResponseQueue:
         loop: of the reader. Any thread may put; `wait` and `get` are the reader's.
 
     Attributes:
-        overflown: whether more waited than a client may leave unread. Then nothing more is added, so what waits has no
+        overflown: whether too many answers waited. Then nothing more is added, so the waiting ones have no
             gaps.
     """
 

@@ -28,10 +28,10 @@ _KEEP_ALIVE = 15  # seconds without a request
 _PING = 20.0  # seconds between a WebSocket's pings, and for their answers
 _MOST_CONNECTIONS = 4_000
 _MOST_UNTAKEN = 256 * 1024  # bytes that may come in a request or a WebSocket before the application takes any
-_MOST_UNREAD = 32 << 20  # bytes that wait for a client which goes on sending
+_MOST_UNREAD = 32 << 20  # unsent bytes for a client that keeps sending
 _MOST_READ = 256 * 1024  # bytes at a time
 _MOST_READ_OF_WEBSOCKET = 16 * 1024  # each message in them waits as a dict
-_STALLED_SECONDS = 30.0  # that a client may read nothing of what waits for it
+_STALLED_SECONDS = 30.0  # seconds that a client may read nothing while answers wait
 # Of every answer: they protect a browser.
 _HEADERS = {
     "x-content-type-options": "nosniff",
@@ -52,9 +52,9 @@ class _Connection(asyncio.BufferedProtocol):
     def __init__(self, opened: set["_Connection"], buffer: memoryview, given: dict[str, Any]) -> None:
         self._opened, self._buffer = opened, buffer
         self._protocol: asyncio.Protocol = H11Protocol(**given | {"app_state": {"connection": self}})
-        self._head_since: float | None = time.monotonic()  # since when headers are on their way
-        self._untaken = 0  # bytes that came since the application last took anything
-        self._unread, self._unread_since = 0, 0.0  # bytes that wait for the client, and since when so many
+        self._head_since: float | None = time.monotonic()  # when the headers began to arrive
+        self._untaken = 0  # bytes received since the application last took any
+        self._unread, self._unread_since = 0, 0.0  # unsent bytes for the client, and since when they are too many
         self._requests = 0  # that the application answers
         self.lost = asyncio.Event()
 
@@ -120,7 +120,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._untaken = 0
 
     def end_if_late(self, now: float) -> None:
-        """End the connection of a client that sends no whole head, or reads nothing of what waits for it."""
+        """End the connection of a client that does not finish its headers, or does not read its answers."""
         unread = self._transport.get_write_buffer_size()
         if unread != self._unread or not unread:
             self._unread, self._unread_since = unread, now
@@ -149,7 +149,7 @@ class Server(uvicorn.Server):
                 http=cast("Any", lambda **given: _Connection(self._connections, self._buffer, given)),
                 ws=WebSocketsSansIOProtocol,
                 ws_max_size=LONGEST_MESSAGE,
-                ws_per_message_deflate=False,  # a read could be a thousand times as large
+                ws_per_message_deflate=False,  # x
                 loop="asyncio",
                 ws_ping_interval=_PING,
                 ws_ping_timeout=_PING,
@@ -167,7 +167,7 @@ class Server(uvicorn.Server):
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Have the site answer, and its connection know what was taken; see ASGI."""
         connection: _Connection = scope["state"].pop("connection")
-        # A proxy may have counted the other length, so what follows may be no request (RFC 9112, 6.1).
+        # A proxy may use the other length, so the following bytes may not be a request (RFC 9112, 6.1).
         has_two_lengths = {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}
 
         async def take() -> Message:
@@ -177,7 +177,7 @@ class Server(uvicorn.Server):
 
         async def say(message: Message) -> None:
             if scope["type"] == "http" and connection.is_closing():
-                await connection.lost.wait()  # uvicorn refused what the client sent, and nothing can follow
+                await connection.lost.wait()  # uvicorn refused the request, and nothing can follow
             if has_two_lengths and message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
@@ -204,10 +204,10 @@ class Server(uvicorn.Server):
 
 
 def listening(address: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """A listening socket.
 
     Raises:
-        SettingsError: an address or a port that cannot be had.
+        SettingsError: the address or port is not available.
     """
     allow_open_files(_MOST_CONNECTIONS + 256)  # and the files of models
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -236,10 +236,10 @@ class _Json(logging.Formatter):
 
 
 def log_to_stderr() -> None:
-    """Has the log of the server written as JSON lines."""
+    """Have the log of the server written as JSON lines."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Json())
-    # uvicorn says so of each WebSocket that is refused with a status, and of each text that is not UTF-8.
+    # uvicorn logs these for each WebSocket refused with a status, and for each text that is not UTF-8.
     told = re.compile("without completing handshake|Invalid UTF-8")
     handler.addFilter(lambda record: not told.search(record.getMessage()))
     for name in ("azpy.web", "uvicorn", "asyncio"):

@@ -93,10 +93,10 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
         (
             ["selfplay", "--score-to-beat", "0.5"],
-            "score_to_beat is for games of one player, and",
+            "score_to_beat is for games of one player, but",
         ),
         (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
-        ([], "missing: WHAT, any of search, games"),
+        ([], "missing: WHAT, what to measure: search, games"),
         (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),
         (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),
@@ -106,11 +106,11 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
         (["games", "--game", "pig", "--seconds", "0.001", "--json", "no/such/file"], "no/such/file cannot be used: No"),
     ],
 )
-def test_what_is_wrong_is_one_line(one_line: Any, arguments: list[str], text: str) -> None:
+def test_bad_input_is_one_line(one_line: Any, arguments: list[str], text: str) -> None:
     assert text in one_line(main, arguments, "az-bench: ")
 
 
-def test_ctrl_c_is_no_error_even_where_a_library_makes_one_of_it(
+def test_ctrl_c_ends_quietly_even_if_a_library_raises(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
@@ -131,7 +131,7 @@ def test_ctrl_c_is_no_error_even_where_a_library_makes_one_of_it(
         main(["search"])
 
 
-def test_without_torch_a_model_is_asked_for(
+def test_without_torch_the_error_names_model(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
@@ -156,7 +156,7 @@ def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.Cap
     assert "torch bf16, graphs: " in text
 
 
-def test_self_play_is_measured_with_the_options_that_are_given(
+def test_self_play_is_measured_with_the_given_options(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Settings] = []
@@ -173,7 +173,7 @@ def test_self_play_is_measured_with_the_options_that_are_given(
     assert json.loads(capsys.readouterr().out)["settings"]["gumbel_actions"] == 5
 
 
-def test_a_flag_that_nothing_measured_has_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_without_effect_warns(capsys: pytest.CaptureFixture[str]) -> None:
     warn_once.cache_clear()
     flags = ["--c-puct", "3", "--simulations", "9", "--model", "none.onnx", "--network", "1x8"]
     code, _, err = az_bench(capsys, "search", *flags)

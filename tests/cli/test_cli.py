@@ -1,5 +1,6 @@
 """az-train as a user meets it: one clear line for what is wrong, and nothing lost."""
 
+import argparse
 import errno
 import importlib.util
 import io
@@ -18,7 +19,7 @@ from rich.console import Console
 
 import azpy
 import azpy_cli
-from azpy.cli.common import run_command
+from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display, Screen, live_bar
 from azpy.cli.train import _say_next, main, settings_from
 from azpy.settings.run import Settings, combine
@@ -42,8 +43,8 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
     output = done.output.replace(os.sep, "/")
     for text in (
         "run folder runs/tic_tac_toe",
-        "eval batch 2 x 4 slots per pipeline = device batch 8 (2 pipelines), 8 simulations a move",
-        "the network plays on CPU, fp32, 1 thread a batch",
+        "2 pipelines x 4 games · batches of 8 positions (2 leaves per game) · 8 simulations per move",
+        "plays on CPU, fp32, 1 thread per batch · trains on cpu",
         "iteration 1: 10 games",
         "simulations/s",
         "evaluations/s",
@@ -67,7 +68,7 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
         "to play a match: az-match runs/tic_tac_toe mcts:1000",
         "to export the model: az-export runs/tic_tac_toe --onnx tic_tac_toe.onnx",
     ]
-    assert "once more" not in output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
+    assert "to repeat this run" not in output + (tmp_path / "runs/tic_tac_toe/config.toml").read_text()
     assert "\x1b" not in output
 
 
@@ -80,7 +81,7 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     shown = [line.strip() for line in lines if "advice" in line]
     assert shown == ["advice: do this", "advice: do that", "advice: do that"]
-    assert lines[0].endswith(", time: trees 25%, matches 50%")
+    assert lines[0].endswith(" · time: trees 25%, matches 50%")
 
 
 @pytest.mark.parametrize(
@@ -134,8 +135,8 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
             ["tic_tac_toe", "--device", "gpu"],
             "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
         ),
-        (["tic_tac_toe", "--device", "auto", "--deterministic"], "deterministic runs play on the CPU"),
-        (["tic_tac_toe", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+        (["tic_tac_toe", "--device", "auto", "--deterministic"], "a deterministic run plays on the CPU"),
+        (["tic_tac_toe", "--out", "occupied"], "occupied is not a run folder"),
         (["tic_tac_toe", "--out", "occupied/file"], "occupied/file"),
         (["tic_tac_toe", "--out", "/proc/nowhere"], "/proc/nowhere"),
     ],
@@ -157,14 +158,14 @@ def test_ctrl_c_and_signals_save_and_say_how_to_go_on(
     assert (ended.code, ended.errors) == (code, "")
     first, last = ended.output.splitlines()[-2:]
     assert first == "to play: az-play runs/tic_tac_toe"
-    assert last.endswith(f"Go on with: az-train tic_tac_toe {' '.join(TINY)}")
+    assert last.endswith(f"Resume with: az-train tic_tac_toe {' '.join(TINY)}")
     again = starts.finish("tic_tac_toe", *TRAINED, "--iterations", "3", folder=tmp_path)
-    assert "going on after iteration" in again.output
+    assert "resuming after iteration" in again.output
 
 
 STOPPED = """
 import os, signal, sys, time
-from azpy.cli.common import run_command
+from azpy.cli.common import Parser, run_command
 
 def command(given):
     assert os.getpid() == int(given[0]) or given[0] == "0"
@@ -192,7 +193,7 @@ def test_a_signal_ends_a_command_once_with_its_code(first: list[str], name: str)
     assert done == (128 + signal.Signals[name], "kept\nstopped\n", "")
 
 
-def test_a_terminal_that_hangs_up_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_that_hangs_up_ends_quietly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is gone, nothing can be printed."""
 
     def gone(*_: object) -> int:
@@ -303,16 +304,54 @@ def test_every_command_says_its_version_without_torch() -> None:
         ("train", ["tic_tac_toe", "--iterations"], "--iterations: expected one argument"),
         ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
         ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
-        ("match", [], "missing: PLAYER, two players, or a run folder"),
+        ("match", [], "missing: PLAYER, run, checkpoint, model file, mcts:N"),
+        ("engine", ["uniform"], "missing: --protocol, protocol to speak: gomocup, gtp, json"),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
         ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
         ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),
         ("doctor", ["--json=3"], "--json: ignored explicit argument '3'"),
     ],
 )
-def test_wrong_arguments_are_told_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
+def test_wrong_arguments_are_named_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
     main = importlib.import_module(f"azpy.cli.{command}").main
     one_line(main, arguments, f"az-{command.replace('_', '-')}: {text}")
+
+
+@pytest.mark.parametrize("name", azpy_cli.COMMANDS)
+def test_a_help_fits_on_a_screen_and_help_all_shows_every_option(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    parsers = list[Parser]()
+
+    def watched(parser: Parser, *given: Any) -> Any:
+        parsers.append(parser)
+        return argparse.ArgumentParser.parse_args(parser, *given)
+
+    monkeypatch.setattr(Parser, "parse_args", watched)
+    main = importlib.import_module(f"azpy.cli.{name.replace('-', '_')}").main
+    shown = []
+    for flag in ("--help", "--help-all"):
+        assert main([flag]) == 0
+        shown.append(capsys.readouterr().out)
+    brief, full = shown
+    assert brief.count("\n") <= 45
+    assert max(map(len, full.splitlines())) <= 80
+    assert f"Usage: az-{name} [OPTIONS]" in brief
+    parser = parsers[0]
+    for line in re.findall(rf"^  (az-{name} .*)$", brief, re.MULTILINE):
+        parser.parse_args(shlex.split(line)[1:])
+    for option in parser._actions:
+        assert option.help is not None
+        assert len(option.help.partition(" (default: ")[0].split()) <= 12, option.help
+    entries = " ".join(re.findall(r"^  (-.*?)(?:  .*)?$", full, re.MULTILINE))
+    flags = {*re.findall(r"--?[a-z][a-z0-9-]*", entries.replace("--[no-]", "--"))}
+    switches = {option for option in parser._actions if isinstance(option, argparse.BooleanOptionalAction)}
+    assert flags == {
+        flag for option in parser._actions for flag in option.option_strings[: -1 if option in switches else None]
+    }
+    for page in brief.splitlines()[-1].removeprefix("More: ").split(", "):
+        assert not PYPROJECT.exists() or (PYPROJECT.parent / page).is_file()
 
 
 def entered(command: str, *arguments: str, before: str = "") -> list[str]:
@@ -378,7 +417,7 @@ def test_with_stdout_closed_it_is_one_line_or_141(arguments: list[str], tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_text_of_a_stranger_s_file_is_shown_in_one_plain_line(
+def test_untrusted_text_is_shown_on_one_plain_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -408,7 +447,7 @@ def test_a_name_that_is_too_long_is_one_line(command: str, arguments: list[str],
     assert name in one_line(importlib.import_module(f"azpy.cli.{command}").main, given, f"az-{command}: ")
 
 
-def test_names_that_are_no_utf_8_are_printed_escaped(tmp_path: Path) -> None:
+def test_names_that_are_not_utf_8_are_printed_escaped(tmp_path: Path) -> None:
     command = az("train", "tic_tac_toe", "--collect-only", *TINY, "--iterations", "1", "--out=r\udcff")
     done = ended(command, cwd=tmp_path)
     assert (done.code, done.errors) == (0, "")
@@ -423,7 +462,7 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     said = capsys.readouterr().out
     assert said.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
     command = "az-train --config 'my run/config.toml' --out 'my run-again'"
-    assert said.splitlines()[-1] == f"the same run once more: {command}"
+    assert said.splitlines()[-1] == f"to repeat this run: {command}"
     config = (tmp_path / "my run/config.toml").read_text()
     assert f"#   {command}\n" in config
     again = starts.finish(*shlex.split(command)[1:], folder=tmp_path)  # another process
@@ -493,7 +532,7 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
             "hex",
             {},
             Finished("t", 3, 1.0, repeatable=True),
-            ["the same run once more: az-train --config t/config.toml"],
+            ["to repeat this run: az-train --config t/config.toml"],
         ),
     ],
     ids=range(8),
@@ -512,7 +551,7 @@ def test_the_end_of_a_run_names_the_next_steps(
 @pytest.mark.parametrize(
     ("has_model", "said"),
     [
-        (False, "no model yet, as no iteration is done: give the run more time"),
+        (False, "no model yet, because no iteration is done: give the run more time"),
         (True, "model in runs/t/checkpoints/000000/model.onnx"),
     ],
 )
@@ -537,14 +576,22 @@ def test_a_game_in_python_has_no_presets_of_its_module_s_name() -> None:
     assert settings_from(["\u00e9t\u00e9:\u00c9t\u00e9"])[1] == "runs/\u00e9t\u00e9-\u00c9t\u00e9"
 
 
-def test_no_space_for_what_it_prints_is_one_line() -> None:
+def test_no_space_for_the_output_is_one_line() -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = ended(az("train", "--list-games"), stdout=full)
     assert done == (2, "", "az-train: no space left for what it prints: free some and run again\n")
 
 
 @pytest.mark.parametrize("name", ["", "nosuch"])
-def test_a_command_that_there_is_not_is_said(name: str) -> None:
+def test_an_unknown_command_is_named(name: str) -> None:
     done = ended([sys.executable, "-m", "azpy", *name.split()])
     assert done.code == 1
     assert done.errors.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")
+
+
+def test_help_works_in_a_deleted_folder(tmp_path: Path) -> None:
+    here = tmp_path / "gone"
+    here.mkdir()
+    text = f"import os; os.chdir({str(here)!r}); os.rmdir({str(here)!r}); from azpy.cli.play import main; main()"
+    done = program(text, "--help")
+    assert "Usage: az-play" in done.out, done.errors

@@ -52,12 +52,12 @@ def test_this_machine_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     text = capsys.readouterr().out
     assert f"azpy {azpy.__version__}, Python {sys.version.split()[0]}" in text
-    assert f"numpy            {np.__version__}" in text
-    assert "  CPU              works\n" in text
+    assert f"numpy                 {np.__version__}" in text
+    assert "  CPU                   works\n" in text
     assert "CUDA             " in text
     for word in ("cores", "memory", "GPU", "simulations/s", "evaluations/s"):
         assert word in text
-    assert text.index("One thread does:") < text.index("Next:")
+    assert text.index("Speed of one thread:") < text.index("Next:")
 
 
 def test_this_machine_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,11 +106,11 @@ sys.exit(main(sys.argv[1:]))
     done = program(text)
     assert done.code == 0, done.errors
     assert done.errors == ""
-    assert "onnxruntime      not installed" in done.out
-    assert "CPU              no: onnxruntime is not installed: pip install onnxruntime" in done.out
+    assert "onnxruntime           not installed" in done.out
+    assert "CPU                   no: onnxruntime is not installed: pip install onnxruntime" in done.out
     assert "simulations/s" in done.out
     assert "evaluations/s" not in done.out
-    assert "to play with a network faster: pip install onnxruntime;" in done.out
+    assert "for faster networks: pip install onnxruntime;" in done.out
     assert TO_TRAIN in done.out
     assert json.loads(program(text, "--json", "--no-speed").out)["packages"]["torch"] is None
 
@@ -120,12 +120,12 @@ def test_a_package_that_does_not_load_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert main(["--no-speed"]) == 2
-    assert "onnxruntime is installed and does not load" in capsys.readouterr().out
+    assert "onnxruntime is installed but does not load" in capsys.readouterr().out
 
 
 # What to do next
 
-READY = "everything needed to train is here: az-train connect_four --minutes 5"
+READY = "ready to train: az-train connect_four --minutes 5"
 
 
 @pytest.mark.parametrize(
@@ -137,37 +137,37 @@ READY = "everything needed to train is here: az-train connect_four --minutes 5"
         (
             {"gpus": [GPU], "providers": {"cuda": None}},
             True,
-            "training stays on the CPU: torch finds no GPU; --device auto may play on the GPU all the same",
+            "training stays on the CPU: torch finds no GPU; --device auto may still play on the GPU",
             True,
         ),
         (
             {"gpus": [GPU]},
             True,
-            "there is a GPU (Some GPU) that nothing uses: torch finds no GPU; CUDA cannot be used: no driver",
+            "your GPU (Some GPU) is not used: torch finds no GPU; CUDA cannot be used: no driver",
             True,
         ),
         ({"conflict": "both are installed", "packages": {"onnxruntime-gpu": "1"}}, False, "both are installed", False),
-        (NO_RUNTIME, True, "to play with a network faster: pip install onnxruntime;", False),
+        (NO_RUNTIME, True, "for faster networks: pip install onnxruntime;", False),
         (
             NO_RUNTIME | {"gpus": [GPU]},
             True,
-            'to play with a network faster: pip install "onnxruntime-gpu[cuda,cudnn]";',
+            'for faster networks: pip install "onnxruntime-gpu[cuda,cudnn]";',
             False,
         ),
         (
             {"providers": {"cpu": "illegal instruction"}},
             False,
-            "ONNX Runtime is installed and does not work: illegal instruction",
+            "ONNX Runtime is installed but does not work: illegal instruction",
             False,
         ),
         (
             {"broken": {"torch": "undefined symbol"}},
             False,
-            "torch is installed and does not load (undefined symbol)",
+            "torch is installed but does not load (undefined symbol)",
             False,
         ),
-        ({"cpu": {"usable": 2}}, True, "azpy may use 2 of 8 cores here", True),
-        ({"environment": {"OMP_NUM_THREADS": "1"}}, True, "OMP_NUM_THREADS is 1", True),
+        ({"cpu": {"usable": 2}}, True, "azpy can use 2 of 8 cores", True),
+        ({"environment": {"OMP_NUM_THREADS": "1"}}, True, "OMP_NUM_THREADS=1 limits", True),
         ({"packages": {"matplotlib": None}}, True, "to train, matplotlib is missing", False),
         ({"packages": {"torch": None, "onnx": None}}, True, f"to train, torch, onnx are missing: {TO_TRAIN}", False),
     ],
@@ -214,7 +214,7 @@ def test_nvidia_smi_is_asked_for_gpus(tmp_path: Path, monkeypatch: pytest.Monkey
     assert doctor._gpus() == []
 
 
-def test_the_model_that_is_tried_is_the_one_that_onnx_makes() -> None:
+def test_the_test_model_equals_the_one_that_onnx_makes() -> None:
     state = azpy.make_game("connect_four")
     expected = probe_model(state.obs_shape, state.num_actions, seed=None)
     assert onnx.load_from_string(doctor._MODEL) == onnx.load_from_string(expected)

@@ -47,7 +47,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("game", ["chess", "go(size=5)", "breakthrough"])
-def test_what_was_taken_is_what_the_moves_took(game: str) -> None:
+def test_captured_men_match_the_moves(game: str) -> None:
     rng, start = random.Random(3), azpy.make_game(game)
     state, actions, taken = start.clone(), list[int](), (Counter[str](), Counter[str]())
     board, stones = chess.Board(), [0, 0]
@@ -131,7 +131,7 @@ def test_without_a_display_it_is_the_terminal() -> None:
     bare = {"PATH": "", "PYTHONPATH": ":".join(sys.path)}
     done = ended(az("play", "uniform:9", "--game", "hex(size=4)"), "a1\n", env=bare)
     assert done.code == 0, done.errors
-    assert "no display is there" in done.out
+    assert "no display found" in done.out
 
 
 def test_the_board_is_served_until_it_is_stopped() -> None:
@@ -169,10 +169,10 @@ def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPat
     [
         (["--terminal", "--port", "9"], "--port has no effect in the terminal"),
         (["--no-browser", "--side", "second"], "--side has no effect on the board"),
-        (["--terminal", "--device", "azpy"], "--device azpy has no effect: uniform:2 has no network"),
+        (["--terminal", "--device", "azpy"], "--device azpy has no effect: uniform:2 does not use a network"),
     ],
 )
-def test_a_flag_without_effect_is_warned_of(flags: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_without_effect_warns(flags: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     warn_once.cache_clear()
     monkeypatch.setattr(play, "_board", lambda *_: 0)
     monkeypatch.setattr("azpy.cli.play.Terminal.run", lambda _: 0)

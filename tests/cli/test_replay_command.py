@@ -76,7 +76,7 @@ def shown(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_every_game_whose_model_is_there_repeats_bit_for_bit(trained: Path) -> None:
+def test_games_with_their_model_repeat_bit_for_bit(trained: Path) -> None:
     run = StoredRun(trained)
     assert run.checkpoints() == [1, 2, 3]
     repeated, models = 0, set[str]()
@@ -153,7 +153,7 @@ def test_a_module_that_only_a_run_folder_names_is_not_imported(
 
 
 @pytest.mark.usefixtures("stranger")
-def test_another_game_than_that_of_the_run_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_game_other_than_the_run_s_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("az-replay", "az-export"):
         run, arguments = READING[command]
         assert run([*arguments, "--game", "other:Game"]) == 2
@@ -175,7 +175,7 @@ def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path)
     mixed = [record for record in games(run.path) if old in networks_of(record) and len(networks_of(record)) == 2]
     assert mixed
     for record in filter(exchanged_at_once, games(run.path)):
-        with pytest.raises(ModelError, match="exchanged during its first search"):
+        with pytest.raises(ModelError, match="the network changed during its first search"):
             repeat_game(run, record)
     for record in mixed:
         first_new = next(ply for ply in range(len(record)) if record.networks[ply] not in (0, old))
@@ -213,7 +213,7 @@ def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) ->
     assert (repeat_game(run, changed).difference or "").split()[2] == field
 
 
-def test_a_model_that_is_gone_is_named_and_can_be_given(
+def test_a_missing_model_is_named_and_can_be_given(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored = StoredRun(run)
@@ -224,7 +224,7 @@ def test_a_model_that_is_gone_is_named_and_can_be_given(
     shutil.rmtree(run / "checkpoints/000001")
     assert main([str(run), str(game), "--check"]) == 2
     said = capsys.readouterr().err
-    assert f"network {of_one:#018x}, is gone: {run} has checkpoints 2, 3;" in said
+    assert f"network {of_one:#018x}, no longer exists: {run} has checkpoints 2, 3;" in said
     assert said.count("\n") == 1
     assert main([str(run), str(game), "--check", "--model", str(kept)]) == 0
     assert "the same, bit for bit" in capsys.readouterr().out
@@ -249,9 +249,7 @@ def test_several_games_are_checked_one_after_another(run: Path, capsys: pytest.C
     assert said.err == "az-replay: 2 of 2 games could not be checked\n"
 
 
-def test_a_game_is_shown_as_the_record_and_the_rules_have_it(
-    collected: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_shown_game_matches_its_record_and_the_rules(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for record in games(collected):
         found = shown(capsys, collected, str(record.game_id))
         state = azpy.make_game("tic_tac_toe")
@@ -307,7 +305,7 @@ def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.C
         assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
-def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
+def test_an_outcome_against_the_rules_is_reported(
     collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Path(shutil.copytree(collected, tmp_path / "run"))
@@ -320,22 +318,22 @@ def test_an_outcome_that_the_rules_do_not_bear_out_is_said(
     SealedGames(sealed.parent, {}).write(1, records)
     game = str(records[lost].game_id)
     assert main([str(run), game]) == 0
-    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().out
+    assert "outcome is marked as -1, but by the rules it is 1" in capsys.readouterr().out
     assert main([str(run), game, "--check"]) == 2
-    assert "outcome is said to be -1, the rules say 1" in capsys.readouterr().err
+    assert "outcome is marked as -1, but by the rules it is 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
-        (["nowhere", "0"], "nowhere is no run folder: it has no config.toml"),
+        (["nowhere", "0"], "nowhere is not a run folder: it has no config.toml"),
         (["run", "999"], "run has no game 999: it has "),
         (["run", "first"], "expected the number of a game, or a range such as 20-29, got 'first'"),
         (["run", "3-1"], "expected the number of a game, or a range such as 20-29, got '3-1'"),
         (["run", "990-999999999999999999"], "run has no game 990: it has "),
         (["run", "0", "--model", "x"], "--model goes with --check"),
-        (["broken", "0"], "broken/config.toml is no TOML file"),
+        (["broken", "0"], "broken/config.toml is not valid TOML"),
         (["cut", "0"], "games/000001.npz is damaged"),
     ],
 )

@@ -57,7 +57,7 @@ def test_control_groups_limit_memory(cgroups: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="Windows syncs no folders")
-def test_a_file_system_that_syncs_no_folders_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_folder_sync_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails_with(number: int) -> None:
         def fail(_: int) -> None:
             raise OSError(number, os.strerror(number))

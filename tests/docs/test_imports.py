@@ -134,7 +134,7 @@ def test_only_commands_change_the_state_of_the_whole_process() -> None:
         assert not found, f"{path.name} changes the whole process"
 
 
-def test_one_module_knows_what_systems_do_not_share() -> None:
+def test_only_one_module_names_system_differences() -> None:
     unshared = re.compile(
         r"\bimport (_winapi|fcntl|grp|msvcrt|multiprocessing|pty|pwd|resource|select|termios|tty)\b"
         r"|\bos\.(O_NO\w+|f?chown|fchmod|fork\w*|get(euid|loadavg|p?gid|uid)|killp?g?|mkfifo|nice|preadv?|pwritev?|readv|writev"
@@ -148,7 +148,7 @@ def test_one_module_knows_what_systems_do_not_share() -> None:
         assert (path.name == "system.py") == (found is not None), f"{path}: {found}, which belongs into azpy/system.py"
 
 
-def test_nobody_reads_a_clock_that_can_be_set() -> None:
+def test_no_module_reads_a_clock_that_can_be_set() -> None:
     wall = re.compile(r"\btime\.(?:time|time_ns|localtime|gmtime|strftime)\(|\bdatetime\b|\bSystemTime\b")
     for path in (*PACKAGE.rglob("*.py"), *(REPOSITORY / "rust").glob("*/src/**/*.rs")):
         found = wall.search(path.read_text())

@@ -57,7 +57,7 @@ def test_the_links_of_the_pages_lead_somewhere() -> None:
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_the_table_of_games_has_what_each_game_has() -> None:
+def test_the_table_of_games_matches_the_games() -> None:
     page = (README.parent / "docs/reference/games.md").read_text(encoding="utf-8")
     row = r"^\| \[.*\) \| `(\w+)(?:\((.*?)\))?` \| (\d).*? \| (\d+) \| (\[.*\]) \| (\d|none) \|$"
     found = {name: rest for name, *rest in re.findall(row, page, re.MULTILINE)}
@@ -255,7 +255,7 @@ def test_the_programs_run_one_after_another(
         "explanation/determinism",
     ],
 )
-def test_the_pages_show_what_comes_out(
+def test_outputs_on_the_pages_are_real(
     page: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if page == "guides/coming_from":
@@ -303,7 +303,7 @@ def test_the_pages_show_what_comes_out(
     sys.modules.pop("countdown", None)
 
 
-@pytest.mark.filterwarnings("ignore:connect_four is the player that azpy brings")
+@pytest.mark.filterwarnings("ignore:connect_four is a player that comes with azpy")
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
 def test_the_cookbook_solves_its_problems(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -353,7 +353,7 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not README.exists(), reason="needs the source tree")
-def test_the_network_of_the_docs_is_trained_word_for_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_network_of_the_docs_can_be_trained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = (README.parent / "docs/guides/own_network.md").read_text(encoding="utf-8")
     module, *others = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)

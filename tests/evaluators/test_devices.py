@@ -96,18 +96,18 @@ def test_a_swap_reaches_every_device() -> None:
         assert [len(evaluator.forks) for evaluator in networks[2]] == [1, 1]
 
 
-def test_a_list_that_cannot_be_meant_is_refused() -> None:
+def test_a_bad_list_of_evaluators_is_refused() -> None:
     for given, text in (
         ([], "expected 1 to 2 evaluators in a list, a pipeline for each at least, got 0"),
         ([OnDevice(device) for device in range(3)], "a pipeline for each at least, got 3"),
-        ([OnDevice(0), OnDevice(1, salt=1)], "the evaluators in a list must be of one network"),
+        ([OnDevice(0), OnDevice(1, salt=1)], "the evaluators in a list must have the same network_id"),
     ):
         with pytest.raises(ValueError, match=text):
             azpy.SelfPlay("tic_tac_toe", given)
     with pytest.raises(TypeError, match="expected an evaluator"):
         azpy.SelfPlay("tic_tac_toe", [OnDevice(0), 3])
     with azpy.SelfPlay("tic_tac_toe", OnDevice(0), slots=4, games=8) as games:
-        with pytest.raises(ValueError, match="of one network"):
+        with pytest.raises(ValueError, match="the same network_id"):
             games.swap([OnDevice(0), OnDevice(1, salt=1)])
         assert len(list(games)) == 8
 
@@ -115,7 +115,7 @@ def test_a_list_that_cannot_be_meant_is_refused() -> None:
 # Swaps under load
 
 
-def test_nothing_is_left_of_the_old_network_when_a_swap_returns() -> None:
+def test_no_old_network_is_used_after_a_swap_returns() -> None:
     gc.disable()  # what is let go of must not need looking for
     try:
         evaluators = [OnDevice(0), OnDevice(1)]
@@ -166,7 +166,7 @@ def test_devices_are_named(device: str, devices: str | None, names: tuple[str, .
         ("cuda", "0,-1", "devices must be numbers of GPUs, such as 0,1, got '0,-1'"),
     ],
 )
-def test_devices_that_cannot_be_meant_are_refused(device: str, devices: str, text: str) -> None:
+def test_bad_device_lists_are_refused(device: str, devices: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings("tic_tac_toe", device=device, devices=devices)
     assert text in str(caught.value)
@@ -213,7 +213,7 @@ def test_a_run_plays_on_every_device_and_matches_on_the_first(tmp_path: Path, op
     with Trainer(Settings(**SMALL), tmp_path) as trainer:
         events = list(trainer.run())
     assert isinstance(events[0], Started)
-    assert "and likewise on cuda:1" in events[0].evaluator
+    assert "also on cuda:1" in events[0].evaluator
     assert [device for device, _ in opened] == ["cuda:0", "cuda:1"] * 3 + [
         "cuda:0"
     ] * 2  # the last: the untrained network

@@ -65,7 +65,7 @@ def test_without_a_solver_a_proven_value_is_a_value() -> None:
     assert found.proof is None
 
 
-def test_a_proof_is_not_lost_in_the_cache() -> None:
+def test_the_cache_keeps_proofs() -> None:
     """Positions met by two orders of moves, and by a second search: proven all the same."""
     table = Table(9, lambda state: 0.0 if len(state.legal_actions()) <= 7 else None, network_id=3)
     search = azpy.Search(table, simulations=400, solver=True, cache_positions=1000)
@@ -75,7 +75,7 @@ def test_a_proof_is_not_lost_in_the_cache() -> None:
     assert table.asked > asked
 
 
-def test_every_kind_of_search_hands_the_positions_over() -> None:
+def test_every_search_passes_the_name_of_the_game() -> None:
     game = "connect_four(width=5,height=4,k=4)"
     table = Table(5, lambda state: None)
     with azpy.SelfPlay(game, table, slots=4, simulations=6, games=2, pipelines=2) as games:
@@ -97,7 +97,7 @@ def test_every_kind_of_search_hands_the_positions_over() -> None:
         (bytearray(1), "got bytearray"),
     ],
 )
-def test_proofs_that_cannot_be_read_are_named(proven: Any, text: str) -> None:
+def test_bad_proofs_are_named_in_the_error(proven: Any, text: str) -> None:
     class Wrong:
         def evaluate_states(self, states: Any, observations: Any) -> Any:
             return np.zeros((1, 9), np.float32), np.zeros(1, np.float32), proven
@@ -138,7 +138,7 @@ def answering(convert: Callable[[NDArray[np.float32]], Any]) -> Any:
     return Other(9)
 
 
-def test_arrays_of_torch_and_jax_are_taken() -> None:
+def test_torch_and_jax_arrays_are_accepted() -> None:
     jax = pytest.importorskip("jax.numpy")
     expected = azpy.Search(Hashed(9), simulations=40).run(STATE).visits
     for convert in (torch.from_numpy, jax.asarray):
@@ -157,6 +157,6 @@ def test_arrays_of_torch_and_jax_are_taken() -> None:
         (lambda array: array.astype(np.float64), r"got ndarray of float64, expected a numpy array of float32, shape"),
     ],
 )
-def test_arrays_that_cannot_be_taken_come_with_the_mend(convert: Any, text: str) -> None:
+def test_refused_arrays_name_the_conversion(convert: Any, text: str) -> None:
     with pytest.raises(azpy.EvaluatorError, match=text):
         azpy.Search(answering(convert), simulations=4).run(STATE)

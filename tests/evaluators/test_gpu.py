@@ -53,7 +53,7 @@ def cuda() -> OnnxEvaluator:
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100, 511, 512, 513, 2048, 2500])
-def test_cuda_says_what_the_cpu_says(count: int, cpu: OnnxEvaluator, cuda: OnnxEvaluator) -> None:
+def test_cuda_matches_the_cpu(count: int, cpu: OnnxEvaluator, cuda: OnnxEvaluator) -> None:
     logits, values = cuda.evaluate_batch(rows(count))
     assert (logits.shape, values.shape) == ((count, 7), (count,))
     if count:
@@ -62,12 +62,12 @@ def test_cuda_says_what_the_cpu_says(count: int, cpu: OnnxEvaluator, cuda: OnnxE
         assert value < TF32
 
 
-def test_it_says_where_it_runs(cuda: OnnxEvaluator) -> None:
+def test_the_device_is_reported(cuda: OnnxEvaluator) -> None:
     assert cuda.device == "cuda:0"
     assert cuda.description == "CUDA, GPU 0, fp32, batches of 8, 32, 128, 256, 512 rows"
     auto = OnnxEvaluator(MODEL, "auto")
     assert "rows/s of this network, the CPU" in auto.notes[0]
-    with pytest.raises(DeviceError, match="there is no GPU 99"):
+    with pytest.raises(DeviceError, match="GPU 99 does not exist"):
         OnnxEvaluator(MODEL, "cuda:99")
 
 
@@ -144,7 +144,7 @@ def test_a_model_that_computes_with_its_shape_runs_on_cuda() -> None:
     assert max(difference(OnnxEvaluator(model), OnnxEvaluator(model, "cuda"))) < TF32
 
 
-def test_tensorrt_says_what_the_cpu_says(tmp_path: Path, cpu: OnnxEvaluator) -> None:
+def test_tensorrt_matches_the_cpu(tmp_path: Path, cpu: OnnxEvaluator) -> None:
     tensorrt = OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path)
     assert max(difference(cpu, tensorrt)) < 2e-2  # TensorRT may use TF32
     half = OnnxEvaluator(MODEL, "tensorrt", precision="fp16", cache_dir=tmp_path)
@@ -230,7 +230,7 @@ def test_fitting_on_the_gpu_matches_the_cpu_and_resumes() -> None:
 
 
 @pytest.mark.parametrize(("game", "spec"), [("connect_four", "6x64+pool+wdl"), ("go(size=9)", "3x32+pool+conv")])
-def test_fused_convolutions_say_what_the_others_say(game: str, spec: str) -> None:
+def test_fused_convolutions_match_unfused_ones(game: str, spec: str) -> None:
     """In fp32, where nothing but the order of sums and TF32 tells them apart."""
     from azpy.evaluators.torch import FusedTrunk
 

@@ -77,7 +77,7 @@ class Fixed:
         return self._answer
 
 
-def test_the_int8_model_of_a_trained_model_says_nearly_the_same(
+def test_an_int8_model_is_close_to_its_fp32_model(
     trained: Path, positions: tuple[NDArray[np.float32], NDArray[np.bool_]]
 ) -> None:
     observations, legal = positions
@@ -120,7 +120,7 @@ def test_heads_without_a_size_have_int8_convolutions_alone(caplog: pytest.LogCap
     assert not caplog.records
 
 
-def test_drift_is_what_its_words_say() -> None:
+def test_drift_equals_a_slow_computation() -> None:
     rng = np.random.default_rng(0)
     shape = (50, 6)
     logits, others = (rng.normal(size=shape).astype(np.float32) for _ in range(2))
@@ -145,11 +145,11 @@ def test_drift_is_what_its_words_say() -> None:
     [
         ({"policy": 0.011}, "policies differ by 0.011 nats"),
         ({"value": 0.06}, "values differ by 0.06"),
-        ({"agreement": 476 / 512}, "best actions agree in 92.97%, at least 93.00% is asked for"),
+        ({"agreement": 476 / 512}, "best actions agree in 92.97%, expected at least 93.00%"),
         ({"policy": math.nan}, "policies differ by nan"),
     ],
 )
-def test_the_gate_says_what_is_too_far(change: dict[str, float], words: str) -> None:
+def test_the_gate_names_the_measure_that_fails(change: dict[str, float], words: str) -> None:
     good = Drift(policy=0.001, value=0.01, agreement=0.99)
     assert not good.too_far
     assert words in replace(good, **change).too_far
@@ -176,7 +176,7 @@ def test_an_int8_model_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", 0.0)
     events = train(tmp_path, iterations=2)
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
-    assert all("fp32 plays, as the int8 model is too far from it: policies differ" in text for text in advice)
+    assert all("playing in fp32: the int8 model differs too much from it: policies differ" in text for text in advice)
     run = StoredRun(tmp_path)
     assert not list(tmp_path.glob("checkpoints/*/model.int8.onnx"))
     first = read_checkpoint(tmp_path / "checkpoints/000001").onnx
@@ -247,13 +247,13 @@ def test_a_missing_int8_model_is_made_when_the_run_resumes(tmp_path: Path) -> No
     assert network_id(int8) in {one for networks in networks_of(tmp_path, 2) for one in networks}
 
 
-def test_what_keeps_int8_from_playing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_int8_does_not_play_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(model: bytes, observations: NDArray[np.float32]) -> bytes:
         raise ModelError("no space left in /nowhere")
 
     monkeypatch.setattr("azpy.training.generations.to_int8", fails)
     events = train(tmp_path, **FREE, iterations=2)
-    expected = "fp32 plays, as int8 is not possible for this network: no space left in /nowhere"
+    expected = "playing in fp32: int8 is not possible for this network: no space left in /nowhere"
     assert any(expected in text for text in said(events))
     with pytest.raises(ModelError, match="no space left"):  # what chance decides is not a deterministic run
         train(tmp_path / "deterministic")
@@ -323,7 +323,7 @@ def test_auto_is_fp32_where_games_must_be_equal_elsewhere(tmp_path: Path) -> Non
     assert events[-1].games_hash == train(tmp_path / "fp32", precision="fp32", iterations=2)[-1].games_hash
 
 
-def test_what_is_timed_is_both_models_on_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timing_compares_both_models_on_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
 
     class Slow:
@@ -363,10 +363,10 @@ def test_an_int8_model_that_is_too_far_is_not_exported(
 ) -> None:
     monkeypatch.setattr(parity.Drift, "LEAST_AGREEMENT", 1.1)
     assert export([str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")]) == 2
-    assert "is too far from it: best actions agree in" in capsys.readouterr().err
+    assert "differs too much from it: best actions agree in" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_a_file_that_is_not_a_model_is_refused() -> None:
     with pytest.raises(ModelError, match="cannot be quantized"):
         to_int8(b"nonsense", np.zeros((4, 3, 6, 7), np.float32))

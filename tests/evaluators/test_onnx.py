@@ -68,7 +68,7 @@ def test_answers_with_the_model_s_own_arithmetic(tmp_path: Path) -> None:
         (np.zeros((2, 3, 3), np.float32), "float32 [2, 3, 3]"),
         (np.zeros((4, 2, 3, 3)), "float64 [4, 2, 3, 3]"),
         (np.zeros((4, 2, 3, 3), np.uint8), "uint8 [4, 2, 3, 3]"),
-        (np.zeros((4, 2, 3, 3)).tolist(), "list, which is no numpy array"),
+        (np.zeros((4, 2, 3, 3)).tolist(), "list, not a numpy array"),
     ],
 )
 def test_observations_of_another_form_are_refused(observations: Any, got: str) -> None:
@@ -78,7 +78,7 @@ def test_observations_of_another_form_are_refused(observations: Any, got: str) -
 
 
 @pytest.mark.parametrize(("differs_from", "batch"), [(64, 64), (65, 200), (200, 200)])
-def test_rows_rounded_otherwise_in_large_batches_are_noticed(
+def test_rows_that_differ_in_large_batches_are_noticed(
     differs_from: int, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exact = OnnxEvaluator._evaluate
@@ -92,7 +92,7 @@ def test_rows_rounded_otherwise_in_large_batches_are_noticed(
     assert OnnxEvaluator(make_model(), batch=differs_from - 1).row_exact
 
 
-def test_rows_rounded_otherwise_late_in_a_batch_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_differ_late_in_a_batch_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = OnnxEvaluator._evaluate
 
     def rounded(self: OnnxEvaluator, observations: Any) -> Any:
@@ -140,7 +140,7 @@ def test_forks_answer_from_other_threads(fixed: bool) -> None:
         (make_model(names=("x", "logits", "values")), "['x']"),
         (make_model(names=("observations", "p", "values")), "'p'"),
         (make_model(dtype=TensorProto.DOUBLE), "tensor(double)"),
-        (make_priors_model(fixed_outputs=4), "batches of [None, 4, 4]"),
+        (make_priors_model(fixed_outputs=4), "batch sizes [None, 4, 4]"),
         (make_model(shape=("batch", 18)), "observations has shape ['batch', 18], expected 4 dimensions"),
         (
             make_model(shape=("batch", 2, "height", 3)),
@@ -151,9 +151,9 @@ def test_forks_answer_from_other_threads(fixed: bool) -> None:
         (make_priors_model(per_row=7), "expected one value a row, or one a player"),
         (make_priors_model(softmax=False), "sum to"),
         (make_model(weight=float("nan")), "NaN"),
-        (make_model()[:-50], "no usable ONNX model"),
-        (b"", "no usable ONNX model"),
-        (b"\x00not a model", "no usable ONNX model"),
+        (make_model()[:-50], "not a usable ONNX model"),
+        (b"", "not a usable ONNX model"),
+        (b"\x00not a model", "not a usable ONNX model"),
     ],
 )
 def test_models_that_do_not_fit_are_refused_in_one_line(model: bytes, text: str) -> None:
@@ -209,7 +209,7 @@ def test_a_run_is_loaded_in_one_call(tmp_path: Path) -> None:
     assert run.evaluator is run.evaluator
     assert run.evaluator.network_id == OnnxEvaluator(tmp_path / "run").network_id
     assert azpy.Search(run.evaluator, simulations=10).run(run.start).visits.sum() == 10
-    with pytest.raises(RunError, match="is no run folder: it has no config"):
+    with pytest.raises(RunError, match="is not a run folder: it has no config"):
         azpy.load_run(tmp_path)
     with pytest.raises(RunError, match="has no checkpoint yet"):
         azpy.load_run(run_of(tmp_path / "new")).iteration  # noqa: B018
@@ -233,7 +233,7 @@ def test_an_unknown_device_is_refused(device: Any) -> None:
 
 
 @pytest.mark.parametrize("place", ["weights", "../weights", "/absolute"])
-def test_a_stranger_s_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_untrusted_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
     onnx.save(
@@ -249,7 +249,7 @@ def test_a_stranger_s_model_reads_no_other_file(place: str, tmp_path: Path, monk
         for entry in tensor.external_data:
             if entry.key == "location":
                 entry.value = place.replace("/absolute", str(tmp_path / "weights"))
-    with pytest.raises(ModelError, match="keeps its weights in another file"):
+    with pytest.raises(ModelError, match="keeps its weights in a separate file"):
         OnnxEvaluator(model.SerializeToString(), game=Shape())
 
 
@@ -285,7 +285,7 @@ def test_small_priors_keep_their_ratios_and_zero_stays_finite() -> None:
     assert softmax(logits[0, [0, 3]]).tolist()[1] < 1e-37
     np.testing.assert_array_equal(softmax(logits[0, [3, 4, 5, 6, 7]]), [0.2] * 5)
     assert np.isnan(logits_of_priors(np.array([[np.nan, 1]], np.float32), "a model")[0, 0])
-    with pytest.raises(ModelError, match=r"a model has a prior of -0\.25, .*must be called logits"):
+    with pytest.raises(ModelError, match=r"a model has a prior of -0\.25, .*name the output 'logits'"):
         logits_of_priors(np.array([[1.25, -0.25]], np.float32), "a model")
 
 
@@ -294,7 +294,7 @@ def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(batch: int) -> None
     model = make_priors_model(batch=batch)
     evaluator = OnnxEvaluator(model, game=Shape())
     assert evaluator.signature.batch == batch
-    assert evaluator.description == f"CPU, fp32, 1 thread a batch of {batch} rows"
+    assert evaluator.description == f"CPU, fp32, 1 thread per batch of {batch} rows"
     for rows in (1, 3, 4, 5, 9, 300):
         states = np.random.default_rng(rows).random((rows, 2, 3, 3), dtype=np.float32)
         logits, values = evaluator.evaluate_batch(states)

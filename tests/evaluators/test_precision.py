@@ -76,12 +76,12 @@ def test_each_generation_that_passes_plays_in_it(tmp_path: Path) -> None:
     assert not any("plays" in (event.advice or "") for event in events if isinstance(event, Saved))
 
 
-def test_what_fails_its_check_plays_in_fp32_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_check_falls_back_to_fp32_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", -1.0)
     events = train(tmp_path, games_per_iteration=100)  # more than may wait to be fetched
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
     assert len(advice) == 2
-    assert all("fp32 plays, as fp16 is too far from it: policies differ by" in text for text in advice)
+    assert all("playing in fp32: fp16 differs too much from it: policies differ by" in text for text in advice)
     first = read_checkpoint(tmp_path / "checkpoints/000001")
     assert network_id(first.onnx) in played(tmp_path, 2)
     assert network_id(first.onnx, "fp16") not in played(tmp_path, 2)
@@ -89,9 +89,12 @@ def test_what_fails_its_check_plays_in_fp32_and_says_why(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize(
     "error",
-    [ModelError("answers an empty board with NaN or infinity"), DeviceError("CUDA cannot be used: no kernel for it")],
+    [
+        ModelError("returns NaN or infinity for the start position"),
+        DeviceError("CUDA cannot be used: no kernel for it"),
+    ],
 )
-def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(
+def test_a_model_without_the_precision_plays_in_fp32(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = vars(torch_evaluators)["evaluator_of_model"]
@@ -104,12 +107,12 @@ def test_a_model_that_cannot_be_had_in_it_plays_in_fp32(
     monkeypatch.setattr(torch_evaluators, "evaluator_of_model", fails)
     events = train(tmp_path, iterations=1)
     (advice,) = (event.advice or "" for event in events if isinstance(event, Saved))
-    assert f"fp32 plays, as fp16 is not possible for this network: {error}" in advice
+    assert f"playing in fp32: fp16 is not possible for this network: {error}" in advice
     started = next(event for event in train(tmp_path, iterations=2) if isinstance(event, Started))
-    assert f"fp32 plays, as fp16 is not possible for this network: {error}" in started.notices
+    assert f"playing in fp32: fp16 is not possible for this network: {error}" in started.notices
 
 
-def test_a_run_that_goes_on_plays_on_in_it(tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_precision(tmp_path: Path) -> None:
     train(tmp_path, iterations=1)
     started = next(event for event in train(tmp_path) if isinstance(event, Started))
     assert "CUDA, GPU 0, fp16" in started.evaluator
@@ -118,12 +121,12 @@ def test_a_run_that_goes_on_plays_on_in_it(tmp_path: Path) -> None:
     assert played(tmp_path, 2) == {network_id(first, "fp16")}
 
 
-def test_what_passed_elsewhere_is_checked_where_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_checks_precision_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path, iterations=1)
     monkeypatch.setattr(parity.Drift, "MOST_POLICY", -1.0)
     started = next(event for event in train(tmp_path) if isinstance(event, Started))
     assert "(fp16 once it passes its check)" in started.evaluator
-    assert any("fp32 plays, as fp16 is too far from it" in notice for notice in started.notices)
+    assert any("playing in fp32: fp16 differs too much from it" in notice for notice in started.notices)
     assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)}
 
 
@@ -146,7 +149,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_tensorrt_engines_lie_in_the_run_and_are_pruned(tmp_path: Path, engines: list[str]) -> None:
+def test_tensorrt_engines_are_kept_in_the_run_and_pruned(tmp_path: Path, engines: list[str]) -> None:
     said, *_ = train(tmp_path, device="tensorrt", iterations=3)
     assert isinstance(said, Noticed)  # before the wait for an engine
     assert "TensorRT builds an engine for each network before it plays" in said.text
@@ -156,7 +159,7 @@ def test_tensorrt_engines_lie_in_the_run_and_are_pruned(tmp_path: Path, engines:
     assert left == {f"{engines[-1]}_sm90.engine", "sm90.timing"}
 
 
-def test_games_are_repeated_in_it_whatever_the_setting_is_now(tmp_path: Path, gpu: list[str]) -> None:
+def test_games_repeat_in_the_precision_they_were_played_in(tmp_path: Path, gpu: list[str]) -> None:
     train(tmp_path, iterations=1)
     train(tmp_path)
     for now in ("fp16", "fp32"):
@@ -182,7 +185,7 @@ def test_games_are_repeated_in_it_whatever_the_setting_is_now(tmp_path: Path, gp
         ({"precision": "fp8"}, "precision must be fp32 or int8 or auto or fp16"),
     ],
 )
-def test_what_a_device_does_not_have_is_refused(changes: dict[str, Any], words: str) -> None:
+def test_a_precision_the_device_lacks_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings(**(SMALL | changes))
     assert words in str(caught.value)

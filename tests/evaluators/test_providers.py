@@ -56,7 +56,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         ("cuda", "int4", "precision int4 does not exist: CUDA has fp32, fp16"),
     ],
 )
-def test_a_precision_that_cannot_be_had_is_refused(device: str, precision: str, text: str) -> None:
+def test_an_unavailable_precision_is_refused(device: str, precision: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         OnnxEvaluator(b"which nobody opens", device, precision=precision)
     assert text in str(caught.value)
@@ -97,19 +97,19 @@ def test_a_silent_fallback_is_an_error(device: str, monkeypatch: pytest.MonkeyPa
     assert "\n" not in str(caught.value)
 
 
-def test_where_each_node_runs_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nodes_that_fall_back_to_the_cpu_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU stands in for the GPU, and its nodes are those that a GPU would have left to it."""
     claim(monkeypatch)
     with pytest.raises(DeviceError, match=r"^CPU cannot be used: CPU cannot run .*Flatten.* of the model$"):
         sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
     monkeypatch.delattr(onnxruntime.InferenceSession.__bases__[0], "get_provider_graph_assignment_info")
-    with pytest.raises(DeviceError, match="does not say which node runs where: install a newer one"):
+    with pytest.raises(DeviceError, match="does not report where its nodes run: install a newer version"):
         sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
 
 
 def test_a_broken_model_is_not_blamed_on_the_device() -> None:
     for device in ("cuda", "tensorrt", "auto"):
-        with pytest.raises(ModelError, match=r"^model is no usable ONNX model: "):
+        with pytest.raises(ModelError, match=r"^model is not a usable ONNX model: "):
             OnnxEvaluator(b"broken", device)
 
 
@@ -138,7 +138,7 @@ def test_without_a_gpu_package_the_error_says_which_one(monkeypatch: pytest.Monk
         assert said in str(caught.value)
 
 
-def test_what_removing_one_of_both_packages_leaves_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_removed_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", types.ModuleType("onnxruntime"))  # a folder without its files
     with pytest.raises(MissingPackageError) as caught:
         OnnxEvaluator(MODEL)
@@ -171,8 +171,8 @@ def test_installed_packages_are_read_from_their_metadata(monkeypatch: pytest.Mon
 
 
 def test_a_missing_driver_is_named_before_anything_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: "there is no NVIDIA driver here")
-    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: there is no NVIDIA driver here$"):
+    monkeypatch.setattr("azpy.evaluators.sessions.driver_problem", lambda index=0: "no NVIDIA driver found")
+    with pytest.raises(DeviceError, match=r"^CUDA cannot be used: no NVIDIA driver found$"):
         OnnxEvaluator(MODEL, "cuda")
 
 
@@ -206,7 +206,7 @@ class Driver:
 def test_the_driver_is_asked_for_its_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda name: Driver(0, 2))
     assert providers.driver_problem(1) is None
-    assert providers.driver_problem(2) == "there is no GPU 2: the driver counts 2, from 0"
+    assert providers.driver_problem(2) == "GPU 2 does not exist: the driver reports 2, numbered from 0"
     monkeypatch.setattr("ctypes.CDLL", lambda name: Driver(100, 0))
     assert providers.driver_problem() == "the NVIDIA driver finds no GPU (CUDA error 100)"
 
@@ -237,7 +237,7 @@ def test_auto_falls_back_to_the_cpu_and_says_why(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # WebGPU's plugin
     evaluator = OnnxEvaluator(MODEL, "auto")
     assert evaluator.device == "cpu"
-    assert evaluator.description == "CPU, fp32, 1 thread a batch"
+    assert evaluator.description == "CPU, fp32, 1 thread per batch"
     (cuda,) = evaluator.notes  # nobody who left WebGPU's plugin out need be told
     assert cuda.startswith("CUDA cannot be used: ")
     np.testing.assert_array_equal(evaluator.evaluate_batch(rows(3))[0], OnnxEvaluator(MODEL).evaluate_batch(rows(3))[0])
@@ -273,7 +273,7 @@ def test_options_of_cuda_and_tensorrt() -> None:
     assert half == both[TENSORRT] | {"trt_fp16_enable": "1"}
 
 
-def test_engines_that_cannot_be_kept_are_an_error(tmp_path: Path) -> None:
+def test_an_unwritable_engine_cache_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DeviceError, match=r"TensorRT cannot keep its engines in .*file"):
         OnnxEvaluator(MODEL, "tensorrt", cache_dir=tmp_path / "file")

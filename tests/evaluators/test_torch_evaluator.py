@@ -51,7 +51,7 @@ class Plain(nn.Module):
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
-def test_it_says_what_the_module_and_onnx_runtime_say(memory_format: Any) -> None:
+def test_torch_matches_the_module_and_onnx_runtime(memory_format: Any) -> None:
     module: Any = network()
     module = module.to(memory_format=memory_format)
     evaluator = TorchEvaluator(module, game=GAME)
@@ -80,7 +80,7 @@ def test_bf16_is_near_fp32() -> None:
     assert next(module.parameters()).dtype == torch.float32
 
 
-def test_training_on_changes_nothing_here() -> None:
+def test_later_training_does_not_change_the_evaluator() -> None:
     module = network()
     evaluator = TorchEvaluator(module)
     before = evaluator.evaluate_batch(rows(3))[0]
@@ -125,7 +125,7 @@ def test_forks_and_threads_get_their_own_answers(buckets: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize("game", ["connect_four", "chess", "pig"])
-def test_batches_of_fixed_sizes_say_the_same(game: str) -> None:
+def test_fixed_batch_sizes_give_the_same_answers(game: str) -> None:
     start = azpy.make_game(game)
     module = network(game=start)
     plain, fixed = TorchEvaluator(module), TorchEvaluator(module, buckets=BUCKETS)
@@ -229,7 +229,7 @@ def test_a_module_that_does_not_fit_is_refused() -> None:
         TorchEvaluator(network()).evaluate_batch(doubles)
 
 
-def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_devices_and_precisions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingsError, match="no fast fp16 on the CPU"):
         TorchEvaluator(network(), precision="fp16")
     with pytest.raises(SettingsError, match="precision must be fp32, fp16 or bf16, got 'half'"):
@@ -238,7 +238,7 @@ def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pyte
         with pytest.raises(SettingsError, match="device must be cpu, cuda, cuda:N or mps"):
             TorchEvaluator(network(), device)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(DeviceError, match="torch finds no GPU of Apple's"):
+    with pytest.raises(DeviceError, match="torch finds no Apple GPU"):
         TorchEvaluator(network(), "mps")
     monkeypatch.setattr(torch.version, "cuda", None)
     with pytest.raises(DeviceError, match="this torch is built for the CPU"):
@@ -249,7 +249,7 @@ def test_devices_and_precisions_that_cannot_be_had_are_refused(monkeypatch: pyte
         TorchEvaluator(network(), "cuda")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(DeviceError, match="there is no GPU 1: torch counts 1, from 0"):
+    with pytest.raises(DeviceError, match="GPU 1 does not exist: torch finds 1, numbered from 0"):
         TorchEvaluator(network(), "cuda:1")
 
 
@@ -276,8 +276,8 @@ def test_a_checkpoint_is_loaded_by_its_folder(tmp_path: Path) -> None:
         assert TorchEvaluator(tmp_path / "run", game=game).network_id == evaluator.network_id
 
 
-def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is no run folder or checkpoint folder"):
+def test_a_path_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="is not a run folder or a checkpoint folder"):
         TorchEvaluator(tmp_path / "nowhere")
     (tmp_path / "a/b").mkdir(parents=True)
     with pytest.raises(RunError, match="is neither a run folder nor a checkpoint"):
@@ -319,7 +319,7 @@ def test_a_module_that_cannot_be_exported_leaves_no_file(tmp_path: Path) -> None
             return logits, 3 * values
 
     for module, text in (
-        (Fixed(), r"len\(x\) and int\(...\) are constants; write x.shape\[0\]"),
+        (Fixed(), r"len\(x\) and int\(...\) become constants; write x.shape\[0\]"),
         (Plain(actions=9), r"Plain gives logits \[3, 9\] for 3 rows, expected \[3, 7\]"),
         (Loud(), r"expected -1 to 1: end with torch.tanh"),
         (nn.Linear(84, 7), "Linear cannot be run"),

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_webgpu_says_what_the_cpu_says(tmp_path: Path) -> None:
+def test_webgpu_matches_the_cpu(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(probe_model((2, 6, 7), 7, layers=1, channels=8))
     text = """

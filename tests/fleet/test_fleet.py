@@ -111,11 +111,11 @@ def test_a_worker_killed_in_every_iteration_changes_no_game(straight: tuple[str,
     assert hashes(events) == straight
     assert len(killed) == 4
     told = notices(events)
-    assert all("ended: killed by SIGKILL; its games are open again" in text for text in told)
+    assert all("ended: killed by SIGKILL; its games go to other workers" in text for text in told)
     assert 3 <= len(told) <= 4  # the other worker may have had the last iteration's games
 
 
-def test_a_worker_that_is_stopped_holds_up_nothing(straight: tuple[str, str], tmp_path: Path) -> None:
+def test_a_stopped_worker_does_not_hold_up_the_run(straight: tuple[str, str], tmp_path: Path) -> None:
     stopped = list[subprocess.Popen[bytes]]()
 
     def stop(fleet: Head, event: Event) -> None:
@@ -140,7 +140,7 @@ def test_a_run_goes_on_with_another_number_of_workers(straight: tuple[str, str],
     assert hashes(train(tmp_path)) == straight
 
 
-def test_a_head_that_is_killed_goes_on_with_the_same_games(starts: Starts, tmp_path: Path) -> None:
+def test_a_restarted_head_plays_the_same_games(starts: Starts, tmp_path: Path) -> None:
     arguments = command("tic_tac_toe", tmp_path / "run", 4)
     arguments += ["--games-per-iteration", "60", "--workers", "2"]
     for when in ("iteration 1", "iteration 2"):
@@ -195,9 +195,12 @@ def test_a_worker_that_cannot_start_ends_the_run_with_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for code, text in (
-        ("import sys; sys.exit(3)", "the last one: exit code 3"),
-        ("import os; os.kill(os.getpid(), 9)", "the last one: killed by SIGKILL"),
-        ("import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()", "the last one: a message of 875770417"),
+        ("import sys; sys.exit(3)", "the last one reported: exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "the last one reported: killed by SIGKILL"),
+        (
+            "import os, sys; os.write(int(sys.argv[1]), b'12345678'); input()",
+            "the last one reported: a message of 875770417",
+        ),
     ):
         monkeypatch.setattr(pipe, "_COMMAND", (sys.executable, "-c", code))
         with pytest.raises(RunError, match=f"3 workers ended and no game was finished; {text}"):
@@ -212,13 +215,18 @@ def test_a_games_own_error_in_a_worker_ends_the_run(tmp_path: Path, monkeypatch:
     )
     monkeypatch.syspath_prepend(tmp_path)
     chosen = settings(game="breaks:Breaks", workers=1)
-    with pytest.raises(RunError, match=r"the last one: .*on purpose"), Collector(chosen, tmp_path / "run") as collector:
+    with (
+        pytest.raises(RunError, match=r"the last one reported: .*on purpose"),
+        Collector(chosen, tmp_path / "run") as collector,
+    ):
         list(collector.run())
 
 
-def test_a_worker_whose_network_answers_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_with_different_network_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_head, "answers_of", lambda evaluator: "other")
-    with pytest.raises(RunError, match="the last one: its network gives other bits than the network here"):
+    with pytest.raises(
+        RunError, match="the last one reported: its network computes different results from the network here"
+    ):
         train(tmp_path, workers=1)
 
 
@@ -305,7 +313,7 @@ def test_workers_share_what_a_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mine.search_options() == run.search_options()
 
 
-def test_workers_that_cannot_be_are_refused() -> None:
+def test_bad_worker_settings_are_refused() -> None:
     for changes, text in (
         ({"workers": -1}, "workers must be at least 0"),
         ({"workers": 2, "device": "tensorrt", "deterministic": False}, "workers play on the CPU or on CUDA"),

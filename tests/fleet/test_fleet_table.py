@@ -145,7 +145,7 @@ STEPS = ("join", "lease", "lease", "play", "play", "play", "twice", "die", "late
 
 @pytest.mark.parametrize("deterministic", [True, False])
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 40))])
-def test_each_game_is_written_once_whatever_happens(seed: int, deterministic: bool) -> None:
+def test_each_game_is_written_once_in_any_order_of_events(seed: int, deterministic: bool) -> None:
     """A model of workers and wires that lose, delay and repeat results, and of heads and workers that die.
 
     The journal is a dictionary. A head that dies forgets all but the journal and the sealed ids. In some runs no head

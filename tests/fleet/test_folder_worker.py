@@ -65,7 +65,7 @@ def test_a_file_system_without_delete_or_sync_changes_no_game(
 
 
 @pytest.mark.parametrize("part", ["networks", "to"])
-def test_what_is_damaged_on_its_way_to_a_worker_is_read_again(
+def test_a_damaged_network_is_read_again(
     part: str, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker looks again, until it is whole."""
@@ -83,7 +83,7 @@ def test_what_is_damaged_on_its_way_to_a_worker_is_read_again(
 
 
 @pytest.mark.parametrize("slept", [True, False])
-def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path) -> None:
+def test_a_worker_restarts_when_its_games_are_released(slept: bool, tmp_path: Path) -> None:
     """One that slept waited for a network that was deleted, and did not see that it was told to stop."""
     at = AtFolder(tmp_path, real=True)
     at.head.ask([range(10, 10000)], [])
@@ -93,7 +93,7 @@ def test_a_worker_whose_games_are_let_go_begins_anew(slept: bool, tmp_path: Path
         line = at.head.members[0]
         assert isinstance(line, folder.FolderLine)
         line._sent += 5 * slept  # messages that it has not read are gone
-        at.head._end(at.head.members[0], "it finished no game in 60 seconds")
+        at.head._end(at.head.members[0], "it did not finish a game in 60 seconds")
         while not any(worker.games and worker.name == "worker 2" for worker in at.head.workers):
             at.take()
         at.head.close()
@@ -108,11 +108,11 @@ def test_a_worker_that_is_refused_ends_and_says_why(tmp_path: Path, monkeypatch:
         while not at.head.notices:
             at.take()
         workers.join()
-    assert workers.said == ["az-train refused this worker: it plays another run"]
+    assert workers.said == ["az-train refused this worker: it plays a different run"]
     at.head.close()
 
 
-def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
+def test_a_worker_stops_without_a_sign_of_its_head(tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
     assert at.folder._heartbeat is not None
     at.folder._heartbeat.close()  # it counts no more
@@ -129,7 +129,7 @@ def test_a_worker_plays_for_no_head_that_may_be_dead(tmp_path: Path) -> None:
     at.head.close()
 
 
-def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
+def test_a_worker_waits_while_its_messages_are_unread(tmp_path: Path) -> None:
     place, waited = SharedFolder(tmp_path, make=True), list[int]()
 
     def sleep(_: float) -> None:
@@ -147,7 +147,7 @@ def test_a_worker_whose_messages_nobody_reads_waits(tmp_path: Path) -> None:
     assert (said["ended"], said["epoch"]) == ("it ends", "f" * 16)
 
 
-def test_a_listing_that_lacks_a_message_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_listing_loses_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, names, key = SharedFolder(tmp_path, make=True), SharedFolder.names, "f" * 16
     lacks = ["00000001", "00000000"]  # the second listing, and the first one
 
@@ -174,7 +174,7 @@ def test_a_stop_file_ends_the_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("facts", [{"version": "0.0.9"}, {"protocol": 0}])
-def test_a_worker_of_another_version_says_so(facts: dict[str, Any], tmp_path: Path) -> None:
+def test_a_worker_of_another_version_is_refused(facts: dict[str, Any], tmp_path: Path) -> None:
     at = AtFolder(tmp_path)
     assert at.folder._heartbeat is not None
     at.folder._heartbeat._facts |= facts
@@ -202,15 +202,13 @@ def test_a_worker_waits_for_the_folder(
     monkeypatch.setattr("azpy.cli.worker.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     assert az_worker([str(place), "--patience", "10", "--pipelines", "auto"]) == (0 if comes else 2)
     said = capsys.readouterr()
-    assert said.out.startswith(f"{place} is not there yet; az-train --workers folder:{place} makes it\n")
+    assert said.out.startswith(f"{place} does not exist yet: waiting for az-train --workers folder:{place}\n")
     assert ("ends: " in said.out) == comes == (now[0] < 6)
-    assert ("is not there after 10 seconds: give the folder of az-train's --workers" in said.err) != comes
+    assert ("does not exist after 10 seconds: give the folder that az-train --workers names" in said.err) != comes
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
-def test_a_worker_that_waits_for_its_folder_ends_when_told(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_worker_ends_on_a_signal(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: signal.raise_signal(number))
     monkeypatch.setattr("azpy.cli.worker.time", waiting)
     assert az_worker([str(tmp_path / "place")]) == 128 + number

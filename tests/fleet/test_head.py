@@ -33,7 +33,7 @@ def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
         return list(play)
 
 
-def test_only_games_of_the_run_are_believed() -> None:
+def test_only_games_of_the_run_are_accepted() -> None:
     examiner = Examiner(settings(), make_game("tic_tac_toe"))
     examiner.play(Lineup([azpy.UniformEvaluator()]))
     right = frames_of("tic_tac_toe")
@@ -47,8 +47,8 @@ def test_only_games_of_the_run_are_believed() -> None:
         with pytest.raises(RefusedError, match="cannot be read"):
             examiner.games_in(whole[:at])
     for wrong, text in (
-        (frames_of("tic_tac_toe", seed=1)[0], "is of seed 1, expected 0"),
-        (frames_of("connect_four")[0], r"is of game 'connect_four.*', expected 'tic_tac_toe"),
+        (frames_of("tic_tac_toe", seed=1)[0], "has seed 1, expected 0"),
+        (frames_of("connect_four")[0], r"has game 'connect_four.*', expected 'tic_tac_toe"),
     ):
         with pytest.raises(RefusedError, match=text):
             examiner.look_at(wrong)
@@ -61,7 +61,7 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
         record = next(play)
     examiner = Examiner(settings(deterministic=False), start)
     examiner.play(Lineup([azpy.UniformEvaluator()]))
-    with pytest.raises(RefusedError, match=f"names the network {model.network_id:#018x}, which does not play"):
+    with pytest.raises(RefusedError, match=f"was played by network {model.network_id:#018x}, which this run"):
         examiner.look_at(record)
     examiner.play(Lineup([model], b""))
     examiner.look_at(record)
@@ -73,7 +73,7 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
     for ply in range(len(record)):  # one ply alone is of another network
         named = [bytes([known[0] ^ 1]) + known[1:] if at == ply else known for at in range(len(record))]
         data = before + b"".join(one + piece for one, piece in zip(named, pieces, strict=True))
-        with pytest.raises(RefusedError, match=f"names the network {model.network_id ^ 1:#018x}, which does not play"):
+        with pytest.raises(RefusedError, match=f"was played by network {model.network_id ^ 1:#018x}, which this run"):
             examiner.look_at(azpy.GameRecord.from_bytes(data))
     changed = bytearray(record.to_bytes())
     place = changed.index(record.actions[1].tobytes() + record.players[1].tobytes())
@@ -83,17 +83,17 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
     exact = Examiner(settings(), start)
     exact.play(Lineup([model], b""))
     exact.play(Lineup([azpy.UniformEvaluator()]))
-    with pytest.raises(RefusedError, match="which does not play"):
+    with pytest.raises(RefusedError, match="which this run does not use"):
         exact.look_at(record)  # of a deterministic run's iteration before
 
 
 def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
-    with pytest.raises(RefusedError, match=r"one has [0-9]+ bytes, expected 100 at most"):
+    with pytest.raises(RefusedError, match=r"a game has [0-9]+ bytes, expected at most 100"):
         Examiner(settings(), make_game("tic_tac_toe")).games_in(frame(*frames_of("tic_tac_toe")))
 
 
-def test_games_go_in_messages_that_the_head_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_of_games_keep_to_the_head_s_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     games = frames_of("tic_tac_toe") * 5
     longest = max(len(game.to_bytes()) for game in games)
     monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * longest)
@@ -113,7 +113,7 @@ def test_games_go_in_messages_that_the_head_takes(monkeypatch: pytest.MonkeyPatc
     assert all(sum(map(len, part)) <= 2 * longest for part in said)
     assert len(said) < 20
     monkeypatch.setattr(worker, "MOST_BYTES", longest - 1)
-    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: no worker can send it"):
+    with pytest.raises(RunError, match=r"has [0-9]+ bytes, expected [0-9]+ at most: workers cannot send it"):
         list(worker._in_parts(games))
 
 
@@ -259,20 +259,17 @@ BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
 @pytest.mark.parametrize(
     ("facts", "text"),
     [
-        *(
-            ({"lineup": lineup}, "it says that it plays lineup")
-            for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")
-        ),
-        *(({"slots": slots}, "it says that it plays") for slots in (0, -1, 2**40, True, "8", None)),
+        *(({"lineup": lineup}, "it reports lineup") for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")),
+        *(({"slots": slots}, "games at once") for slots in (0, -1, 2**40, True, "8", None)),
         *(({"stats": stats}, "totals") for stats in BAD_TOTALS),
         ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
-        ({"run": "other"}, "it plays another run"),
-        ({"row_exact": False}, "its network's answer to a position depends on what else is in its batch"),
-        ({"answers": "other"}, "its network gives other bits"),
-        ({"said": "games", "plays": 1, "lineup": None}, "it says that it plays lineup"),
+        ({"run": "other"}, "it plays a different run"),
+        ({"row_exact": False}, "its network's output for a position depends on the rest of the batch"),
+        ({"answers": "other"}, "its network computes different results"),
+        ({"said": "games", "plays": 1, "lineup": None}, "it reports lineup"),
     ],
 )
-def test_a_worker_that_says_what_none_can_say_is_ended(facts: dict[str, Any], text: str) -> None:
+def test_a_worker_with_impossible_reports_is_ended(facts: dict[str, Any], text: str) -> None:
     alone = Alone()
     assert alone.says(games_of(), **facts) == []
     assert alone.head.members == []
@@ -381,7 +378,7 @@ def test_a_worker_that_finishes_nothing_loses_its_games() -> None:
     assert alone.head.notices == []
     alone.passes(lease + 1)
     assert alone.head.notices == [
-        f"worker 1 ended: it finished no game in {lease:.0f} seconds; its games are open again"
+        f"worker 1 ended: it did not finish a game in {lease:.0f} seconds; its games go to other workers"
     ]
 
 
@@ -391,12 +388,12 @@ def test_a_worker_that_never_answers_is_ended() -> None:
         assert alone.head.notices == []
         alone.head.play(Lineup([azpy.UniformEvaluator()]))
         alone.passes(160)
-    ends = "worker 1 ended: it did not open its network in 300 seconds; its games are open again"
+    ends = "worker 1 ended: it did not open its network in 300 seconds; its games go to other workers"
     assert alone.head.notices == [ends]
     assert alone.head.table.num_open == 10  # it was given none
 
 
-def test_workers_are_not_ended_for_games_that_nobody_heard() -> None:
+def test_workers_are_kept_while_the_head_reads_nothing() -> None:
     alone = Alone(1000, slots=2)
     alone.says()
     alone.head.table.lease("worker 1", 20)
@@ -437,7 +434,7 @@ def test_messages_come_whole_in_pieces_of_any_size() -> None:
         assert [message for piece in pieces for message in unpacker.feed(piece)] == sent
     for wrong, text in (
         (pack({}, bytes(4097)), "a message of 2 and 4097 bytes, expected 4194304 and 4096 at most"),
-        (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "it is no JSON object"),
+        (b"\x02\x00\x00\x00\x00\x00\x00\x00[]", "it is not a JSON object"),
         (b"\x02\x00\x00\x00\x00\x00\x00\x00{]", "Expecting property name"),
         (struct.pack("<II", 10**5, 0) + b"[" * 10**5, "nested too deeply"),
     ):

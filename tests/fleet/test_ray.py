@@ -155,7 +155,9 @@ def test_all_actors_that_die_at_once_count_as_one_death(
             fleet.take(1)
             now[0] += 3.0  # it looks at the nodes again
 
-    with pytest.raises(RunError, match=f"^{deaths} workers ended and no game was finished; the last one: its process"):
+    with pytest.raises(
+        RunError, match=f"^{deaths} workers ended and no game was finished; the last one reported: its process"
+    ):
         play()
     assert sum(" ended: its process died" in text for text in fleet.notices) == deaths - 1
     assert str(Path(azpy.__file__).parents[1]) in ray.paths
@@ -163,8 +165,8 @@ def test_all_actors_that_die_at_once_count_as_one_death(
 
 
 @here
-@pytest.mark.parametrize(("address", "text"), [("127.0.0.1:1", "nobody answers there"), ("nowhere", "expected HOST")])
-def test_a_cluster_that_is_not_there_is_an_error(
+@pytest.mark.parametrize(("address", "text"), [("127.0.0.1:1", "nothing answers there"), ("nowhere", "expected HOST")])
+def test_a_missing_cluster_is_an_error(
     address: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", address)
@@ -198,14 +200,17 @@ VERSIONS += "with:\n    Ray: 2.60.0\n    Python: 3.11.7\n"
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (RuntimeError(f"Version mismatch: {VERSIONS}"), "the cluster has Ray 2.54.0 and Python 3.12.1, here are Ray"),
+        (
+            RuntimeError(f"Version mismatch: {VERSIONS}"),
+            "the cluster has Ray 2.54.0 and Python 3.12.1, but this machine has Ray",
+        ),
         (ConnectionError("Could not find any running Ray instance. Please specify"), "no cluster runs on this machine"),
         (ConnectionError("Found multiple active Ray instances: {}"), "several clusters run on this machine"),
-        (type("AuthenticationError", (Exception,), {})("x"), "the cluster lets in only who has its token"),
+        (type("AuthenticationError", (Exception,), {})("x"), "the cluster needs its token"),
         (ValueError("word " * 1000), "word: see `ray status`"),
     ],
 )
-def test_where_ray_does_not_begin_an_error_is_short(
+def test_a_ray_that_does_not_start_is_a_short_error(
     error: Exception, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def init(**_: Any) -> None:
@@ -308,7 +313,7 @@ NODE = {"num_cpus": 1, "object_store_memory": 100 << 20, "node_ip_address": "127
 
 @here
 @pytest.mark.slow
-def test_nodes_are_lost_and_gained(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_follow_lost_and_new_nodes(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     straight = hashes(train(tmp_path / "straight"))
     monkeypatch.setattr("azpy.fleet.channels.ray._LOOK_SECONDS", 0.1)
     first, second = (cluster.add_node(**NODE) for _ in range(2))
@@ -337,13 +342,13 @@ def with_environment(**changes: str) -> str:
 
 @here
 @pytest.mark.slow
-def test_a_cluster_lets_in_only_who_has_its_token(cluster: Any, starts: Starts, tmp_path: Path) -> None:
+def test_a_cluster_needs_its_token(cluster: Any, starts: Starts, tmp_path: Path) -> None:
     cluster.add_node(**NODE)
     arguments, token = [*command("tic_tac_toe", tmp_path / "run", 1), "--workers", "ray"], tmp_path / "token"
     for changes in ({"RAY_AUTH_TOKEN": "0" * 64}, {"RAY_AUTH_MODE": "disabled"}):
         end = starts.run(*arguments, before=with_environment(**changes))
         assert end.code == 2
-        assert "the cluster lets in only who has its token: set RAY_AUTH_MODE=token" in end.errors.splitlines()[-1]
+        assert "the cluster needs its token: set RAY_AUTH_MODE=token" in end.errors.splitlines()[-1]
     token.write_text(os.environ["RAY_AUTH_TOKEN"])
     end = starts.run(*arguments, before=with_environment(RAY_AUTH_TOKEN="", RAY_AUTH_TOKEN_PATH=str(token)))
     assert "done: " in end.output, end

@@ -27,14 +27,14 @@ def state(name: str = "worker 1", *, alive: bool = True, games: int = 0, rows: f
 # Rows of metrics
 
 
-def test_a_row_is_what_happened_between_two_looks() -> None:
+def test_a_row_counts_what_happened_since_the_last() -> None:
     (row,) = worker_rows({"worker 1": state(games=5, rows=100.0)}, [state(games=9, rows=300.0)], 10.0)
     now = {"worker": "worker 1", "alive": True, "held": 3, "behind": 0, "silent": 1.5}
     since = {"games": 4, "evaluations": 200.0, "evaluations_per_second": 20.0, "batch_fill": 0.5}
     assert row == now | since
 
 
-def test_a_worker_that_is_gone_has_a_row_only_for_what_it_did() -> None:
+def test_a_gone_worker_has_a_row_only_if_it_played() -> None:
     last, other = state(alive=False, games=5, rows=100.0), state("worker 2")
     assert [row["worker"] for row in worker_rows({}, [last, other], 1.0)] == ["worker 1", "worker 2"]
     (row,) = worker_rows({"worker 1": last}, [last, other], 1.0)

@@ -85,7 +85,7 @@ class Twin:
         return [len(cells) - 89 + more for cells, more in zip(self.cells, bonus, strict=True)]
 
 
-def test_there_are_the_pieces_that_everybody_knows() -> None:
+def test_the_pieces_are_the_21_polyominoes() -> None:
     assert (len(PIECES), sum(map(len, PIECES))) == (21, 91)
     assert sum(len(next(iter(piece))) for piece in PIECES) == 89
     assert len(azpy.make_game("blokus(players=4)").legal_actions()) == 58

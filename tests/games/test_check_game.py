@@ -55,7 +55,7 @@ def test_every_planted_mistake_is_found_and_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", planted_games.WARNED)
-def test_what_may_be_a_mistake_is_a_warning(name: str, few_lines: None) -> None:
+def test_possible_mistakes_are_warnings(name: str, few_lines: None) -> None:
     report = check_game(f"planted_games:{name}", games=60, seconds=100)
     assert report.failure is None, report.failure
     assert [warning.rule for warning in report.warnings] == [planted_games.WARNED[name]]
@@ -113,7 +113,7 @@ def signs_of(start: Any, games: int = 200) -> str | None:
 
 
 @pytest.mark.parametrize("name", ["ForTheOneToMove", "ForTheLastToPlay", "AgainstTheLastToPlay"])
-def test_an_outcome_in_the_wrong_view_is_told(name: str) -> None:
+def test_an_outcome_in_the_wrong_view_is_found(name: str) -> None:
     said = signs_of(getattr(planted_games, f"Kalah{name}")())
     assert said is not None
     assert re.search(r"random games that end with .* of player 0 \(correlation [+-]0\.", said)
@@ -168,7 +168,7 @@ def test_two_lines_with_one_key_are_both_short(few_lines: None) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_game_that_plays_otherwise_again_is_found_out(seed: int) -> None:
+def test_a_game_that_differs_on_replay_is_found(seed: int) -> None:
     assert fault_of("Moody", games=200, seed=seed).rule in {"replay", "key", "clone"}
 
 
@@ -193,7 +193,7 @@ def test_the_same_seed_plays_the_same_games() -> None:
     assert (one.results, one.plies) == (two.results, two.plies) != (other.results, other.plies)
 
 
-def test_ctrl_c_in_a_game_is_no_fault_of_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_does_not_count_as_a_fault_of_the_game(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(game: sound_games.Nim) -> int:
         raise KeyboardInterrupt
 
@@ -220,7 +220,7 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str], few_l
             ["planted_games:Kuhn"],
             1,
             [
-                "is broken: it must hold that encode hides nothing that search knows (hidden)",
+                "breaks the rule hidden: encode shows everything that search uses",
                 "action 0 wins at once in one and loses at once in the other",
                 "  after 2 plies: 5, ",  # the cards, and a pass of player 0
                 "OpenSpiel has algorithms for such games",
@@ -234,18 +234,18 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str], few_l
         (
             ["planted_games:OutcomeAsABool", "--games", "20"],
             1,
-            ["expected: a number in [-1, 1]: 1.0 if player 0 won, -1.0 if", "False is a draw"],
+            ["expected: a number in [-1, 1]: 1.0 if player 0 won, -1.0 if", "False would count as a draw"],
         ),
-        (["tic_tac_toe", "--games", "0", "--seconds", "1"], 0, ["keeps what a game must keep"]),
+        (["tic_tac_toe", "--games", "0", "--seconds", "1"], 0, ["passed all checks"]),
         (
             ["planted_games:OneName", "--games", "5"],
             0,
-            ["Warning: it is usual that the legal actions of a position have different names"],
+            ["usually the legal actions of a position have different names"],
         ),
         (
             ["planted_games:Hexapawn", "--games", "20", "--seed", "3"],
             0,
-            ["keeps what a game must keep", "are all there is to see", "20 random games", "in another process"],
+            ["passed all checks", "all there are", "20 random games", "in another process"],
         ),
     ],
     ids=lambda value: value[0].partition(":")[2] if isinstance(value, list) and "planted" in value[0] else "",
@@ -285,5 +285,5 @@ def test_the_command_shows_a_finished_game_in_words(capsys: pytest.CaptureFixtur
         (["tic_tac_toe", "--seconds", "0"], "--seconds must be more than 0"),
     ],
 )
-def test_what_cannot_be_checked_is_one_line(arguments: list[str], text: str, one_line: Any) -> None:
+def test_input_that_cannot_be_checked_is_one_line(arguments: list[str], text: str, one_line: Any) -> None:
     assert text in one_line(main, arguments, "az-check-game: ")

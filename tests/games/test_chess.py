@@ -195,7 +195,7 @@ def test_games_are_python_chess_games(first: int, max_plies: int) -> None:
     assert count["positions"] > 800
 
 
-def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:
+def test_action_cells_match_the_observed_piece() -> None:
     rng = random.Random(0)
     for encoding in ("az119", "az18"):
         state = azpy.make_game("chess", encoding=encoding)
@@ -212,7 +212,7 @@ def test_actions_belong_to_the_cell_where_their_piece_is_seen() -> None:
             state.play(rng.choice(state.legal_actions()))
 
 
-def test_san_as_people_write_it_is_read_as_python_chess_does() -> None:
+def test_san_is_read_as_python_chess_reads_it() -> None:
     rng, compared = random.Random(3), 0
     for _ in range(60):
         board, state = chess.Board(rng.choice([START, KIWIPETE, *ENDINGS])), None

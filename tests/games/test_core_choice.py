@@ -74,11 +74,11 @@ def test_two_cores_are_refused_by_name_until_one_is_chosen(tmp_path: Path) -> No
     assert chosen(tmp_path, "") == f"azpy._core True {GAMES}"
 
 
-def test_a_core_of_another_version_is_not_used_and_that_is_said(tmp_path: Path) -> None:
+def test_a_core_of_another_version_is_refused_with_a_notice(tmp_path: Path) -> None:
     core(tmp_path, "old", "0.0.1")
     done = start(tmp_path)
     assert done.out.startswith("azpy._core True")
-    said = f"the core azpy_with_old was built with azpy 0.0.1, and this is azpy {azpy.__version__}: build it again"
+    said = f"the core azpy_with_old was built with azpy 0.0.1, but this is azpy {azpy.__version__}: build it again"
     assert said in done.errors
     insisted = start(tmp_path, "azpy_with_old")
     assert insisted.code != 0
@@ -87,7 +87,7 @@ def test_a_core_of_another_version_is_not_used_and_that_is_said(tmp_path: Path) 
 
 @pytest.mark.parametrize("error", ["ImportError", "RuntimeError"])
 @pytest.mark.parametrize("asked", [None, "azpy_with_broken"])
-def test_a_core_that_cannot_be_loaded_says_so_with_a_way_out(tmp_path: Path, asked: str | None, error: str) -> None:
+def test_a_core_that_cannot_be_loaded_names_the_fix(tmp_path: Path, asked: str | None, error: str) -> None:
     core(tmp_path, "broken", text=f"raise {error}('undefined symbol')")
     done = start(tmp_path, asked)
     assert done.code == 1
@@ -96,7 +96,7 @@ def test_a_core_that_cannot_be_loaded_says_so_with_a_way_out(tmp_path: Path, ask
     assert start(tmp_path, "").code == 0
 
 
-def test_a_script_and_a_folder_of_such_a_name_are_no_cores(tmp_path: Path) -> None:
+def test_scripts_and_folders_with_such_names_are_not_cores(tmp_path: Path) -> None:
     (tmp_path / "azpy_with_sources/src").mkdir(parents=True)
     (tmp_path / "azpy_with_torch.py").write_text("raise SystemExit('not asked for')\n")
     (tmp_path / "azpy_with_notes").mkdir()

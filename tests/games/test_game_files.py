@@ -115,7 +115,7 @@ def tagged(moves: str, result: str = "1-0", **tags: str) -> str:
         *((tagged(LONG, TimeControl=control), None) for control in ("120+2", "600+0")),
     ],
 )
-def test_a_pgn_game_is_left_out_for_its_reason(tmp_path: Path, game: str, reason: str | None) -> None:
+def test_each_skipped_pgn_game_has_its_reason(tmp_path: Path, game: str, reason: str | None) -> None:
     path = tmp_path / "games.pgn"
     path.write_text(tagged(OTHER) + game)
     found = import_games([str(path)], CHESS, 7, Filters(2000, 180))
@@ -149,7 +149,7 @@ def test_a_pgn_game_is_left_out_for_its_reason(tmp_path: Path, game: str, reason
         (sgf_game(LINE, extra="TM[60]OT[5x30 byo-yomi]"), None),
     ],
 )
-def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reason: str | None) -> None:
+def test_each_skipped_sgf_game_has_its_reason(tmp_path: Path, text: str, reason: str | None) -> None:
     path = tmp_path / "one.sgf"
     path.write_text(sgf_game("aabbccddeeaebdcbdaca") + text)
     found = import_games([str(path)], GO, 0, Filters(None, 180))
@@ -161,9 +161,9 @@ def test_sgf_games_are_left_out_for_their_reason(tmp_path: Path, text: str, reas
     ("name", "data", "said"),
     [
         ("a.sgf", b"", "holds no game"),
-        ("a.sgf", sgf_game(LINE)[:-9].encode(), "line 1: a value of B has no ]"),
+        ("a.sgf", sgf_game(LINE)[:-9].encode(), "line 1: a value of B lacks its closing ]"),
         ("a.sgf", sgf_game(LINE).replace("GM[1]", "GM[2]").encode(), "GM[2] is another game"),
-        ("a.sgf", bytes(range(256)) * 8, "is no text"),
+        ("a.sgf", bytes(range(256)) * 8, "is not text"),
         ("a.sgf", b"(" * 1_000_000, "holds no game"),
         ("a.sgf", b"(;GM[1]" * 20_000, "another game begins before the last ) of this one"),
         ("a.sgf", b"x" * 5_000_000, "holds no game"),
@@ -210,7 +210,7 @@ def test_a_bad_file_is_one_line_and_leaves_nothing(
         ("1-0", "1-0", REPEATED, "contradiction"),
     ],
 )
-def test_a_result_that_is_contradicted_is_not_learned(
+def test_a_game_with_a_contradicted_result_is_skipped(
     tmp_path: Path, tag: str | None, behind: str, moves: str, reason: str | None
 ) -> None:
     head = "" if tag is None else f'[Result "{tag}"]\n\n'
@@ -222,11 +222,11 @@ def test_a_result_that_is_contradicted_is_not_learned(
         assert [record.outcome for record in found.records] == [0.0, wins.get(behind, 0.0)]
 
 
-def test_a_cut_pgn_is_left_out() -> None:
+def test_a_cut_pgn_is_skipped() -> None:
     games = list(GameReader(CHESS, "1. e4 e5 1-0\n\n1. d4 d5 2. c4 1/2-"))
     assert [(game.line, game.unfit) for game in games] == [(1, None), (3, "text")]
     assert games[1].why is not None
-    assert "the last game has no result" in games[1].why
+    assert "the last game lacks a result" in games[1].why
 
 
 def board_points(picture: str, size: int) -> list[tuple[str, tuple[int, int]]]:

@@ -66,11 +66,11 @@ def test_a_game_of_text_a_record_and_a_game_of_a_run_are_shown(tmp_path: Path) -
     assert azpy.replay(Countdown(3), [0, 1]).texts[1].startswith("1 of 2: Player 0 ")
 
 
-def test_what_cannot_be_shown_is_refused(tmp_path: Path) -> None:
+def test_bad_arguments_are_refused(tmp_path: Path) -> None:
     run = collect(tmp_path / "run", "tic_tac_toe", iterations=1)
     with pytest.raises(RunError, match="has no game 999"):
         azpy.replay(run, 999)
-    with pytest.raises(SettingsError, match="of no run"):
+    with pytest.raises(SettingsError, match="game 3 is in no run"):
         azpy.replay("tic_tac_toe", 3)
     with pytest.raises(SettingsError, match="a record of tic_tac_toe, expected one of connect_four"):
         azpy.replay("connect_four", run.find_game(0)[1])

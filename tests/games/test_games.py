@@ -130,15 +130,15 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
         ("goofspiel", "has players who act at the same time; azpy plays"),
         ("kuhn_poker", "OpenSpiel itself has algorithms for such games: CFR, information-set MCTS"),
         ("pig(players=7)", "has 7 players; azpy plays games of one to 6 players"),
-        ("go(board_size=1000)", "OpenSpiel does not begin the game "),
-        ("nfg_game", "OpenSpiel does not make the game 'nfg_game': "),
-        ("quoridr", "OpenSpiel has no game 'quoridr'; did you mean quoridor?"),
-        ("quoridor(board=5)", "OpenSpiel does not make the game 'quoridor(board=5)': "),
-        ("quoridor(board_size=5", "OpenSpiel does not make the game 'quoridor(board_size=5': "),
-        ("", "OpenSpiel has no game ''"),
+        ("go(board_size=1000)", "OpenSpiel cannot start the game "),
+        ("nfg_game", "OpenSpiel cannot load the game 'nfg_game': "),
+        ("quoridr", "OpenSpiel does not have the game 'quoridr'; did you mean quoridor?"),
+        ("quoridor(board=5)", "OpenSpiel cannot load the game 'quoridor(board=5)': "),
+        ("quoridor(board_size=5", "OpenSpiel cannot load the game 'quoridor(board_size=5': "),
+        ("", "OpenSpiel does not have the game ''"),
     ],
 )
-def test_what_azpy_cannot_play_is_refused_with_every_reason(name: str, reasons: str) -> None:
+def test_unsupported_games_are_refused_with_every_reason(name: str, reasons: str) -> None:
     with pytest.raises(SettingsError) as caught:
         open_spiel(name)
     assert reasons in str(caught.value)
@@ -167,14 +167,14 @@ def test_a_game_that_names_a_file_is_made_only_where_it_is_typed(
     assert train.settings_from([spec, "--out", "run"])[0].game == spec
 
 
-def test_without_openspiel_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_openspiel_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspiel", None)  # importing it fails
     azpy.games.openspiel._load.cache_clear()
     with pytest.raises(MissingPackageError, match="open_spiel is not installed: pip install open_spiel"):
         make_game("open_spiel:tic_tac_toe")
 
 
-def test_a_loaded_game_will_do() -> None:
+def test_a_loaded_openspiel_game_is_accepted() -> None:
     game = open_spiel(pyspiel.load_game("tic_tac_toe"))
     assert game.game == "open_spiel:tic_tac_toe()"
     assert game.key() == open_spiel("tic_tac_toe").key()

@@ -123,7 +123,7 @@ def test_an_export_to_sgf_is_read_by_sgfmill(
 ) -> None:
     target = tmp_path / "a folder/sgf"
     assert main([str(collected), "--sgf", str(target)]) == 0
-    assert f"8 games in {target}" in capsys.readouterr().out
+    assert f"8 games to {target}" in capsys.readouterr().out
     run = StoredRun(collected)
     games = list(run.games(run.sealed_iterations()))
     assert {path.name for path in target.iterdir()} == {f"{record.game_id:06}.sgf" for _, record in games}

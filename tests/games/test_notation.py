@@ -51,7 +51,7 @@ def random_game(start: Any, seed: int) -> list[Any]:
         ("dice_nim", "roll 2 take 3", 'action 2 is "take 3", which is not among the legal ones: take 1, take 2'),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_line(game: str, text: str, expected: str | None) -> None:
+def test_bad_text_is_refused_in_one_line(game: str, text: str, expected: str | None) -> None:
     if expected is None:
         azpy.parse_state(game, text)
         return
@@ -84,7 +84,7 @@ def test_a_python_game_is_read_by_names_else_by_numbers() -> None:
     assert dice.key() == after(DiceCountdown(10), 2, 0, 1, 1).key()
 
 
-def test_a_python_games_mistakes_come_as_they_are() -> None:
+def test_a_python_game_s_errors_are_raised_unchanged() -> None:
     class Fails(Countdown):
         def play(self, action: int) -> None:
             if self.heap < 5:
@@ -134,7 +134,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text(game: str, text: str) -> None:
 @pytest.mark.parametrize(
     "game", [7, None, b"hex", Countdown, object(), ["hex"] * 10_000], ids=lambda game: str(game)[:9]
 )
-def test_what_is_no_game_is_a_type_error(game: Any) -> None:
+def test_a_value_that_is_not_a_game_is_a_type_error(game: Any) -> None:
     with pytest.raises(
         TypeError, match=r"expected a game's name, an azpy\.State or an instance of an azpy\.Game, got"
     ) as caught:
@@ -146,7 +146,7 @@ def test_what_is_no_game_is_a_type_error(game: Any) -> None:
 
 
 @pytest.mark.parametrize("game", azpy.list_games())
-def test_defaults_are_what_is_listed_and_give_the_plain_name(game: str) -> None:
+def test_listed_defaults_give_the_plain_name(game: str) -> None:
     params = azpy.list_games()[game]
     assert azpy.make_game(game, **params).game == game
     assert azpy.make_game(f"{game}({','.join(f'{name}={value}' for name, value in params.items())})").game == game
@@ -179,7 +179,7 @@ def test_defaults_are_what_is_listed_and_give_the_plain_name(game: str) -> None:
         ("wall_game", {"seed": 3}, "only freestyle has random starts"),
     ],
 )
-def test_a_parameter_that_cannot_be_is_named(name: str, params: dict[str, Any], expected: str) -> None:
+def test_a_bad_parameter_is_named(name: str, params: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError) as caught:
         azpy.make_game(name, **params)
     assert expected in str(caught.value)
@@ -260,7 +260,7 @@ def test_a_game_is_made_again_from_its_name_and_its_parameters(game: str) -> Non
     assert state.params.keys() == azpy.list_games()[state.name].keys()
 
 
-def test_a_position_without_its_past_goes_on() -> None:
+def test_without_past_drops_repetitions_and_ko() -> None:
     repeated = azpy.parse_state("chess", "e4 e5 " + "Nf3 Nf6 Ng1 Ng8 " * 2)
     fresh = repeated.without_past()
     assert (repeated.is_terminal, fresh.is_terminal, fresh.board()) == (True, False, repeated.board())
@@ -341,7 +341,7 @@ def test_a_result_says_how_it_came_about(game: str, text: str, said: str) -> Non
     assert state.result_text() == said
 
 
-def test_only_a_game_that_is_over_says_its_result(state: azpy.State) -> None:
+def test_result_text_needs_a_finished_game(state: azpy.State) -> None:
     with pytest.raises(ValueError, match="not over yet"):
         state.result_text()
     over = after(Countdown(1), 0)

@@ -75,7 +75,7 @@ def said(site: Path, program: str) -> str:
     return done.out.strip()
 
 
-def test_its_game_is_among_those_of_azpy(site: Path) -> None:
+def test_the_game_of_an_own_core_is_listed(site: Path) -> None:
     games = dict(azpy.list_games()) | {"hexapawn": {"width": 3, "height": 3}}
     assert said(site, "import azpy; print(sorted(azpy.list_games()))") == str(sorted(games))
     assert said(site, "import azpy; print(azpy.make_game('hexapawn', width=4).num_actions)") == "36"
@@ -85,7 +85,7 @@ def test_its_game_is_among_those_of_azpy(site: Path) -> None:
     assert 'unknown game "hexapawn"' in own.errors
 
 
-def test_it_is_the_twin_in_python_ply_by_ply(site: Path) -> None:
+def test_the_game_matches_its_python_twin_ply_by_ply(site: Path) -> None:
     program = """
         import random
         import azpy, numpy as np

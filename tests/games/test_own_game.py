@@ -87,10 +87,10 @@ def longest(snake: Any) -> int:
     return max(found)
 
 
-def test_the_page_says_what_the_check_says(folder: Path) -> None:
-    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in PAGE.read_text()
+def test_the_page_shows_the_output_of_the_check(folder: Path) -> None:
+    assert "135 distinct positions; 163 lines of play from the start, all there are" in PAGE.read_text()
     said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
-    assert "135 positions by key; 163 lines of play from the start, which are all there is to see" in said
+    assert "135 distinct positions; 163 lines of play from the start, all there are" in said
     assert "Warning" not in said
 
 

@@ -91,7 +91,7 @@ def test_archives_are_not_unpacked(tmp_path: Path) -> None:
 def test_sealed_games_packed_by_other_methods_are_refused(method: int, tmp_path: Path) -> None:
     """Python unpacks all of such a member at once, however little is asked for."""
     sealed = tmp_path / "a.npz"
-    why = "is damaged, or packed by a method whose size cannot be bounded: put a copy packed by deflate in its place"
+    why = "is damaged, or packed by a method whose size cannot be bounded: replace it with a copy packed by deflate"
     with RunFolder(tmp_path / "run", {"game": "go(size=5)"}) as run:
         run.sealed.write(1, selfplay())
         with zipfile.ZipFile(run.sealed.path(1)) as archive, zipfile.ZipFile(sealed, "w", method) as copy:
@@ -103,7 +103,7 @@ def test_sealed_games_packed_by_other_methods_are_refused(method: int, tmp_path:
                 read(1)
 
 
-def test_a_pipe_is_named_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.sgf", "a.npz", "a.pgn.gz"):
         os.mkfifo(tmp_path / name)
     real = Path.open
@@ -161,7 +161,7 @@ def test_one_bad_game_or_file_does_not_end_the_import(tmp_path: Path) -> None:
     assert found.left_out == {"text": 3, "action": 1} | ({} if can_be_locked(tmp_path) else {"duplicate": 1})
     assert found.files_left_out == {"unreadable": 3 + can_be_locked(tmp_path), "foreign": 1, "empty": 1}
     assert (found.files, found.found, len(found.records)) == (8, 8 - can_be_locked(tmp_path), 3)
-    assert found.first["text"] == f"{folder}/a.pgn, line 6: a comment that begins with {{ has no end"
+    assert found.first["text"] == f"{folder}/a.pgn, line 6: a comment that starts with {{ lacks its closing }}"
     assert found.first["action"].startswith(f'{folder}/a.pgn, line 16: action 3 is "Ke3", which is not among')
     assert found.first["unreadable"].startswith(f"{folder}/b.pgn.gz is damaged (Compressed file ended")
     assert found.first["foreign"] == f"{folder}/c.sgf holds no games of {CHESS.game}, which are read from PGN"

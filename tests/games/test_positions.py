@@ -51,18 +51,21 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("heap_game.py:Heap", "expected the name of a module, not its file: give heap_game:Heap"),
         ("./heap_game:Heap", "not its file: give heap_game:Heap"),
         ("../games/heap_game.py:Heap", "not its file: in the folder ../games, give heap_game:Heap"),
-        ("collections:OrderedDict", "is no azpy.Game: OrderedDict is a class, expected a class that derives from azpy"),
+        (
+            "collections:OrderedDict",
+            "is not an azpy.Game: OrderedDict is a class, expected a class that derives from azpy",
+        ),
         (
             "heap_game:Heap(heap=5)",
-            "made without parameters: give heap_game:Heap, or in Python azpy.State(Heap(heap=5))",
+            "a class takes no parameters here: give heap_game:Heap, or in Python azpy.State(Heap(heap=5))",
         ),
-        ("heap_game:make", "is no azpy.Game: make is a function, expected a class that derives from azpy.Game"),
-        ("heap_game:Quacks", "is no azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
+        ("heap_game:make", "is not an azpy.Game: make is a function, expected a class that derives from azpy.Game"),
+        ("heap_game:Quacks", "is not an azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
         ("azpy:Game", "cannot be made: TypeError: Can't instantiate abstract class Game"),
     ],
 )
 @pytest.mark.usefixtures("heap")
-def test_what_is_no_game_is_refused_in_one_line(spec: str, text: str) -> None:
+def test_a_bad_game_name_is_refused_in_one_line(spec: str, text: str) -> None:
     with pytest.raises(SettingsError) as caught:
         make_game(spec)
     assert text in str(caught.value)
@@ -76,7 +79,7 @@ def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
     made = azpy.make_game(heap)
     assert isinstance(made.game_object, azpy.Game)
     assert made.turn == 0
-    with pytest.raises(SettingsError, match="takes no parameters beside its name, got heap"):
+    with pytest.raises(SettingsError, match="takes no parameters, got heap"):
         azpy.make_game(heap, heap=3)
     with pytest.raises(ValueError, match="derives from azpy"):
         azpy.make_game("heap_game:Quacks")
@@ -85,7 +88,7 @@ def test_every_kind_of_game_is_made_by_one_function(heap: str) -> None:
 
 
 @pytest.mark.usefixtures("heap")
-def test_nothing_but_a_game_is_ever_called() -> None:
+def test_only_games_are_ever_called() -> None:
     for name in ("make", "Quacks"):
         with pytest.raises(SettingsError, match="derives from azpy"):
             make_game(f"heap_game:{name}")
@@ -99,7 +102,7 @@ class Sketched(Countdown):
         return "<svg>a heap</svg>"
 
 
-def test_a_python_game_has_all_that_a_state_has() -> None:
+def test_a_python_game_has_every_method_of_a_state() -> None:
     game = Sketched(6)
     state = azpy.State(game)
     state.play(1)
@@ -116,7 +119,7 @@ def test_a_python_game_has_all_that_a_state_has() -> None:
     assert azpy.make_game("tic_tac_toe").game_object is None
     with pytest.raises(ValueError, match="illegal action 2; legal actions are"):
         state.play(2)
-    with pytest.raises(ValueError, match="has no notation"):
+    with pytest.raises(ValueError, match="does not have a notation"):
         state.to_text()
     dice = azpy.State(DiceCountdown(4))
     assert dice.turn == azpy.CHANCE

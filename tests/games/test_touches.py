@@ -74,7 +74,7 @@ def test_touches_that_are_no_places_name_the_method(reply: Any) -> None:
         touches(Framed, reply)
 
 
-def test_only_whoever_wants_to_know_asks_for_touches() -> None:
+def test_touches_are_computed_only_on_request() -> None:
     class Counted(Touched):
         asked = 0
 

@@ -134,7 +134,7 @@ EXAMPLES: list[tuple[str, str, str, tuple[int, int], set[str] | None, tuple[int,
 @pytest.mark.parametrize(
     ("own", "other", "roll", "only", "points"), [e[1:] for e in EXAMPLES], ids=[e[0] for e in EXAMPLES]
 )
-def test_examples_hold(
+def test_examples_of_the_rules_hold(
     own: str, other: str, roll: tuple[int, int], only: set[str] | None, points: tuple[int, int] | None
 ) -> None:
     found, marks = judged(own, other, roll)
@@ -154,7 +154,7 @@ def test_examples_hold(
         ("19:2 20:3 23:2", FAR, (5, 2), "20/off 23/off", "power"),
     ],
 )
-def test_a_line_is_there_and_another_is_not(
+def test_listed_lines_are_legal_and_others_are_not(
     own: str, other: str, roll: tuple[int, int], there: str, missing: str
 ) -> None:
     found, _ = judged(own, other, roll)

@@ -137,21 +137,24 @@ TREE = [[-1, "e2e4", "e4"], [-1, "d2d4"], [1, "d7d5"]]
         ({"action": "read", "text": " \n"}, "text: it is empty"),
         ({"action": "read", "text": "e4 " * 21}, "text: expected at most 60 bytes, got 63"),
         ({"action": "read", "text": "e4\nKe3"}, "text: line 2: action 2 is"),
-        ({"action": "read", "text": "e4\n(Nf3) (c4) (d4) (b4)"}, "text: line 2: the game has more than 4 moves"),
-        ({"action": "read", "text": "e4\n(d4 d5 (e5))"}, "text: line 2: variations stand in each other more than 1"),
+        (
+            {"action": "read", "text": "e4\n(Nf3) (c4) (d4) (b4)"},
+            "text: line 2: the game with its variations has more than 4 moves",
+        ),
+        ({"action": "read", "text": "e4\n(d4 d5 (e5))"}, "text: line 2: variations are nested more than 1"),
         ({"action": "write"}, "nodes is missing"),
         ({"action": "write", "nodes": [[-1, "e2e4"]] * 5}, "nodes: expected at most 4, got 5"),
         ({"action": "write", "nodes": [[-1]]}, "nodes[0]: expected the index of the node before it"),
         ({"action": "write", "nodes": [[0, "e2e4"]]}, "nodes[0]: expected a whole number from -1 to -1, got 0"),
         ({"action": "write", "nodes": [[-1, "e4"]]}, 'move 0 is "e4", which is not among the legal ones'),
         ({"action": "write", "nodes": [*TREE[1:2], [-1, "e2e4"], [1, "e7e5"]]}, None),
-        ({"action": "write", "nodes": [*TREE, [1, "c7c5"]]}, "variations stand in each other more than 1 deep"),
+        ({"action": "write", "nodes": [*TREE, [1, "c7c5"]]}, "variations are nested more than 1 deep"),
         ({"action": "write", "nodes": TREE, "players": ["a"]}, "players: expected a list of two texts, got 1"),
         ({"action": "write", "nodes": TREE, "result": "B+R"}, "tag Result: expected one of 1-0, 0-1, 1/2-1/2, *"),
-        ({"action": "write", "nodes": TREE, "position": "e4"}, "a PGN begins at a position without a past"),
+        ({"action": "write", "nodes": TREE, "position": "e4"}, "a PGN needs the moves that led to this position"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str | None) -> None:
+def test_errors_name_the_place(fields: dict[str, Any], said: str | None) -> None:
     with asker_of(CHESS, **vars(FEW)) as session:
         session.ask(**{"id": "1", **fields})
     (answer,) = session.said
@@ -168,9 +171,7 @@ def test_what_is_wrong_is_said_with_the_place(fields: dict[str, Any], said: str 
         (GO, "(;SZ[5]PB[{name}]RE[White, by far];B[cc])", True, "White, by far"),
     ],
 )
-def test_what_a_text_says_of_a_game_can_be_written(
-    start: azpy.State, text: str, players: bool, result: str | None
-) -> None:
+def test_tags_read_from_a_text_can_be_written(start: azpy.State, text: str, players: bool, result: str | None) -> None:
     name = "a" * 300
     found = read({"text": text.format(name=name)}, start, WIDE)
     assert (found["players"], found["result"]) == ([name, None] if players else None, result)

@@ -205,7 +205,7 @@ def test_actions_by_cell_give_their_planes() -> None:
 
 
 @pytest.mark.parametrize(("small", "large"), [pair for pair in SIZES if not pair[0].startswith("test")])
-def test_planes_say_the_same_on_each_board(small: str, large: str) -> None:
+def test_planes_mean_the_same_on_each_board(small: str, large: str) -> None:
     """At the first cell of the start nothing tells the boards apart, as far as an action's neighbourhood goes."""
     seen = []
     for spec in (small, large):
@@ -219,7 +219,7 @@ def test_planes_say_the_same_on_each_board(small: str, large: str) -> None:
     assert seen[0] <= {0.0, 1.0}
 
 
-def test_a_learner_goes_on_at_another_size_with_nothing_fresh() -> None:
+def test_weights_are_unchanged_at_another_size() -> None:
     small, large = azpy.make_game("go(size=7)"), azpy.make_game("go(size=9)")
     old, new = Learner(small, "1x8+conv+wdl", seed=1), Learner(large, "1x8+conv+wdl", seed=2)
     trained(old.network)  # type: ignore[arg-type]
@@ -239,9 +239,9 @@ def test_a_learner_goes_on_at_another_size_with_nothing_fresh() -> None:
 @pytest.mark.parametrize(
     ("game", "spec", "text"),
     [
-        ("connect_four", "1x8+conv", r"does not say which action is on which cell \(policy_planes, action_cells\)"),
+        ("connect_four", "1x8+conv", "does not define policy_planes and action_cells"),
         ("pig", "1x8+conv", "needs a board and actions on its cells"),
-        ("hex(size=3)", "1x8+wdl+conv", r"\+pool, \+conv and \+wdl behind it in this order"),
+        ("hex(size=3)", "1x8+wdl+conv", r"\+pool, \+conv and \+wdl after it in this order"),
     ],
 )
 def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: str) -> None:
@@ -254,17 +254,17 @@ def test_a_batch_of_one_row_is_refused() -> None:
         Settings("hex(size=3)", network="1x8+conv", batch_size=1)
 
 
-def test_other_networks_do_not_begin_as_one_of_any_size() -> None:
+def test_networks_of_other_kinds_cannot_be_grown() -> None:
     start = azpy.make_game("hex(size=4)")
     for one, other, kind in (
         ("1x8", "1x8+conv", r"heads for any board size \(\+conv\)"),
         ("1x8+conv", "1x8", r"heads for any board size \(\+conv\)"),
-        ("1x8", "2x8+wdl", r"three classes \(\+wdl\)"),
-        ("1x8+wdl", "2x8", r"three classes \(\+wdl\)"),
+        ("1x8", "2x8+wdl", r"a win/draw/loss value \(\+wdl\)"),
+        ("1x8+wdl", "2x8", r"a win/draw/loss value \(\+wdl\)"),
     ):
-        with pytest.raises(ModelError, match=f"only one has {kind}"):
+        with pytest.raises(ModelError, match=f"only one of them has {kind}"):
             grown(Network.of(start, one), Network.of(start, other))
-    with pytest.raises(ModelError, match="has one board size"):
+    with pytest.raises(ModelError, match="fits one board size"):
         for_board(to_onnx(Network.of(start, "1x8")), start)
 
 

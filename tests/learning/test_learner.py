@@ -108,7 +108,7 @@ def test_threads_that_share_a_step_learn_what_one_thread_does(
     assert all((mine[name] == other[name]).all() for name in mine)
 
 
-def test_an_error_in_one_part_of_a_step_is_that_of_fit(
+def test_fit_raises_an_error_in_one_part_of_a_step(
     threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads(2)
@@ -171,12 +171,12 @@ print(before, faults())
     assert after < before / 10
 
 
-def test_bf16_needs_instructions_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bf16_needs_support_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     for flags, there in [({"avx2", "avx512f"}, False), ({"avx512_bf16"}, True), ({"amx_bf16"}, True), ({"bf16"}, True)]:
         monkeypatch.setattr("azpy.learning.learner.cpu_flags", lambda flags=flags: flags)
         assert learner(precision="auto").precision == ("bf16" if there else "fp32")
         if not there:
-            with pytest.raises(DeviceError, match="this CPU has no instructions for bf16"):
+            with pytest.raises(DeviceError, match="this CPU does not support bf16"):
                 learner(precision="bf16")
     with pytest.raises(SettingsError, match="must be fp32, bf16 or auto, got 'fp16'"):
         learner(precision="fp16")
@@ -236,7 +236,7 @@ def test_an_optimizer_s_state_that_lacks_a_part_is_refused() -> None:
     mine = learner()
     optimizer = mine.optimizer_arrays()
     del optimizer["steps"]
-    with pytest.raises(ModelError, match="of another network"):
+    with pytest.raises(ModelError, match="optimizer does not fit this network"):
         mine.load(mine.model_arrays(), optimizer)
 
 
@@ -339,9 +339,10 @@ def test_frozen_weights_stay_and_the_others_learn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("freeze", "text"), [("body.*", "fits no parameter: there are trunk.0.0.weight"), ("*", "leaves nothing to train")]
+    ("freeze", "text"),
+    [("body.*", "matches no parameter; the network has trunk.0.0.weight"), ("*", "leaves nothing to train")],
 )
-def test_a_freeze_that_makes_no_sense_is_refused(freeze: str, text: str) -> None:
+def test_a_freeze_pattern_without_a_match_is_refused(freeze: str, text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Learner(GAME, "1x16", freeze=freeze)
 
@@ -413,6 +414,6 @@ def test_decisive_positions_count_as_often_as_asked(spec: str) -> None:
 
 def test_softened_targets_need_three_classes() -> None:
     with pytest.raises(
-        SettingsError, match=r"value_smoothing needs a value of three classes, such as --network 5x64\+wdl"
+        SettingsError, match=r"value_smoothing needs a win/draw/loss value, such as --network 5x64\+wdl"
     ):
         Learner(GAME, "1x16", value_smoothing=0.1)

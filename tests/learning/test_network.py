@@ -23,7 +23,7 @@ SHAPES = [((2, 3, 3), 9, "2x16"), ((5, 1, 1), 3, "2x32"), ((3, 1, 4), 4, "1x16")
 SHAPES.append(((3, 5, 4), 40, "3x16+pool"))
 
 
-def test_an_untrained_network_says_nearly_nothing() -> None:
+def test_an_untrained_network_is_nearly_uniform() -> None:
     logits, values = Network((2, 6, 7), 7, "5x64").eval()(torch.from_numpy(rows((2, 6, 7))))
     priors = torch.softmax(logits, dim=1)
     assert (priors - 1 / 7).abs().max() < 0.05
@@ -31,7 +31,7 @@ def test_an_untrained_network_says_nearly_nothing() -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "5x", "5x0", "-1x8", "5x64x2", "5.0x64", "5x64pool"])
-def test_a_network_that_is_no_blocks_times_channels_is_refused(spec: str) -> None:
+def test_a_bad_network_spec_is_refused(spec: str) -> None:
     with pytest.raises(SettingsError, match="BLOCKSxCHANNELS"):
         Network((2, 3, 3), 9, spec)
 
@@ -51,7 +51,7 @@ def test_pooling_needs_a_board_and_a_second_block(shape: tuple[int, int, int], s
 
 
 @pytest.mark.parametrize(("shape", "actions", "spec"), SHAPES)
-def test_the_exported_model_says_what_the_network_says(shape: tuple[int, int, int], actions: int, spec: str) -> None:
+def test_the_exported_model_matches_the_network(shape: tuple[int, int, int], actions: int, spec: str) -> None:
     network = trained(Network(shape, actions, spec))
     logits, values = network(torch.from_numpy(rows(shape, 5)))
     assert (logits.shape, values.shape) == ((5, actions), (5,))
@@ -141,7 +141,7 @@ def test_observations_of_another_shape_are_refused() -> None:
 def test_a_module_without_an_onnx_form_is_refused() -> None:
     network = Network((2, 3, 3), 9, "1x16")
     network.trunk.append(nn.Softplus())
-    with pytest.raises(ModelError, match=r"trunk\.3 is a Softplus, which has no ONNX form"):
+    with pytest.raises(ModelError, match=r"trunk\.3 is a Softplus, which azpy cannot write as ONNX"):
         to_onnx(network)
 
 
@@ -198,9 +198,9 @@ def test_nan_is_the_largest_difference() -> None:
 
 def test_weights_of_another_network_are_refused() -> None:
     network = Network((2, 3, 3), 9, "1x16")
-    with pytest.raises(ModelError, match="of another network"):
+    with pytest.raises(ModelError, match="do not fit this network"):
         load_arrays(Network((2, 3, 3), 9, "1x32"), to_arrays(network))
-    with pytest.raises(ModelError, match="of another network"):
+    with pytest.raises(ModelError, match="do not fit this network"):
         load_arrays(Network((2, 3, 3), 9, "2x16"), to_arrays(network))
 
 

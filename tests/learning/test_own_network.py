@@ -83,11 +83,11 @@ def test_tracing_an_own_network_gives_no_warnings(recwarn: pytest.WarningsRecord
         ),
         ({"optimizer": "own_parts:of_another"}, "'own_parts:of_another' lacks trunk.0.0.weight, .*the 26 parameters"),
         ({"optimizer": "own_parts:of_some"}, r"'own_parts:of_some' lacks value\.5\.weight, value\.5\.bias, expected"),
-        ({"optimizer": "own_parts:of_more"}, "'own_parts:of_more' has parameters of something else, expected"),
+        ({"optimizer": "own_parts:of_more"}, "'own_parts:of_more' has parameters that are not the network's, expected"),
         ({"optimizer": "own_parts:without_rate"}, "'own_parts:without_rate' has a group without 'lr'"),
     ],
 )
-def test_parts_of_the_user_s_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
+def test_own_parts_that_do_not_fit_are_refused(change: dict[str, str], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Learner(START, **({"spec": "1x16"} | change))  # type: ignore[arg-type]
 
@@ -158,16 +158,14 @@ def test_a_compiled_network_is_refused(how: str) -> None:
         network_of(START, spec)
 
 
-def test_what_torch_cannot_write_leaves_no_graph_and_no_folder(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_export_leaves_no_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for change, text in (
         (
             {"network": "own_parts:unwritable"},
             "'own_parts:unwritable': torch cannot write this network as ONNX: .*rot90",
         ),
         ({"network": "own_parts:untrainable"}, "'own_parts:untrainable' cannot take a training step: RuntimeError: el"),
-        ({"network": "own_parts:unloadable"}, "'own_parts:unloadable': model is no usable ONNX model"),
+        ({"network": "own_parts:unloadable"}, "'own_parts:unloadable': model is not a usable ONNX model"),
         (
             {"optimizer": "own_parts:closing"},
             r"'own_parts:closing' cannot take a training step: TypeError: LBFGS\.step",
@@ -270,12 +268,12 @@ def test_a_frozen_head_needs_no_gradient() -> None:
 
 def test_weights_that_no_loss_depends_on_are_named() -> None:
     with pytest.warns(
-        SettingsWarning, match=r"no loss depends on value\.weight, value\.bias: network 'own_parts:deaf'"
+        SettingsWarning, match=r"no loss depends on value\.weight, value\.bias, so network 'own_parts:deaf'"
     ):
         rehearse(Settings("tic_tac_toe", network="own_parts:deaf"), START)
 
 
-def test_what_other_processes_cannot_import_is_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_workers_cannot_import_is_refused_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = ModuleType("made_in_memory")
     made.__dict__.update(Bag=Knapsack, make=own_parts.make, slow=own_parts.slow)
     monkeypatch.setitem(sys.modules, made.__name__, made)

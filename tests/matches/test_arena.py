@@ -98,11 +98,11 @@ def test_openings_of_a_short_game_are_shorter(plies: int) -> None:
 
 
 def test_a_game_that_is_over_before_it_begins_has_no_match() -> None:
-    with pytest.raises(SettingsError, match="over before it begins"):
+    with pytest.raises(SettingsError, match="over at its start"):
         whole_match(azpy.State(Countdown(0)), RandomPlayer(), RandomPlayer(), games=2)
 
 
-def test_a_search_has_a_simulation_at_least() -> None:
+def test_a_search_has_at_least_one_simulation() -> None:
     with pytest.raises(SettingsError, match="simulations must be at least 1, got 0"):
         mcts(0)
 
@@ -181,12 +181,12 @@ class Own:
         (lambda first: np.array([1, 1]) > 0, "got True, which"),
         (lambda first: np.array(3), r"got array\(3\)"),
         (lambda first: b"34", "got b'34'"),
-        (lambda first: [first[0], -1], r"got -1 where the legal ones are \["),
-        (lambda first: np.array([4000, first[1]]), r"got 4000 where the legal ones are \["),
+        (lambda first: [first[0], -1], r"got -1 where the legal actions are \["),
+        (lambda first: np.array([4000, first[1]]), r"got 4000 where the legal actions are \["),
         (lambda first: [None, 1], "got None, which"),
     ],
 )
-def test_what_is_no_action_for_each_state_is_refused(answers: Callable[[list[int]], Any], got: str) -> None:
+def test_select_actions_must_return_legal_actions(answers: Callable[[list[int]], Any], got: str) -> None:
     """int() took 1.5, "3" and True for actions, and zip() complained of the rest."""
     wanted = "player B: select_actions must return a legal action for each of 2 states, "
     with pytest.raises(SettingsError, match=wanted + got):

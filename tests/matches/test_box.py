@@ -17,7 +17,7 @@ from azpy.runs.reader import names_in_box
 
 
 @pytest.mark.parametrize("name", names_in_box())
-def test_each_plays_its_game_by_its_name(name: str) -> None:
+def test_each_shipped_player_is_found_by_its_name(name: str) -> None:
     spec = parse_player(f"{name}@40")
     start = make_game(name)
     (entrant,) = load_players([spec], start, 100)
@@ -54,7 +54,7 @@ def test_a_checkpoint_of_one_is_a_player_too() -> None:
 
 
 @pytest.mark.parametrize("words", [["--device", "tensorrt"], ["--device", "webgpu"], ["--game", "othello"]])
-def test_what_one_cannot_do_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_uses_of_a_shipped_player_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["go", "random", "--games", "2", *words]) == 2
     assert capsys.readouterr().err.startswith("az-match: ")
 
@@ -63,9 +63,7 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs/go").mkdir(parents=True)
     for opened in (parse_player, azpy.load_run):
-        with pytest.warns(
-            SettingsWarning, match="go is the player that azpy brings along; the run of yours is runs/go"
-        ):
+        with pytest.warns(SettingsWarning, match="go is a player that comes with azpy; your run is runs/go"):
             opened("go")
 
 
@@ -75,7 +73,7 @@ def test_a_name_without_a_player_is_refused() -> None:
         parse_player("chess")
 
 
-def test_nobody_beats_the_player_of_tic_tac_toe() -> None:
+def test_the_player_of_tic_tac_toe_never_loses() -> None:
     (entrant,) = load_players([parse_player("tic_tac_toe@100")], make_game("tic_tac_toe"), 100)
     player: Any = entrant.player
     least: dict[tuple[str, int], float] = {}

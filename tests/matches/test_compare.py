@@ -97,7 +97,7 @@ def test_seeds_with_equal_scores_have_an_unknown_interval(
         ([[90, 100], [0, 1]], ["A had 180 evaluations of self-play and B 200", "A had 0 rows fitted and B 2"]),
     ],
 )
-def test_work_that_is_unequal_is_said(
+def test_unequal_work_is_reported(
     rows: list[list[int]],
     said: list[str],
     training: FakeTraining,
@@ -107,11 +107,11 @@ def test_work_that_is_unequal_is_said(
     row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": rows[0], "rows_fitted": rows[1]}
     monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
     assert main([*COMMAND, "--seeds", "2"]) == 0
-    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unequal: ")]
-    assert [line.removeprefix("unequal: ").partition(";")[0] for line in found] == said
+    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unequal work: ")]
+    assert [line.removeprefix("unequal work: ").partition(";")[0] for line in found] == said
 
 
-def test_a_side_s_settings_without_effect_are_said(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_without_effect_are_reported(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([COMMAND[0], "fast_simulations=2", "passes=2", *COMMAND[3:], "--seeds", "1"]) == 0
     assert "az-compare: fast_simulations 2 has no effect: all searches are full" in capsys.readouterr().err
 
@@ -119,7 +119,7 @@ def test_a_side_s_settings_without_effect_are_said(training: FakeTraining, capsy
 @pytest.mark.parametrize(
     ("stop_at", "stop_by"), [(0, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM), (3, signal.SIGINT)]
 )
-def test_after_an_interruption_the_command_does_the_rest(
+def test_the_same_command_finishes_after_an_interruption(
     stop_at: int, stop_by: int, training: FakeTraining, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [*COMMAND, "--seeds", "2", "--json", "--out"]
@@ -127,7 +127,7 @@ def test_after_an_interruption_the_command_does_the_rest(
     whole = capsys.readouterr().out
     training.trained, training.stop_at, training.stop_by = [], stop_at, stop_by
     assert main([*command, "parts"]) == 128 + stop_by
-    assert "Go on with: az-compare tic_tac_toe passes=1 passes=2" in "".join(capsys.readouterr())
+    assert "Resume with: az-compare tic_tac_toe passes=1 passes=2" in "".join(capsys.readouterr())
     training.stop_at, training.opened = 10**6, 0
     assert main([*command, "parts"]) == 0
     assert capsys.readouterr().out == whole
@@ -193,17 +193,15 @@ def test_two_comparisons_in_a_folder_do_not_overlap(training: FakeTraining, one_
     ("arguments", "text"),
     [
         (["passes=1", "passes=1"], "A and B are the same settings"),
-        (["passes=1", "pases=2"], "settings 'pases=2': pases: no such setting; did you mean passes?"),
+        (["passes=1", "pases=2"], "settings 'pases=2': pases: unknown setting; did you mean passes?"),
         (["passes=1", "passes=0"], "settings 'passes=0': passes must be more than 0, got 0"),
-        (["passes=1", "seed=2"], "seed is given for the whole comparison"),
+        (["passes=1", "seed=2"], "seed applies to the whole comparison"),
         (["", "passes=1", "--seeds", "0"], "seeds must be at least 1, got 0"),
         (["", "passes=1", "--games", "3"], "games must be an even number, got 3"),
-        (["", "passes=1", "--common", "minutes=1"], "minutes is given for the whole comparison"),
+        (["", "passes=1", "--common", "minutes=1"], "minutes applies to the whole comparison"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(
-    arguments: list[str], text: str, training: FakeTraining, one_line: Any
-) -> None:
+def test_bad_input_is_one_line(arguments: list[str], text: str, training: FakeTraining, one_line: Any) -> None:
     assert text in one_line(main, ["tic_tac_toe", *arguments, "--total-evaluations", "10"], "az-compare: ")
     assert not training.trained
 
@@ -214,7 +212,7 @@ def test_a_name_of_many_settings_fits_a_folder(tmp_path: Path) -> None:
     assert len(set(names)) == 2
     assert max(map(len, names)) < 200
     assert comparison.folder({}, 3).name == "preset-seed3"
-    with pytest.raises(SettingsError, match="game is given"):
+    with pytest.raises(SettingsError, match="game applies"):
         comparison.settings({"game": "hex"}, 0)
 
 

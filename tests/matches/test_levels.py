@@ -85,7 +85,7 @@ def test_levels_have_equal_steps_of_elo() -> None:
     assert (ladder.at(-50), ladder.at(9_999)) == (ladder.levels["beginner"], ladder.levels["full strength"])
 
 
-def test_what_is_no_stronger_than_less_effort_is_left_out(run: Path) -> None:
+def test_a_step_that_adds_no_strength_is_left_out(run: Path) -> None:
     store(run, step(1, 2.0, 0.0), step(1, 0.0, 150.0), step(4, 0.0, 140.0), step(16, 0.0, 400.0))
     ladder = ladder_of(run, 800, True)
     assert [(one.simulations, one.elo) for one in ladder.steps] == [(1, 0.0), (4, 140.0), (16, 400.0)]
@@ -212,7 +212,7 @@ def test_a_seed_fixes_what_is_drawn_at_a_position() -> None:
     assert len(set(drawn(None))) > 1
 
 
-def test_a_player_s_level_is_a_word_in_its_query(run: Path) -> None:
+def test_a_player_s_query_can_name_a_level(run: Path) -> None:
     store(run, step(1, 2.0, 0.0), step(64, 0.0, 600.0))
     spec = parse_player(f"{run}?level=Full-Strength")
     assert (spec.simulations, spec.temperature) == (64, None)
@@ -226,8 +226,8 @@ def test_a_player_s_level_is_a_word_in_its_query(run: Path) -> None:
     ("player", "said"),
     [
         ("uniform?level=easy", "level: expected beginner, novice, "),
-        ("uniform?level=novice&simulations=9", "give level or simulations"),
-        ("uniform?level=novice&temperature=1", "give level or temperature"),
+        ("uniform?level=novice&simulations=9", "level and simulations exclude each other"),
+        ("uniform?level=novice&temperature=1", "level and temperature exclude each other"),
     ],
 )
 def test_wrong_levels_are_refused(player: str, said: str, one_line: Callable[..., str]) -> None:
@@ -337,19 +337,19 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     steps = step(1, 4.0, 0.0), step(1, 2.0, -35.0), step(1, 0.0, 80.0), step(4, 0.0, 205.0)
     store(run, *steps)
     lines = _report([Step(**each) for each in steps], ladder_of(run, 4, True), "00ff", True)
-    words = "levels begin at the weakest step, the network alone, temperature 2: "
-    at = lines.index(f"{words}-35 Elo of the steps are 0 of the levels")
+    words = "levels start at the weakest step, the network alone, temperature 2, "
+    at = lines.index(f"{words}which has -35 Elo")
     assert re.fullmatch(r"the network alone, temperature 2 +-35 .*", lines[2])
     assert [re.split(" {2,}", lines[at + row])[:2] for row in (2, 8)] == [["beginner", "0"], ["full strength", "240"]]
     # Another network than that of the ladder, and no game of it yet.
     assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
-    assert "not every step has played: the ladder is not used yet" in capsys.readouterr().out
+    assert "some steps have no games yet, so the levels are not used" in capsys.readouterr().out
 
 
 def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[..., str]) -> None:
     """Each wrote the games that it knew, and the others' were lost."""
     with alone(run):
-        one_line(main, ["--calibrate", f"{run}@4"], f"az-match: another az-match --calibrate measures {run}: wait")
+        one_line(main, ["--calibrate", f"{run}@4"], f"az-match: another az-match --calibrate is measuring {run}: wait")
     assert measured(run, "--games", "10")[0] == 0
 
 
@@ -371,8 +371,8 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
     monkeypatch.setattr(SearchPlayer, "select_actions", late)
     assert main(["--calibrate", f"{run}@4"]) == 0
     said = capsys.readouterr().out
-    assert "the same command goes on" in said
-    assert "the ladder is not used yet" in said
+    assert "run the same command again" in said
+    assert "the levels are not used" in said
     before = json.loads((run / "ladder.json").read_text())
     assert 0 < sum(sum(step["pairs"]) for step in before["steps"]) < 20
     clock[0] = 0.0
@@ -394,9 +394,7 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
         (["{run}", "random", "--minutes", "1"], "--minutes belongs to --calibrate"),
     ],
 )
-def test_what_cannot_be_calibrated_is_refused(
-    run: Path, arguments: list[str], said: str, one_line: Callable[..., str]
-) -> None:
+def test_bad_calibrations_are_refused(run: Path, arguments: list[str], said: str, one_line: Callable[..., str]) -> None:
     assert said in one_line(main, [argument.format(run=run) for argument in arguments], "az-match: ")
     assert not (run / "ladder.json").exists()
 

@@ -152,7 +152,7 @@ def test_a_book_is_fixed_by_its_seed() -> None:
 # Players
 
 
-def test_specs(run: str) -> None:
+def test_player_specs_are_parsed(run: str) -> None:
     assert (parse_player("mcts:1000").kind, parse_player("mcts:1000").simulations) == ("mcts", 1000)
     assert parse_player("uniform").simulations is None
     newest = parse_player(run)
@@ -261,7 +261,7 @@ def test_a_device_is_used_or_refused_and_told(
     def opened(path: Path, device: Device, **options: Any) -> OnnxEvaluator:
         asked.append(device)
         if device.index == 1:
-            raise DeviceError("CUDA cannot be used: there is no GPU 1")
+            raise DeviceError("CUDA cannot be used: GPU 1 does not exist")
         evaluator = OnnxEvaluator(path, **options)
         evaluator.device, evaluator.description = "cuda:0", "CUDA, GPU 0"
         return evaluator
@@ -272,7 +272,7 @@ def test_a_device_is_used_or_refused_and_told(
     assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"
     assert asked == [Device("cuda")]
     assert main([*command, "--device", "cuda:1"]) == 2
-    assert capsys.readouterr().err == "az-match: CUDA cannot be used: there is no GPU 1\n"
+    assert capsys.readouterr().err == "az-match: CUDA cannot be used: GPU 1 does not exist\n"
 
 
 def test_json_is_all_that_is_printed_and_agrees_with_itself(run: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -393,32 +393,38 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     [
         (["nobody", "random", "--game", BOARD], "player 'nobody': expected random, mcts:N"),
         (["mcts:0", "random", "--game", BOARD], "player 'mcts:0': the number of simulations must be at least 1, got 0"),
-        (["random", "mcts@5", "--game", BOARD], "'mcts@5': @N is for models, and mcts is none: write mcts:5"),
-        (["c4", "c4/checkpoints/000099"], "no such file or folder: a run keeps its newest three checkpoints"),
+        (
+            ["random", "mcts@5", "--game", BOARD],
+            "'mcts@5': @N works only with models, and mcts is not a model: write mcts:5",
+        ),
+        (["c4", "c4/checkpoints/000099"], "no such file or folder exists: a run keeps its newest three checkpoints"),
         (["mcts:5", "random"], "give --game"),
         (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
         (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),
-        (["text.onnx", "random", "--game", BOARD], "text.onnx is no usable ONNX model"),
+        (["text.onnx", "random", "--game", BOARD], "text.onnx is not a usable ONNX model"),
         (["c4", "random", "--games", "7"], "games must be an even number, got 7"),
         (["c4", "random", "--opening-plies", "-1"], "--opening-plies must be at least 0, got -1"),
         (["c4"], "a match has two players, got 1"),
         (["c4", "random", "--elo0", "0"], "needs both --elo0 and --elo1"),
         (["c4", "random", "--checkpoints", "3"], "--checkpoints belongs to --round-robin"),
         (["random", "--round-robin"], "a round robin has at least two players, got 1"),
-        (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints is for one run folder"),
-        (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "a round robin has no sequential test"),
-        (["c4?c_pukt=1", "random"], "c_pukt: no setting of a player's search; did you mean c_puct?"),
-        (["c4?games=1", "random"], "games: no setting of a player's search; expected one of simulations, level, te"),
+        (["c4", "c4", "--round-robin", "--checkpoints", "3"], "--checkpoints takes one run folder"),
+        (["c4", "--round-robin", "--elo0", "0", "--elo1", "5"], "do not work with --round-robin"),
+        (["c4?c_pukt=1", "random"], "c_pukt: not a setting of a player's search; did you mean c_puct?"),
+        (["c4?games=1", "random"], "games: not a setting of a player's search; expected one of simulations, level, te"),
         (["c4?solver", "random"], "player 'c4?solver': expected key=value, got 'solver'"),
         (["c4?fpu=0&fpu=1", "random"], "fpu is given twice"),
-        (["c4@9?simulations=9", "random"], "simulations are given twice, 9 before the ?"),
+        (["c4@9?simulations=9", "random"], "simulations are given twice: 9 before the ?"),
         (["c4?gumbel_actions=4&lcb=1", "random"], "lcb does not go with gumbel_actions"),
         (["c4?early_stop=true", "random"], "'c4/checkpoints/000010?early_stop=true': early_stop does not go with lcb"),
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
-        (["random?c_puct=1", "c4"], "random does not search and has no settings"),
-        (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "given without @ and ?; got 0"),
+        (["random?c_puct=1", "c4"], "random does not search, so it takes no settings"),
+        (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "without @ and ?, got 0"),
         (["c4", "random", "--device", "gpu"], "tensorrt:N, webgpu, azpy or auto, got 'gpu'"),
-        (["mcts:5", "random", "--game", BOARD, "--device", "cuda"], "device cuda:0: no player has a model"),
+        (
+            ["mcts:5", "random", "--game", BOARD, "--device", "cuda"],
+            "device cuda:0: no player of this match has a network",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, run: str, one_line: Any) -> None:

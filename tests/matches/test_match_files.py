@@ -158,18 +158,18 @@ def test_fewer_plies_of_each_line_and_equal_openings_once() -> None:
     ("name", "text", "game", "problem"),
     [
         ("b.txt", "b2\n\nb2 z9\nb2 b2\n", GAME, r'b.txt: line 3: action 2 is "z9".*; line 4: action 2 is "b2"'),
-        ("b.txt", "x\n" * 5, GAME, r"line 1: .*; line 2: .*; line 3: .*; and 2 more: put that right"),
+        ("b.txt", "x\n" * 5, GAME, r"line 1: .*; line 2: .*; line 3: .*; and 2 more: correct it"),
         ("b.txt", "a3 b2 b3 a2 c3\n", GAME, "line 1: the game is over at the end of this opening"),
         ("b.txt", "\n# nothing\n", GAME, "b.txt holds no opening"),
         ("b.epd", "e2e4\n", CHESS, "line 1: expected a position in EPD or FEN, got 'e2e4'"),
         ("b.epd", f"{FEN}\n8/8/8/8/8/8/8/8 w - -\n", CHESS, "line 2: White has 0 kings"),
-        ("b.epd", f"{FEN}\n", GAME, "b.epd holds no openings of tic_tac_toe: give lines of play"),
-        ("b.sgf", SGF, "othello", "b.sgf holds no openings of othello: give lines of play"),
+        ("b.epd", f"{FEN}\n", GAME, "b.epd holds no openings of tic_tac_toe: put lines of play"),
+        ("b.sgf", SGF, "othello", "b.sgf holds no openings of othello: put lines of play"),
         ("b.sgf", "(;SZ[5];B[cc])\n(;SZ[9];B[cc])\n", GO, "line 2: the game is of size 9, expected 5"),
         ("b.sgf", "(;SZ[5];B[cc]", GO, "b.sgf: .*line 1"),
         ("b.pgn", PGN.replace("Nf3", "Nf4"), CHESS, 'line 1: action 3 is "Nf4"'),
         ("b.pgn", PGN.replace("O-O (", "Qd8 ("), CHESS, 'line 5: .*"Qd8"'),
-        ("b.txt", "b2\0", GAME, "b.txt is no text: unpack it"),
+        ("b.txt", "b2\0", GAME, "b.txt is not a text file: unpack it"),
     ],
 )
 def test_bad_lines_are_named_by_their_numbers(name: str, text: str, game: str, problem: str) -> None:
@@ -198,7 +198,7 @@ def test_games_of_a_book_are_read_however_lines_end() -> None:
         ("b.sgf", GO, "(;SZ[5];B[bb];W[];B[];W[cc])", 2),
     ],
 )
-def test_faults_after_the_plies_that_are_played_do_no_harm(name: str, game: str, text: str, most: int) -> None:
+def test_faults_after_the_used_plies_are_ignored(name: str, game: str, text: str, most: int) -> None:
     for plies in range(most + 1):
         [opening] = book(name, text, game, plies)
         assert len(names(opening)) == plies
@@ -215,7 +215,7 @@ def test_dice_are_no_plies_of_an_opening() -> None:
     assert lines[4] == ["2-1", "8/7", "6/4", "5-3", "8/3", "6/3", rolled[4]]
 
 
-def test_a_book_that_is_no_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_book_must_be_a_regular_file(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunError, match=r"none\.txt cannot be read: No such file"):
         openings_of(Path("none.txt"), GAME)
     os.mkfifo("pipe.txt")
@@ -240,11 +240,9 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
     assert [" ".join(game["opening"]) for game in played] == [lines[n] for n in expected for _ in range(2)]
     assert [game["players"][game["number"] % 2] for game in played] == ["uniform (20 simulations)"] * len(played)
     # A match that needs fewer openings does not look at the rest.
-    assert ("mine.txt: 1 more lead to positions of earlier openings" in shown) == (len(expected) != 2)
+    assert ("mine.txt: skipped 1 openings that lead to earlier positions" in shown) == (len(expected) != 2)
     assert f"from {len(set(expected))} distinct openings of mine.txt" in shown
-    repeats = (
-        "1 of 4 pairs repeat an earlier one, action for action: intervals are narrower than they should be; give fewer"
-    )
+    repeats = "1 of 4 pairs repeat an earlier one, so the intervals are too narrow: give fewer"
     assert (repeats in shown) == (len(expected) == 4)
     assert main(["random", "random", "--game", GAME, "--book", "mine.txt", "--json", *wanted]) == 0
     facts = json.loads(capsys.readouterr().out)
@@ -362,9 +360,7 @@ def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped:
     ("fault", "ended", "infractions", "sgf"),
     [(None, "resigned", 0, "RE[B+R]"), (Fault("is late", True), "fault", 2, "RE[B+F]")],
 )
-def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
-    fault: Fault | None, ended: str, infractions: int, sgf: str
-) -> None:
+def test_a_forfeit_is_named_in_the_saved_game(fault: Fault | None, ended: str, infractions: int, sgf: str) -> None:
     for name, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
         with SavedGames(Path(name), make_game(game), 3) as saved:
             saved.write([over(game, moves, 1, fault), over(game, moves, 0, fault, swapped=1)], "a", "b")
@@ -379,7 +375,7 @@ def test_a_game_that_is_lost_otherwise_than_by_the_rules_says_so(
     assert [one["faults"] for one in (first, second)] == [[[], ["is late"]] if fault else [[], []]] * 2
 
 
-def test_names_that_no_text_can_hold_are_saved_all_the_same() -> None:
+def test_unprintable_names_are_saved() -> None:
     import chess.pgn
 
     name = 'a "player" \\ \udcff\n[Event "?"] ]'

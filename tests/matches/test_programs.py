@@ -354,7 +354,7 @@ def test_a_program_that_resigns_loses_without_a_fault(folder: Path) -> None:
 # Misbehaving
 
 ENDS = {
-    "dies": "ends with exit status 1 in place of an answer to '{go}', its last words 'out of cheese'",
+    "dies": "ends with exit status 1 instead of answering '{go}'; its last line on stderr: 'out of cheese'",
     "illegal": "which is not legal",
     "garbage": "",
     "long": "writes a line of more than 65536 bytes",
@@ -414,7 +414,7 @@ def test_a_program_that_gives_no_answer_loses_in_time(protocol: str, how: str, f
     if (protocol, how) == ("gtp", "floods"):
         assert fault.text.startswith("answers more than 1000 lines to 'genmove ")
     else:
-        assert fault.text.startswith(f"gives no answer to '{GO[protocol]}")
+        assert fault.text.startswith(f"does not answer '{GO[protocol]}")
         assert fault.text.endswith(" in 1 s")
     assert all(is_gone(process) for process in started(folder))
 
@@ -432,7 +432,7 @@ def test_a_program_may_begin_with_a_byte_order_mark(protocol: str, folder: Path)
 
 
 @one_protocol
-def test_what_a_program_says_on_the_standard_error_is_read(protocol: str, folder: Path) -> None:
+def test_standard_error_of_a_program_is_read(protocol: str, folder: Path) -> None:
     pairs = play(folder, protocol, "noisy-once", pairs=1)
     assert pairs[0].faults == ((), ())
 
@@ -450,10 +450,10 @@ def test_a_program_that_starts_no_more_loses_the_other_games(folder: Path) -> No
     assert [pair.points for pair in pairs] == [(0.0, 0.0)] * 2
     for fault in pairs[0].faults[0] + pairs[1].faults[0]:
         assert fault.forfeit
-        assert "exit status 1 in place of an answer to 'ugi', its last words 'no network here'" in fault.text
+        assert "exit status 1 instead of answering 'ugi'; its last line on stderr: 'no network here'" in fault.text
 
 
-def test_no_game_is_lost_by_a_machine_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_machine_forfeits_no_game(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start = make_game(GAMES["ugi"])
     a, b = load_players([parse_player(spec(folder, "ugi", "good")), parse_player("random")], start, 1)
 
@@ -475,7 +475,7 @@ def test_a_program_that_refuses_a_legal_move_loses(folder: Path) -> None:
 def test_a_program_that_sees_another_result_only_is_named(folder: Path) -> None:
     pairs = play(folder, "ugi", "differs", pairs=1)
     assert [fault.forfeit for fault in pairs[0].faults[0]] == [False, False]
-    assert all(fault.text.startswith("says ") for fault in pairs[0].faults[0])
+    assert all(fault.text.startswith("reports ") for fault in pairs[0].faults[0])
     assert pairs[0].points == play(folder, "ugi", "good", pairs=1)[0].points
     assert play(folder, "ugi", "simple", pairs=1)[0].faults == ((), ())  # it knows no queries
 
@@ -511,9 +511,9 @@ def talk(script: str, line: str, seconds: float, wanted: int) -> tuple[list[str]
     return asyncio.run(spoken())
 
 
-def test_a_program_that_does_not_read_blocks_nobody() -> None:
+def test_a_program_that_does_not_read_blocks_no_other() -> None:
     _, problem, _ = talk("import time; time.sleep(600)", "x" * 10_000_000, 0.3, 0)
-    assert re.fullmatch(r"gives no answer to 'x+\.\.\.' in 0.3 s", problem)
+    assert re.fullmatch(r"does not answer 'x+\.\.\.' in 0.3 s", problem)
 
 
 def test_a_long_line_reaches_a_program_that_reads() -> None:
@@ -526,7 +526,7 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
     script = "import os; input(); os.write(1, b'a\\r\\nlast'); os.kill(os.getpid(), 9)"
     lines, problem, transcript = talk(script, "go", 60, 2)
     assert lines == ["a", "last"]
-    assert problem == "ends by signal 9 in place of an answer to 'go'"
+    assert problem == "ends by signal 9 instead of answering 'go'"
     assert transcript.count("\n") == 3
 
 
@@ -537,24 +537,24 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
     ("player", "game", "text"),
     [
         ("gtp:", "go", "expected a program after gtp:, got none"),
-        ("gtp:no-such-program --x", "go", "there is no program 'no-such-program' here or on the PATH"),
+        ("gtp:no-such-program --x", "go", "program 'no-such-program' not found in this folder or on the PATH"),
         ("gtp:python 'x", "go", "cannot read the command: No closing quotation"),
-        ("{gtp}?nodes=5", "go", "GTP has no option nodes: give it among the program's own arguments"),
-        ("{gtp}?level=5", "go", "GTP has no option level: give it among"),
-        ("{gtp}?movetime=0.5", "go", "movetime must be whole seconds for GTP, got 0.5"),
-        ("{gtp}", "chess", "this protocol is for go and othello, and the game is chess"),
-        ("{gtp}", "othello", "has no command set_game, so it plays Go only"),
+        ("{gtp}?nodes=5", "go", "GTP does not have options such as nodes: put it among the program's own arguments"),
+        ("{gtp}?level=5", "go", "GTP does not have options such as level"),
+        ("{gtp}?movetime=0.5", "go", "GTP needs movetime in whole seconds, got 0.5"),
+        ("{gtp}", "chess", "this protocol plays go and othello, not chess"),
+        ("{gtp}", "othello", "does not support set_game, so it plays only Go"),
         ("{gtp small}", "go", "refuses 'boardsize 9': 'unacceptable size'"),
-        ("{gtp timeless}?movetime=1", "go", "has no command time_settings: leave movetime out"),
-        ("{gtp broken}", "go", "exit status 1 in place of an answer to 'list_commands', its last words 'no n"),
-        ("{uci mute}?start_timeout=0.3", "chess", "gives no answer to 'uci' in 0.3 s"),
+        ("{gtp timeless}?movetime=1", "go", "does not support time_settings: leave movetime out"),
+        ("{gtp broken}", "go", "exit status 1 instead of answering 'list_commands'; its last line on stderr: 'no n"),
+        ("{uci mute}?start_timeout=0.3", "chess", "does not answer 'uci' in 0.3 s"),
         ("{uci}?nodes=many", "chess", "nodes must be a whole number, got 'many'"),
-        ("{uci}?Skil Level=3", "chess", "has no option 'Skil Level'; did you mean Skill Level?"),
-        ("{uci}?Skill Level=21", "chess", "'Skill Level', which must be a whole number from 0 to 20, got '21'"),
-        ("{uci}?Style=Odd", "chess", "'Style', which must be one of Solid, Very Risky, got 'Odd'"),
-        ("{uci}?UCI_LimitStrength=1", "chess", "'UCI_LimitStrength', which must be true or false, got '1'"),
+        ("{uci}?Skil Level=3", "chess", "does not have the option 'Skil Level'; did you mean Skill Level?"),
+        ("{uci}?Skill Level=21", "chess", "a whole number from 0 to 20 for its option 'Skill Level', got '21'"),
+        ("{uci}?Style=Odd", "chess", "one of Solid, Very Risky for its option 'Style', got 'Odd'"),
+        ("{uci}?UCI_LimitStrength=1", "chess", "true or false for its option 'UCI_LimitStrength', got '1'"),
         ("{uci}?Style=a\nquit", "chess", "'Style': expected printable characters, got 'a\\nquit'"),
-        ("{uci}", "chess(chess960=5)", "has no option 'UCI_Chess960'"),
+        ("{uci}", "chess(chess960=5)", "does not have the option 'UCI_Chess960'"),
     ],
 )
 def test_a_program_that_cannot_play_is_refused_before_the_match(

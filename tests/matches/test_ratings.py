@@ -180,7 +180,7 @@ def test_the_sequential_test_errs_no_more_than_it_says(base: tuple[float, ...], 
         ((math.nan, 10), "elo0 must be less"),
     ],
 )
-def test_a_test_that_cannot_be_is_refused(values: tuple[float, ...], text: str) -> None:
+def test_bad_bounds_of_a_sequential_test_are_refused(values: tuple[float, ...], text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Sprt(*values)
 

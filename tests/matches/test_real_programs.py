@@ -81,7 +81,7 @@ def test_gnu_backgammon_plays_the_openings_that_everybody_plays() -> None:
         ("gnubg_ugi.py --program no-gnubg", "no program 'no-gnubg': install GNU Backgammon or give --"),
         ("gnubg_ugi.py --program true", "opens no socket"),
         ("openspiel_ugi.py --game conect_four", "conect_four"),
-        ("openspiel_ugi.py --game wall_game", "OpenSpiel has no game"),
+        ("openspiel_ugi.py --game wall_game", "OpenSpiel does not have the game"),
     ],
 )
 def test_translators_that_cannot_play_are_refused_first(program: str, words: str, one_line: Any) -> None:

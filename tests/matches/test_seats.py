@@ -173,7 +173,7 @@ def test_ratings_of_three_players_are_the_most_likely_ones() -> None:
 # az-match, az-train, az-compare, the report ---------------------------------------------------------------------------
 
 
-def test_az_match_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_az_match_names_whose_share_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["mcts:20", "random", "--game", THREE, "--games", "12", "--opening-plies", "0"]
     assert main(command) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -189,7 +189,7 @@ def test_az_match_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[s
     assert (found["outcome"], found["other_outcome"]) == (result.outcome_of(0)[0], result.outcome_of(1)[0])
 
 
-def test_az_train_says_whose_share_of_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_az_train_names_whose_share_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
     three = MatchResult((Round(((1.0, -1.0, -1.0), (-1.0, 1.0, -1.0), (-1.0, 1.0, -1.0)), ((), (), ())),))
     alone = MatchResult((Round(((0.5, 0.0, 0.25),), ((),)),), zero_sum=False)
     for result in (three, alone):
@@ -262,18 +262,18 @@ def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFix
     [
         (THREE, ["--games", "4"], "games must be a multiple of 3, got 4: each opening is played from each seat"),
         (ALONE, ["--games", "0"], "--games must be at least 1, got 0"),
-        (THREE, ["--elo0", "0", "--elo1", "9"], "--elo0 and --elo1 test pairs of games of two players, and "),
+        (THREE, ["--elo0", "0", "--elo1", "9"], "--elo0 and --elo1 test pairs of games between two players, and "),
         (ALONE, ["--elo0", "0", "--elo1", "9"], "has 1 player: leave them out"),
         (
             THREE,
             ["--round-robin", "mcts?solver=true"],
             "player 'mcts?solver=true': solver and lookahead are for games of",
         ),
-        (THREE, ["--round-robin", "ugi:true"], "other programs play games of two players with a zero sum, and "),
-        ("many_players:Together", ["--round-robin", "ugi:true"], "has 2 players without a zero sum: the protocols"),
+        (THREE, ["--round-robin", "ugi:true"], "other programs can only play zero-sum games of two players, and "),
+        ("many_players:Together", ["--round-robin", "ugi:true"], "has 2 players without a zero sum: gtp"),
     ],
 )
-def test_what_needs_two_players_is_refused_by_name(
+def test_options_for_two_players_are_refused_by_name(
     game: str, arguments: list[str], said: str, one_line: Callable[..., str]
 ) -> None:
     assert said in one_line(main, [*arguments, "mcts:2", "random", "--game", game], "az-match: ")

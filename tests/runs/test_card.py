@@ -90,16 +90,16 @@ def test_the_folder_plays_as_its_run_does(run: Path) -> None:
     assert not list(card.rglob("optimizer*"))
 
 
-def test_nobody_trains_in_it_and_it_stays_as_it_is(run: Path, one_line: Any) -> None:
+def test_a_card_folder_cannot_be_trained_in(run: Path, one_line: Any) -> None:
     assert main(["run", "--card", "xo"]) == 0
     before = sorted(Path("xo").rglob("*"))
     one_line(train, ["--out", "xo"], "az-train: xo/checkpoints/000002 was exported without its optimizer: give --init")
     assert sorted(Path("xo").rglob("*")) == before
 
 
-def test_its_readme_says_who_plays_and_how(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_of_a_card_describes_the_player(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--card", "xo", "--license", "cc-by-4.0"]) == 0
-    assert capsys.readouterr().out == "the player of checkpoint 2 in xo\n"
+    assert capsys.readouterr().out == "wrote the player of checkpoint 2 to xo\n"
     start, front, text = Path("xo/README.md").read_text().split("---\n", 2)
     assert start == ""
     fields = 'license: "cc-by-4.0"\nlibrary_name: azpy\npipeline_tag: reinforcement-learning\ntags:\n- azpy\n'
@@ -148,13 +148,13 @@ def test_the_game_of_another_s_code_is_typed(tmp_path: Path, monkeypatch: pytest
         (["--card", "run/mine"], "--card takes a folder outside of the run"),
         (["--card", "."], ". exists: give a new folder"),
         (["--card", "two\nlines"], "--card takes a folder whose name can be printed"),
-        (["--card", "run/config.toml"], "--card run/config.toml is among the own files of run"),
+        (["--card", "run/config.toml"], "--card run/config.toml belongs to the run run"),
         (["--card", "xo", "--license", "All rights: none"], "--license takes a name such as apache-2.0 or cc-by-4.0"),
         (["--npz", "x", "--license", "mit"], "--license goes with --card"),
         (["--card", "xo", "--checkpoint", "3"], "run has no checkpoint 3: it has 1, 2"),
     ],
 )
-def test_what_cannot_be_written_is_one_line(arguments: list[str], text: str, run: Path, one_line: Any) -> None:
+def test_a_card_that_cannot_be_written_is_one_line(arguments: list[str], text: str, run: Path, one_line: Any) -> None:
     assert text in one_line(main, ["run", *arguments], "az-export: ")
     assert [entry.name for entry in Path().iterdir()] == ["run"]
 

@@ -108,7 +108,7 @@ def outcomes(whole: Path, path: Path, file: str) -> Counter[str]:
         if isinstance(result, str):
             assert "\n" not in result
             assert names(file, result), result
-            assert any(advice in result for advice in ("delete", "put", "choose another folder")), result
+            assert any(advice in result for advice in ("delete", "restore", "choose another folder")), result
             found["refused"] += 1
             continue
         contents, notices, changed = result
@@ -149,7 +149,7 @@ MAY_BE: dict[str, set[str]] = {
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_no_damage_is_taken_for_something_else(whole: Path, tmp_path: Path, file: str) -> None:
+def test_damage_is_always_reported_as_damage(whole: Path, tmp_path: Path, file: str) -> None:
     found = outcomes(whole, tmp_path / "run", file)
     print(f"\n{file:42} {dict(found)}")
     assert found.total() == FLIPS + CUTS
@@ -194,7 +194,7 @@ def test_rows_of_metrics_that_cannot_be_used_are_refused(tmp_path: Path) -> None
     assert len(read_metrics(path)[0]) == len(USUAL)
     for line, said in rows_to_refuse():
         path.write_bytes(usual + line + b"\n")
-        advice = f"damaged in line {len(USUAL) + 1}: {said}.*; put that line right, or delete it"
+        advice = f"damaged in line {len(USUAL) + 1}: {said}.*; correct that line, or delete it"
         with pytest.raises(RunError, match=advice):
             read_metrics(path)
 
@@ -213,7 +213,7 @@ def test_a_manifest_of_another_form_is_damage(text: str, whole: Path, tmp_path: 
 def test_a_config_without_a_fixed_setting_is_damaged(whole: Path, tmp_path: Path) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
     (path / "config.toml").write_text("")
-    with pytest.raises(RunError, match=r"config\.toml is damaged: it does not say game; put that right"):
+    with pytest.raises(RunError, match=r"config\.toml is damaged: game is missing; correct it"):
         RunFolder(path, SETTINGS, FIXED_SETTINGS)
 
 
@@ -240,23 +240,23 @@ def repair_config(path: Path) -> None:
 ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object], str]] = {
     "config.toml": (
         lambda path: path.write_text(path.read_text().replace("\npasses = ", "\npasses = -")),
-        "config.toml: passes must be more than 0, got -1.0; put that right",
+        "config.toml: passes must be more than 0, got -1.0; correct it",
         repair_config,
-        "going on after iteration 3",
+        "resuming after iteration 3",
     ),
-    "games/journal.bin": (flip, "journal.bin is damaged at byte ", Path.unlink, "going on after iteration 3"),
-    "games/000003.npz": (flip, "000003.npz is damaged", Path.unlink, "going on without the games of iteration 3"),
+    "games/journal.bin": (flip, "journal.bin is damaged at byte ", Path.unlink, "resuming after iteration 3"),
+    "games/000003.npz": (flip, "000003.npz is damaged", Path.unlink, "continuing without the games of iteration 3"),
     "checkpoints/000003/model.onnx": (
         flip,
         "checkpoints/000003 is damaged: model.onnx differs",
         lambda path: shutil.rmtree(path.parent),
-        "going on after iteration 2",
+        "resuming after iteration 2",
     ),
     "metrics.jsonl": (
         damage_metrics,
         "metrics.jsonl is damaged in line 1",
         lambda path: delete_line(path, 1),
-        "going on without the metrics of iteration 1",
+        "continuing without the metrics of iteration 1",
     ),
 }
 
@@ -327,7 +327,7 @@ def spend(path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", [change, look, spend])
-def test_a_failing_disk_is_one_error_and_costs_nothing(
+def test_disk_errors_name_the_fix_and_keep_existing_files(
     use: Callable[[Path], None], whole: Path, tmp_path: Path
 ) -> None:
     number, refused = 0, 0
@@ -344,7 +344,7 @@ def test_a_failing_disk_is_one_error_and_costs_nothing(
             assert str(path) in text
             assert ".tmp-" not in text
             assert "damaged" not in text  # nobody should delete a file because the disk failed
-            known = "the disk or its network failed: put that right, and run again", "free some and run again"
+            known = "the disk or its network failed: repair it and run again", "free some space and run again"
             assert text.endswith((*known, "another process")), text
         with RunFolder(path, SETTINGS, FIXED_SETTINGS) as run:  # the next start lacks nothing
             if use is not spend:
@@ -372,7 +372,7 @@ TEMPORARY: dict[str, Callable[[Path, Path], object]] = {  # makes something of t
 
 @pytest.mark.parametrize("kind", TEMPORARY)
 @pytest.mark.parametrize("where", [".tmp-config.toml", "games/.tmp-journal.bin", "checkpoints/.tmp-000003"])
-def test_whatever_has_a_temporary_name_is_deleted(where: str, kind: str, whole: Path, tmp_path: Path) -> None:
+def test_temporary_files_are_deleted(where: str, kind: str, whole: Path, tmp_path: Path) -> None:
     path, other = shutil.copytree(whole, tmp_path / "run"), tmp_path / "other"
     other.mkdir()
     (other / "kept").touch()
@@ -383,10 +383,10 @@ def test_whatever_has_a_temporary_name_is_deleted(where: str, kind: str, whole: 
     assert (other / "kept").exists()
 
 
-def test_what_cannot_be_cleared_is_named(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_cannot_be_deleted_are_named(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = shutil.copytree(whole, tmp_path / "run")
     entry = path / "games/.tmp-x"
     entry.touch()
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: Path("/proc/self/nothing").stat())
-    with pytest.raises(RunError, match=rf"{entry} is left over from .*\(No such file or directory\): delete it, and"):
+    with pytest.raises(RunError, match=rf"{entry} is left over from .*\(No such file or directory\): delete it and"):
         RunFolder(path, SETTINGS, FIXED_SETTINGS)

@@ -147,8 +147,8 @@ def test_changed_settings_are_written_down_once(starts: Starts, four: Path, ever
         ]
     end = starts.run(*command(GAMES[1], path, 5), *changes, "--seed", "1")
     assert end.code == 2
-    assert "game 'tic_tac_toe', asked for 'pig(target=15)' (its games and weights are of that game)" in end.errors
-    assert "seed 0, asked for 1 (games are told apart by seed and number): choose another folder" in end.errors
+    assert "game 'tic_tac_toe', now 'pig(target=15)' (its games and weights are of that game)" in end.errors
+    assert "seed 0, now 1 (games are told apart by seed and number): choose another folder" in end.errors
     assert end.errors.count("\n") == 1
 
 

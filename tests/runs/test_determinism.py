@@ -25,7 +25,7 @@ VARIANTS = [
 def test_the_same_seed_gives_the_same_bits_in_any_layout(starts: Starts, tmp_path: Path, game: str) -> None:
     end = starts.finish(*command(game, tmp_path / "straight", 3))
     games, weights = check_run(tmp_path / "straight", 3)
-    assert f"hash of the games {games[:16]}, of the weights {weights[:16]}" in end.output
+    assert f"games {games[:16]}, weights {weights[:16]}" in end.output
     for number, flags in enumerate(VARIANTS):
         starts.finish(*command(game, tmp_path / str(number), 3), *flags)
         assert check_run(tmp_path / str(number), 3) == (games, weights), flags
@@ -53,7 +53,7 @@ def test_only_deterministic_runs_fit_on_one_thread(monkeypatch: pytest.MonkeyPat
 def test_each_setting_is_there_once_and_the_clock_is_refused() -> None:
     assert set(FIXED_SETTINGS) | set(SAME_GAMES_SETTINGS) <= set(Settings.__dataclass_fields__)
     assert not set(FIXED_SETTINGS) & set(SAME_GAMES_SETTINGS)
-    with pytest.raises(SettingsError, match="cannot depend on the clock: give iterations, not minutes"):
+    with pytest.raises(SettingsError, match="cannot stop by the clock: give iterations"):
         Settings("tic_tac_toe", deterministic=True, minutes=1.0)
 
 
@@ -65,9 +65,15 @@ def test_speed_may_change_in_mid_run_and_the_rest_is_said(starts: Starts, tmp_pa
         starts.run(*arguments, kill_at=100)
     end = starts.finish(*arguments, "--slots", "9", "--threads", "3", "--cache-positions", "0")
     assert "slots was 4, is now 9 from iteration " in end.output
-    assert "no run with one value" not in end.output
+    assert "cannot be reproduced with a single value" not in end.output
     assert check_run(path, 3) == check_run(tmp_path / "straight", 3)
     end = starts.finish(*command(GAMES[0], path, 4), "--simulations", "5")
-    assert "simulations was 4, is now 5 from iteration 4 on: no run with one value" in end.output
-    assert "iterations was 3, is now 4 from iteration 4 on: no run with one value" in end.output
+    assert (
+        "simulations was 4, is now 5 from iteration 4 on: its games cannot be reproduced with a single value"
+        in end.output
+    )
+    assert (
+        "iterations was 3, is now 4 from iteration 4 on: its games cannot be reproduced with a single value"
+        in end.output
+    )
     assert "slots was 9, is now 4 from iteration 4 on\n" in end.output

@@ -99,7 +99,7 @@ def test_json_lines_hold_the_whole_record_with_names(game: str, tmp_path: Path) 
             state.play(row["action"])
 
 
-def test_pgn_has_a_tag_for_whatever_is_known_of_a_game(tmp_path: Path) -> None:
+def test_pgn_tags_hold_all_known_facts_of_a_game(tmp_path: Path) -> None:
     played = records(CHESS, 3, simulations=2)
     exports.to_pgn(tmp_path / "x.pgn", CHESS, numbered(played), "a run")
     games = re.findall(r"((?:^\[.*\]\n)+)\n((?:^[^\[\n].*\n)+)", (tmp_path / "x.pgn").read_text(), re.MULTILINE)
@@ -176,7 +176,7 @@ def test_iterations_are_chosen(collected: Path, tmp_path: Path, capsys: pytest.C
     for chosen, expected in (("2", {2}), ("2-3", {2, 3}), ("1-4", {1, 2, 3, 4})):
         assert main([str(collected), "--jsonl", str(target), "--iterations", chosen]) == 0
         assert {json.loads(line)["iteration"] for line in target.read_text().splitlines()} == expected
-    assert f"40 games in {target}" in capsys.readouterr().out
+    assert f"40 games to {target}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("write", ["npz", "jsonl"])
@@ -224,9 +224,9 @@ def test_games_without_searches_are_counted_by_themselves(
     with np.load(npz) as file:
         rows = len(file["ply"])
         assert len(set(file["game_id"].tolist())) == 30
-    assert capsys.readouterr().out == f"{rows} positions of 30 games (10 others had no full searches) in {npz}\n"
+    assert capsys.readouterr().out == f"wrote {rows} positions of 30 games (10 others had no full searches) to {npz}\n"
     assert main([str(run), "--npz", str(npz), "--iterations", "2-4"]) == 0
-    assert capsys.readouterr().out == f"{rows} positions of 30 games in {npz}\n"
+    assert capsys.readouterr().out == f"wrote {rows} positions of 30 games to {npz}\n"
 
 
 @pytest.mark.parametrize("flag", ["--npz", "--jsonl", "--onnx"])
@@ -289,7 +289,7 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
         done = ended(az("export", collected, flag, target), cwd=tmp_path, stdout=appended)
     held, _, added = log.read_bytes().partition(b"\n")
     assert held == b"precious"
-    assert done.errors.endswith(f" in {target}\n")
+    assert done.errors.endswith(f" to {target}\n")
     if flag == "--jsonl":
         assert len([json.loads(line) for line in added.splitlines()]) == 40
     else:
@@ -297,7 +297,7 @@ def test_a_file_that_stdout_appends_to_keeps_what_it_held(
             assert len(arrays["ply"]) == len(arrays["observations"]) > 40
 
 
-def test_a_reader_that_has_gone_is_no_error(collected: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(collected: Path) -> None:
     command = az("export", collected, "--npz", "/proc/self/fd/1")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -325,7 +325,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "x"]
 
 
-def test_a_game_that_the_rules_do_not_bear_out_is_not_exported(tmp_path: Path) -> None:
+def test_a_game_against_the_rules_is_not_exported(tmp_path: Path) -> None:
     settings = Settings("tic_tac_toe")
     with RunFolder(tmp_path / "run", vars(settings)) as folder:
         folder.append(records("connect_four", 1)[0])
@@ -362,7 +362,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
     ("arguments", "text"),
     [
         (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"),
-        (["nowhere", "--npz", "x"], "nowhere is no run folder"),
+        (["nowhere", "--npz", "x"], "nowhere is not a run folder"),
         (["run", "--npz", "x", "--iterations", "3-10"], "run has no sealed games of iteration 5: those from 1 to"),
         (["run", "--npz", "x", "--iterations", "4-3"], "takes a number or a range such as 3-10, got '4-3'"),
         (["run", "--npz", "x", "--iterations", "9" * 5_000], "--iterations takes a number or a range"),
@@ -380,7 +380,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
         (["run", "--sgf", "d", "--jsonl", "d/all.jsonl"], "--sgf is for games of go; these are of tic_tac_toe"),
         (["run", "--pgn", "x.pgn"], "--pgn is for games of chess; these are of tic_tac_toe"),
         *(
-            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each a file of its own")
+            (["run", one, "x", two, other], f"{one} and {two} both write {other}: give each its own file")
             for one, two, other in (
                 ("--npz", "--pgn", "x"),
                 ("--onnx", "--onnx-int8", "sub/../x"),
@@ -388,7 +388,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
             )
         ),
         *(
-            (["run", flag, target], f"{flag} {target} is among the own files of run: give another place")
+            (["run", flag, target], f"{flag} {target} belongs to the run run: give another path")
             for flag, target in (
                 ("--npz", "run/games/000001.npz"),
                 ("--onnx", "run/checkpoints/000002/model.onnx"),

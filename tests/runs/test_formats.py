@@ -30,7 +30,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     return request.param, tmp_path / request.param
 
 
-def test_there_is_a_test_of_each_file_and_each_is_small() -> None:
+def test_each_format_has_a_small_test_file() -> None:
     files = sorted(DATA.glob("*.zip"))
     assert {file.stem for file in files} == RUNS.keys()
     assert all(file.stat().st_size < 120_000 for file in files)
@@ -65,7 +65,7 @@ def test_the_same_command_goes_on_with_it(stored: tuple[str, Path], capsys: pyte
     before = {file.name: file.read_bytes() for file in path.glob("games/*.npz")}
     arguments = [StoredRun(path).settings.game, "--out", str(path), "--iterations", str(newest + 1)]
     assert az_train(arguments) == 0, capsys.readouterr()
-    assert "going on after iteration" in capsys.readouterr().out
+    assert "resuming after iteration" in capsys.readouterr().out
     assert StoredRun(path).sealed_iterations() == [*RUNS[name][0], newest + 1]
     after = {file.name: file.read_bytes() for file in path.glob("games/*.npz")}
     assert before.items() <= after.items()

@@ -35,7 +35,7 @@ def test_a_frame_is_taken_apart_as_it_was_made_or_refused() -> None:
     assert unframe(whole) == [game.to_bytes() for game in games]
     flipped = (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in (0, 4, 8, len(whole) - 1))
     for damaged in (b"", whole[:-1], whole + b"\0", *flipped):
-        with pytest.raises(ValueError, match="bytes whose length or checksum does not hold"):
+        with pytest.raises(ValueError, match="bytes has a wrong length or checksum"):
             unframe(damaged)
 
 
@@ -83,7 +83,7 @@ def test_zeros_before_other_games_are_damage(tmp_path: Path) -> None:
     data = journal.read_bytes()
     zeroed = data[:second] + bytes(12) + data[second + 12 :]
     journal.write_bytes(zeroed)
-    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros in place of a game's length"):
+    with pytest.raises(RunError, match=rf"journal\.bin is damaged at byte {second}: zeros instead of a game's length"):
         folder(tmp_path)
     assert journal.read_bytes() == zeroed
 

@@ -151,7 +151,7 @@ def two_iterations(path: Path, **settings: Any) -> Path:
     return path / "games"
 
 
-def test_which_games_there_are_is_said_plainly(tmp_path: Path) -> None:
+def test_a_missing_game_error_lists_the_games(tmp_path: Path) -> None:
     with folder(tmp_path) as run:
         run.append(*play(8))
         run.seal(1, {0, 1, 2, 6})
@@ -180,7 +180,7 @@ def test_sealed_games_of_another_iteration_or_run_are_refused(other: dict[str, A
     text = (
         rf"000002\.npz holds the games of {whose} of the run with {found}, run_id \w+, expected those of iteration 2 "
     )
-    text += rf"of the run with {wanted}, run_id \w+: put the right file back, or delete it to go on without its games"
+    text += rf"of the run with {wanted}, run_id \w+: restore the right file, or delete it to go on without its games"
     with RunFolder(tmp_path / "run", SETTINGS) as run:
         assert len(run.sealed.read(1)) == 3
         for read in (run.sealed.read, run.sealed.ids):
@@ -208,7 +208,7 @@ def test_free_runs_of_one_seed_are_told_apart(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "run", SETTINGS) as run:
         assert len(run.sealed.read(1)) == 3  # as before: the run keeps its id
         run.write_settings()
-        with pytest.raises(RunError, match=r"run_id [0-9a-f]{16}, expected .*, run_id [0-9a-f]{16}: put the right"):
+        with pytest.raises(RunError, match=r"run_id [0-9a-f]{16}, expected .*, run_id [0-9a-f]{16}: restore the right"):
             run.sealed.read(2)
     assert len(list(StoredRun(tmp_path / "run").games([1]))) == 3
     config = tmp_path / "run/config.toml"
@@ -340,7 +340,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/thesis.txt").write_text("years of work")
-    with pytest.raises(RunError, match="is no run folder"):
+    with pytest.raises(RunError, match="is not a run folder"):
         folder(tmp_path)
     assert [entry.name for entry in (tmp_path / "run").iterdir()] == ["thesis.txt"]
     (tmp_path / "file").write_text("")
@@ -356,7 +356,7 @@ def test_another_run_s_folder_is_refused(tmp_path: Path) -> None:
         run.write_settings()
     assert 'game = "tic_tac_toe"\n' in (tmp_path / "run/config.toml").read_text()
     assert "minutes = 5.0\n" in (tmp_path / "run/config.toml").read_text()
-    with pytest.raises(RunError, match=r"network '1x8', asked for '2x8' \(its weights are of that shape\): choose"):
+    with pytest.raises(RunError, match=r"network '1x8', now '2x8' \(its weights are of that shape\): choose"):
         folder(tmp_path, network="2x8")
     for text in ("game = ", "game = " + 20_000 * "["):
         (tmp_path / "run/config.toml").write_text(text)
@@ -387,7 +387,9 @@ def test_a_user_s_folder_with_a_temporary_name_is_kept(tmp_path: Path) -> None:
     mine = tmp_path / f"{storage.TEMPORARY}elo.json"
     mine.mkdir()
     (mine / "thesis.txt").write_text("mine")
-    with pytest.raises(RunError, match=rf"{mine} is a folder, and its name is needed to write elo.json: move it away"):
+    with pytest.raises(
+        RunError, match=rf"{mine} is a folder with a name that azpy needs to write elo.json: move it away"
+    ):
         storage.write_atomically(tmp_path / "elo.json", b"{}")
     assert (mine / "thesis.txt").read_text() == "mine"
     assert not (tmp_path / "elo.json").exists()

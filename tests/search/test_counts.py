@@ -53,7 +53,7 @@ def check_sums(position: Position, evaluator: Any, result: azpy.SearchResult) ->
     assert result.principal_variation[0] == result.action
 
 
-def test_a_finished_game_is_its_outcome_and_asks_nobody() -> None:
+def test_a_finished_game_needs_no_evaluation() -> None:
     state = azpy.make_game("tic_tac_toe")
     for action in (0, 3, 1, 4, 2):
         state.play(action)

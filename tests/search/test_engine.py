@@ -206,7 +206,7 @@ def test_a_failing_game_fails_its_own_request_alone(method: str) -> None:
             same(future.result(PATIENCE), twin)
 
 
-def test_a_result_keeps_its_tree_and_nothing_else_does() -> None:
+def test_only_a_result_keeps_its_tree() -> None:
     evaluator = Hashed(7)
     engine = azpy.Engine(evaluator, simulations=200)
     result = engine.submit(STATE).result(PATIENCE)
@@ -221,11 +221,11 @@ def test_a_result_keeps_its_tree_and_nothing_else_does() -> None:
     assert kept() is None, "the result holds the evaluator"
 
 
-def test_a_full_session_says_so_at_once() -> None:
+def test_a_full_engine_refuses_at_once() -> None:
     evaluator = Held()
     with azpy.Engine(evaluator, simulations=10, max_requests=3) as engine:
         futures = [engine.submit(state) for state in positions(3)]
-        with pytest.raises(queue.Full, match="3 requests wait for their answers already"):
+        with pytest.raises(queue.Full, match="3 requests are already waiting"):
             engine.submit(STATE)
         evaluator.leave.set()
         for future in futures:
@@ -234,7 +234,7 @@ def test_a_full_session_says_so_at_once() -> None:
         assert engine.submit(STATE).result(PATIENCE).visits.sum() == 10
 
 
-def test_what_cannot_be_searched_is_refused_at_once_and_alone() -> None:
+def test_a_bad_request_is_refused_at_once_and_alone() -> None:
     roll = azpy.make_game("pig")
     while roll.turn != azpy.CHANCE:
         roll.play(roll.legal_actions()[-1])

@@ -27,7 +27,7 @@ def same(result: azpy.SearchResult, twin: azpy.SearchResult) -> None:
     assert facts(result) == facts(twin)
 
 
-def test_models_answer_each_for_itself_beside_each_other() -> None:
+def test_several_models_answer_side_by_side() -> None:
     evaluators = {"one": Hashed(7), "other": Hashed(7, salt=1)}
     with azpy.Engine(evaluators, simulations=100) as engine:
         assert engine.models == ["one", "other"]
@@ -95,7 +95,7 @@ def test_answers_tell_the_lines_and_errors_that_were_asked_for(options: Any) -> 
         assert len(engine.submit(STATE, 50, lines=1).result(PATIENCE).principal_variations(20)) > 1
 
 
-def test_what_a_game_refuses_changes_nothing() -> None:
+def test_a_refused_move_changes_nothing() -> None:
     with azpy.Engine(Hashed(7)) as engine:
         game = engine.game(STATE)
         with pytest.raises(ValueError, match="undo"):
@@ -203,7 +203,7 @@ def test_a_listener_that_fails_or_waits_holds_up_no_search() -> None:
         assert slow.result(PATIENCE).visits.sum() == 3000
 
 
-def test_a_model_is_swapped_under_load_and_nobody_is_lost() -> None:
+def test_a_model_swap_under_load_loses_no_request() -> None:
     with azpy.Engine(Hashed(7), simulations=50) as engine:
         before = [engine.submit(STATE, seed=seed) for seed in range(60)]
         game = engine.game(STATE)
@@ -235,7 +235,7 @@ def test_trees_keep_to_the_budget_and_the_least_used_goes_first() -> None:
         assert endless.result(PATIENCE).stop == "memory"
 
 
-def test_a_close_with_a_time_answers_with_what_is_known() -> None:
+def test_a_close_with_a_timeout_returns_partial_results() -> None:
     engine = azpy.Engine(Hashed(7))
     pending = [engine.submit(STATE, 2**32 - 1, seed=seed) for seed in range(5)]
     game = engine.game(STATE)

@@ -262,7 +262,7 @@ NO_OUTCOMES = [2.0, float("nan"), float("inf"), None, "win", 1j, [1.0], *BOOLS]
 
 
 @pytest.mark.parametrize("outcome", NO_OUTCOMES, ids=repr)
-def test_what_is_no_number_in_its_range_is_no_outcome(outcome: Any) -> None:
+def test_an_outcome_must_be_a_number_in_its_range(outcome: Any) -> None:
     with pytest.raises(azpy.GameError) as caught:
         azpy.Search(Constant(3), simulations=400).run(broken(outcome=lambda: outcome))
     expected = "a number in [-1, 1]: 1.0 if player 0 won, -1.0 if player 0 lost, 0.0 for a draw"
@@ -327,7 +327,7 @@ NO_LISTS: list[Callable[[list[int]], Any]] = [
 
 
 @pytest.mark.parametrize("taker", TAKES_LISTS)
-def test_a_list_of_numbers_is_no_dict_set_or_bytes(taker: str) -> None:
+def test_lists_of_numbers_refuse_dicts_sets_and_bytes(taker: str) -> None:
     take, right = TAKES_LISTS[taker]
     for made in LISTS:
         take(made(right))
@@ -374,11 +374,11 @@ def test_an_attribute_in_the_place_of_a_method_is_named() -> None:
         legal_actions = (0, 1)  # type: ignore[assignment]
 
     for game, name in ((Property(9), "Property.turn"), (Value(9), "Value.legal_actions")):
-        with pytest.raises(TypeError, match=rf"{name} must be a method \(def .*\), no property and no value"):
+        with pytest.raises(TypeError, match=rf"{name} must be a method \(def .*\), not a property or a value"):
             azpy.State(game)
 
 
-def test_an_action_that_is_no_number_is_named() -> None:
+def test_an_action_that_is_not_a_number_is_named() -> None:
     state = azpy.make_game("connect_four")
     for action, text in (("4", "a str: '4'"), (4.0, "a float: 4.0"), (None, "a NoneType: None")):
         with pytest.raises(TypeError, match=f"expected a whole number, got {text}"):
@@ -431,13 +431,13 @@ USELESS: dict[str, tuple[Callable[[int], Any], str]] = {
 
 @pytest.mark.parametrize("run", [search, self_play(8, 2), engine], ids=["search", "self-play", "engine"])
 @pytest.mark.parametrize("fault", USELESS)
-def test_a_reply_that_cannot_be_used_is_named(run: Run, fault: str) -> None:
+def test_a_bad_reply_of_an_evaluator_is_named(run: Run, fault: str) -> None:
     reply, text = USELESS[fault]
     with pytest.raises(azpy.EvaluatorError, match=text):
         run(STATE, replying(reply))
 
 
-def test_an_object_that_is_no_evaluator_is_refused_at_once() -> None:
+def test_an_object_without_evaluate_batch_is_refused() -> None:
     for nothing in (None, 3, object(), Hashed):
         with pytest.raises((TypeError, ValueError), match=r"evaluate_batch|evaluator"):
             azpy.Search(nothing).run(STATE)
@@ -640,6 +640,6 @@ def test_games_of_different_sizes_are_not_mixed() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"cache_positions": 2**63 + 1}, {"cache_positions": 10**12}])
-def test_sizes_that_no_machine_has_are_refused(settings: dict[str, Any]) -> None:
+def test_impossible_sizes_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at most"):
         azpy.Search(azpy.UniformEvaluator(), **settings).run(azpy.make_game("tic_tac_toe"))

@@ -128,7 +128,7 @@ def test_self_play_of_the_parent_is_refused_in_a_fork() -> None:
             error = in_a_fork(use)
             assert isinstance(error, RuntimeError)
             assert str(error) == (
-                "this self-play's pipelines are in the process that was forked: make a SelfPlay in each process"
+                "this self-play's pipelines are in the process that was forked: create a SelfPlay in each process"
             )
         assert in_a_fork(play.close) is None
         ids = sorted(record.game_id for record in [first, *play])
@@ -155,7 +155,7 @@ def test_a_fork_needs_an_engine_of_its_own() -> None:
         error = in_a_fork(lambda: engine.submit(STATE))
         assert isinstance(error, RuntimeError)
         assert str(error) == (
-            "this engine's threads are in the process that was forked: make an engine in each process"
+            "this engine's threads are in the process that was forked: create an engine in each process"
         )
         assert in_a_fork(engine.close) is None
         assert in_a_fork(own) == 10

@@ -307,7 +307,7 @@ def test_evaluations_before_an_interrupt_are_counted(kind: Any, tmp_path: Path) 
 
 
 @BOTH
-def test_a_run_that_ends_by_itself_is_not_said_to_have_stopped(kind: Any, tmp_path: Path) -> None:
+def test_a_finished_run_is_not_reported_as_stopped(kind: Any, tmp_path: Path) -> None:
     for iterations in (1, 2):
         with kind(settings(games_per_iteration=20, iterations=iterations), tmp_path) as running:
             list(running.run())

@@ -62,14 +62,14 @@ def test_a_tree_that_has_changed_is_not_shown_as_the_old_one(look: str, change: 
     search, result = searched()
     LOOKS[look](result)
     CHANGES[change](search)
-    with pytest.raises(ValueError, match=f"{look} reads the search's tree.*ask before"):
+    with pytest.raises(ValueError, match=f"{look} reads the search's tree.*call it earlier"):
         LOOKS[look](result)
     assert result._repr_svg_() is None
     assert result.visits.sum() == 300  # what it holds itself stays
 
 
 @every_look
-def test_what_changes_nothing_spoils_nothing(look: str) -> None:
+def test_a_failed_call_keeps_a_result_readable(look: str) -> None:
     search, result = searched()
     with pytest.raises(ValueError, match="illegal"):
         search.advance(7)

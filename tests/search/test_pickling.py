@@ -66,7 +66,7 @@ def test_a_model_is_pickled_by_its_path_or_its_bytes(model: Path, monkeypatch: p
     from_bytes = pickle.dumps(OnnxEvaluator(model.read_bytes(), threads=2))
     model.write_bytes(probe_model(START.obs_shape, START.num_actions, layers=1, channels=4, seed=1))
     with pytest.raises(
-        ValueError, match=r"model.onnx has another network by now than the one whose evaluator was pick"
+        ValueError, match=r"model.onnx holds a different network now: it changed after the evaluator was pick"
     ):
         pickle.loads(data)
     model.unlink()
@@ -81,7 +81,9 @@ def test_a_subclass_of_onnx_evaluator_needs_a_reduce_method(model: Path) -> None
             super().__init__(model)
 
     named = Named("Ann")
-    with pytest.raises(TypeError, match="Named cannot be pickled: a subclass of OnnxEvaluator needs a __reduce__"):
+    with pytest.raises(
+        TypeError, match="Named cannot be pickled: a subclass of OnnxEvaluator must define its own __reduce__"
+    ):
         pickle.dumps(named)
     assert type(named.fork()) is Named
 
@@ -118,7 +120,7 @@ def test_processes_that_are_spawned_get_them(model: Path) -> None:
     assert counts == visits(azpy.RolloutEvaluator(7))
 
 
-def test_what_stays_in_its_process_says_so() -> None:
+def test_objects_bound_to_a_process_refuse_to_pickle() -> None:
     search = azpy.Search(azpy.UniformEvaluator(), simulations=9)
     result = search.run(START)
     with azpy.Engine(azpy.UniformEvaluator()) as engine:

@@ -104,7 +104,7 @@ class Zero(Together):
         (Zero, "outcome", lambda self: [0.5, 0.5], "two numbers in [-1, 1] whose sum is 0, or zero_sum = False"),
     ],
 )
-def test_what_does_not_fit_the_number_of_players_is_said(base: Any, attribute: str, value: Any, said: str) -> None:
+def test_attributes_that_do_not_fit_the_players_are_refused(base: Any, attribute: str, value: Any, said: str) -> None:
     def played() -> None:
         state = azpy.State(type("Wrong", (base,), {attribute: value})())
         while state.turn != azpy.TERMINAL:
@@ -165,7 +165,7 @@ def test_the_best_score_of_one_player_is_proven() -> None:
     assert result.value == pytest.approx(best)
     assert after(azpy.State(Knapsack()), *result.principal_variation).outcome() == pytest.approx(best)
     for game in (Trio(), Together()):
-        with pytest.raises(ValueError, match=r"this game has [23] players: search without solver and lookahead"):
+        with pytest.raises(ValueError, match=r"this game has [23] players: leave out solver and lookahead"):
             azpy.Search(azpy.UniformEvaluator(), simulations=10, solver=True).run(game)
 
 

@@ -68,14 +68,14 @@ def test_simulations_and_a_time_limit_both_hold(find: Any) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
-def test_a_time_limit_that_is_none_is_refused(seconds: float) -> None:
+def test_a_bad_time_limit_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="seconds must be at least 0"):
         azpy.Search(UNIFORM).run(connect_four(), seconds=seconds)
 
 
 def test_gumbel_must_know_how_long_it_has() -> None:
     search = azpy.Search(UNIFORM, gumbel_actions=4)
-    with pytest.raises(ValueError, match="give simulations with seconds"):
+    with pytest.raises(ValueError, match="give simulations together with seconds"):
         search.run(connect_four(), seconds=1.0)
     assert search.run(connect_four(), 20, seconds=60.0).visits.sum() == 20
 
@@ -144,7 +144,7 @@ def test_a_memory_budget_holds_while_the_root_moves() -> None:
     ],
     ids=str,
 )
-def test_options_that_are_none_are_refused_by_name(options: dict[str, Any], error: type[Exception], said: str) -> None:
+def test_bad_options_are_refused_by_name(options: dict[str, Any], error: type[Exception], said: str) -> None:
     for make in (azpy.Search, lambda evaluator, **given: azpy.VectorSearch([connect_four()], evaluator, **given)):
         with pytest.raises(error, match=said):
             make(UNIFORM, **options)
@@ -269,7 +269,7 @@ def test_a_whole_number_in_a_list_is_refused_too() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Search", "VectorSearch", "Engine", "SelfPlay"])
-def test_a_misspelt_option_is_told_all_that_there_are(kind: str) -> None:
+def test_a_misspelt_option_lists_all_options(kind: str) -> None:
     parameters = inspect.signature(getattr(azpy, kind)).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
     names |= {"eval_batch", "solver", "max_memory_mb"}
@@ -328,7 +328,7 @@ def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None
 
 
 @pytest.mark.parametrize("name", [name for name, row in OPTIONS.items() if row["kind"] is not bool])
-def test_true_is_no_number(name: str) -> None:
+def test_a_bool_is_not_accepted_as_a_number(name: str) -> None:
     kinds = ("Search", "VectorSearch", "Engine", "SelfPlay") if name in SEARCH else ("SelfPlay",)
     for kind in kinds:
         extra = {"max_batch": 100} if kind == "Engine" else {}
@@ -368,7 +368,7 @@ def test_draws_that_are_refused_change_nothing(options: dict[str, Any], draws: l
 
 
 @pytest.mark.parametrize("number", [0, -1, 2**64])
-def test_a_network_id_that_means_none_is_refused(number: int) -> None:
+def test_a_network_id_out_of_range_is_refused(number: int) -> None:
     for make in (azpy.Search, azpy.Engine, lambda own: azpy.SelfPlay("connect_four", own)):
         with pytest.raises(ValueError, match=f"network_id must be None or a whole number from 1 .*, got {number}"):
             make(Hashed(7, network_id=number))

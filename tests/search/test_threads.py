@@ -41,7 +41,7 @@ def played(number: int, start: azpy.State | Countdown) -> list[bytes]:
 
 
 @pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this Python has the lock")
-def test_azpy_leaves_a_python_without_the_lock_without_it() -> None:
+def test_importing_azpy_keeps_the_gil_off() -> None:
     text = "import sys, azpy; print(sys._is_gil_enabled())"
     assert program(text, PYTHONWARNINGS="error") == (0, "False\n", "")
 

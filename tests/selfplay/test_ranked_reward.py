@@ -141,7 +141,7 @@ def test_parts_and_workers_play_the_same_games(ranked: tuple[StoredRun, Any], tm
     assert train(parts) == hashes
     assert train(tmp_path / "workers", workers=2) == hashes
     assert train(tmp_path / "other", ranked_reward=0.25) != hashes
-    with pytest.raises(RunError, match=r"ranked_reward 0\.75, asked for 0\.0"):
+    with pytest.raises(RunError, match=r"ranked_reward 0\.75, now 0\.0"):
         train(parts, ranked_reward=0.0)
 
 
@@ -177,14 +177,14 @@ def test_games_of_several_players_have_no_ranked_reward(tmp_path: Path) -> None:
     for game, players in (("tic_tac_toe", "2 players"), ("many_players:Trio", "3 players")):
         name = game.rpartition(":")[2]
         with pytest.raises(
-            SettingsError, match=f"ranked_reward 0.75 is for games of one player, and {name} has {players}"
+            SettingsError, match=f"ranked_reward 0.75 is for games of one player, but {name} has {players}"
         ):
             Trainer(settings(game=game), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(SettingsError, match="ranked_reward does not go with score_to_beat"):
         settings(score_to_beat=0.5)
     with pytest.raises(
-        ValueError, match="for games of one player, and this game has 2 players: leave score_to_beat out"
+        ValueError, match="for games of one player, but this game has 2 players: leave score_to_beat out"
     ):
         azpy.Search(azpy.UniformEvaluator(), score_to_beat=0.5).run(azpy.make_game("tic_tac_toe"))
 
@@ -202,12 +202,12 @@ def test_a_worker_s_game_with_another_score_is_refused() -> None:
         examiner.play(Lineup([azpy.UniformEvaluator()], score_to_beat=0.5))
         examiner.look_at(game(0.5))
         for wrong in (0.25, None) if deterministic else (None,):
-            with pytest.raises(RefusedError, match=f"game 0 is to beat the score {wrong}, which no game is"):
+            with pytest.raises(RefusedError, match=f"game 0 has the score to beat {wrong}, which"):
                 examiner.look_at(game(wrong))
     examiner.look_at(game(0.25))  # it was under way at the change
     plain = Examiner(settings(ranked_reward=0.0), azpy.State(Knapsack()))
     plain.play(Lineup([azpy.UniformEvaluator()]))
-    with pytest.raises(RefusedError, match=r"game 0 is to beat the score 0\.25"):
+    with pytest.raises(RefusedError, match=r"game 0 has the score to beat 0\.25"):
         plain.look_at(game(0.25))
 
 

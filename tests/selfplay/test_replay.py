@@ -133,7 +133,7 @@ def test_a_game_against_the_rules_leaves_its_batch_out() -> None:
     wrong = azpy.GameRecord.from_bytes(won.to_bytes().replace(outcome, np.float32(-won.outcome).tobytes(), 1))
     buffer = azpy.ReplayBuffer("tic_tac_toe")
     buffer.add(won)
-    with pytest.raises(ValueError, match=f"game {won.game_id} is not a game by the rules: its outcome"):
+    with pytest.raises(ValueError, match=f"game {won.game_id} breaks the rules: its outcome"):
         buffer.extend([others[0], wrong, others[1]])
     assert buffer.num_games == 1
 

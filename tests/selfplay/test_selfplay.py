@@ -53,7 +53,7 @@ def test_a_bad_range_of_ids_is_refused() -> None:
         games.admit(0, 1)
     with (
         azpy.SelfPlay("pig", azpy.UniformEvaluator(), slots=2, simulations=1) as games,
-        pytest.raises(ValueError, match="self-play without end plays every id"),
+        pytest.raises(ValueError, match="self-play without an end plays every id"),
     ):
         games.admit(0, 1)
 
@@ -231,7 +231,7 @@ class Known(Hashed):
         return reply
 
 
-def test_nothing_old_is_used_after_a_swap_returns() -> None:
+def test_no_old_network_is_used_after_a_swap_returns() -> None:
     networks = [Known(9, salt=n, network_id=n) for n in (1, 2, 3)]
     records = list[azpy.GameRecord]()
     options: dict[str, Any] = {"slots": 12, "simulations": 20, "games": 150, "pipelines": 2, "seed": 2}

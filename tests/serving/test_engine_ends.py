@@ -61,7 +61,7 @@ def output(process: subprocess.Popen[str]) -> IO[str]:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_nothing_is_left_of_it_when_its_client_is_killed(name: str) -> None:
+def test_a_killed_client_leaves_no_process(name: str) -> None:
     command, lines, sign = SEARCHES[name]
     code = f"""
         import subprocess, sys, time
@@ -88,7 +88,7 @@ def test_nothing_is_left_of_it_when_its_client_is_killed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SEARCHES)
-def test_it_ends_when_its_answers_are_read_no_more(name: str) -> None:
+def test_an_engine_ends_when_its_output_is_closed(name: str) -> None:
     command, lines, sign = SEARCHES[name]
     with started(command) as process:
         begin(process, lines, sign)
@@ -174,7 +174,7 @@ def test_a_signal_ends_it_though_its_answers_are_not_read() -> None:
             assert process.wait(PATIENCE) == 0
 
 
-def test_whoever_takes_nothing_counts_as_gone_in_the_end() -> None:
+def test_a_client_that_never_reads_counts_as_gone() -> None:
     read, write = os.pipe()
     with os.fdopen(read, "rb"), os.fdopen(write, "w") as sink:
         talk = Conversation(io.BytesIO(), sink)
@@ -187,7 +187,7 @@ def test_whoever_takes_nothing_counts_as_gone_in_the_end() -> None:
         talk.say("dropped")
 
 
-def test_long_answers_come_whole_to_whoever_takes_them() -> None:
+def test_long_answers_arrive_whole() -> None:
     read, write = os.pipe()
     with os.fdopen(read) as source, os.fdopen(write, "w") as sink:
         talk, lines = Conversation(io.BytesIO(), sink), ["x" * 10**6, "Größe \ud800", ""]
@@ -202,7 +202,7 @@ def lines_of(data: bytes, refuse: Callable[[str], None] | None = None) -> list[s
     return list(Conversation(io.BytesIO(data), io.StringIO()).lines(refuse))
 
 
-def test_no_more_is_read_once_nobody_reads_what_is_said() -> None:
+def test_input_stops_once_output_is_closed() -> None:
     talk = Conversation(io.BytesIO(b"first\nsecond\n"), io.StringIO())
     lines = talk.lines()
     assert next(lines) == "first"
@@ -210,7 +210,7 @@ def test_no_more_is_read_once_nobody_reads_what_is_said() -> None:
     assert list(lines) == []
 
 
-def test_words_are_read_without_what_cannot_be_seen() -> None:
+def test_control_characters_in_lines_are_removed() -> None:
     assert lines_of(b" a\tb\x00\x1b \r\n\n\xef\xbb\xbfuci\xff\n\xc2\xa0c") == ["a\tb", "", "uci\ufffd", "c"]
     longest = b"x" * LONGEST_LINE
     assert lines_of(longest + b"y\nz\n") == [longest.decode(), "z"]

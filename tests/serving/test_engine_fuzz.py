@@ -12,5 +12,5 @@ MANY_LINES = int(os.environ.get("AZPY_FUZZ_LINES", "2000000"))  # of each protoc
 
 @pytest.mark.parametrize(("lines", "seed"), [(2_000, 1), pytest.param(MANY_LINES, 2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("protocol", DIALECTS)
-def test_lines_that_nobody_should_send_are_survived(protocol: str, lines: int, seed: int, tmp_path: Path) -> None:
+def test_random_lines_do_not_end_the_engine(protocol: str, lines: int, seed: int, tmp_path: Path) -> None:
     fuzz(protocol, lines, seed, tmp_path)

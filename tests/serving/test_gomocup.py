@@ -90,7 +90,7 @@ def test_whole_games_are_played_by_the_managers_rules(brain: GomocupTalk) -> Non
             x, y = rng.choice(manager.free())
             manager.put((x, y))
             if manager.is_over():
-                assert brain.ask(f"TURN {x},{y}") == "ERROR the game is over: no move is left to find"
+                assert brain.ask(f"TURN {x},{y}") == "ERROR the game is over: send RESTART or START"
                 assert brain.ask(f"TURN {x},{y}").startswith("ERROR the game is over before the stone at")
             else:
                 manager.put(brain.move(f"TURN {x},{y}"))
@@ -193,7 +193,7 @@ def test_a_search_finds_lines_of_play_only_where_asked(served: Player) -> None:
     engine.close()
 
 
-def test_an_engine_that_does_not_open_is_said_in_each_answer(served: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_engine_is_reported_in_each_answer(served: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> azpy.Engine:
         raise RuntimeError("no device")
 

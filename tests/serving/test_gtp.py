@@ -101,7 +101,7 @@ def test_a_player_of_another_game_does_not_go_on_with_this_one() -> None:
         assert talk.ask("play b D4") == "="
         for name in others:
             said = talk.ask(f"kata-set-param model {name}")
-            assert re.match(f"[?] model: {name} plays .*, and not the present game", said)
+            assert re.match(f"[?] model: {name} plays .*, not the current game", said)
         assert talk.ask("kata-set-param model second") == "="
         assert talk.ask("final_score") == "= B+41.5", "the game and its komi stay"
 
@@ -133,10 +133,10 @@ def test_a_generated_move_is_reported_at_its_interval(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("option", ["ownership true", "pvVisits true", "allow b C3 5", "avoid w C3 5"])
-def test_what_has_no_effect_in_an_analysis_is_warned_of(option: str) -> None:
+def test_options_without_effect_in_an_analysis_warn(option: str) -> None:
     warn_once.cache_clear()
     said = f"kata-analyze {option}\nkata-analyze {option}\nquit\n".encode()
-    with pytest.warns(SettingsWarning, match="no effect|first move of an analysis alone") as warned:
+    with pytest.warns(SettingsWarning, match="no effect|only to the first move of an analysis") as warned:
         Gtp({"player": open_player("uniform:9", "go(size=7)", 9)}, Conversation(io.BytesIO(said), io.StringIO())).run()
     assert len([one for one in warned if one.category is SettingsWarning]) == 1
 

@@ -27,7 +27,7 @@ def test_a_network_of_three_players_has_no_solver_of_two(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("game", "option", "said"),
     [
-        ("pig", "score_to_beat=0.5", "score_to_beat is for games of one player, and pig has 2 players: leave it out"),
+        ("pig", "score_to_beat=0.5", "score_to_beat is for games of one player, but pig has 2 players: leave it out"),
         ("connect_four_for_three", "solver=true", "solver and lookahead are for games of one player"),
     ],
 )

@@ -45,7 +45,7 @@ ERRORS = [KeyError("x"), IndexError("x"), TypeError("x"), azpy.CoreError("x")]
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_any_error_of_a_game_is_said_once(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_error_of_a_game_is_reported_once(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     with asker_of(azpy.State(Odd())) as asker:
         monkeypatch.setattr(Odd, "legal_actions", fails(error))
         asker.ask(id="1", moves=["0"])
@@ -59,7 +59,7 @@ def test_any_error_of_a_game_is_said_once(error: Exception, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_any_error_of_an_evaluator_is_said_once_a_turn(error: Exception) -> None:
+def test_any_error_of_an_evaluator_is_reported_once_a_turn(error: Exception) -> None:
     evaluator = type("Fails", (), {"evaluate_batch": fails(error)})()
     with asker_of(make_game("tic_tac_toe"), evaluator) as asker:
         asker.ask(id="1", moves=["a1"], analyzeTurns=[0, 1], reportDuringSearchEvery=0.001)
@@ -77,7 +77,7 @@ def test_a_client_that_leaves_during_its_query_has_no_search(monkeypatch: pytest
         assert not asker.is_busy
 
 
-def test_ctrl_c_in_a_game_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_a_game_is_not_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with asker_of(azpy.State(Odd())) as asker:
         monkeypatch.setattr(Odd, "legal_actions", fails(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
@@ -159,7 +159,9 @@ def test_a_search_that_the_engine_cancels_is_answered() -> None:
         asker.ask(id="1", simulations=2**32 - 1)
         asker._models["main"].engine.close(cancel=True)
         asker.wait()
-        assert asker.said == [{"id": "1", "turnNumber": 0, "error": "the search was cancelled: the engine ends"}]
+        assert asker.said == [
+            {"id": "1", "turnNumber": 0, "error": "the search was cancelled, because the engine is closing"}
+        ]
 
 
 def test_a_query_to_a_full_engine_can_be_asked_again() -> None:

@@ -353,7 +353,7 @@ def test_every_line_is_legal(chess960: bool) -> None:
     assert infos > 300
 
 
-def test_a_mate_is_said_only_where_it_is_forced() -> None:
+def test_a_mate_is_reported_only_if_forced() -> None:
     engine, rng, won, lost = talk("uniform:20?solver=true", "chess", "uci"), random.Random(2), 0, 0
     engine.say("setoption name MultiPV value 3")
     while min(won, lost) < 12:

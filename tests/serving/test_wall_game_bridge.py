@@ -178,7 +178,7 @@ NO_TURNS += ["Ci9", ">h4", "^a8", ">e4.>e4", "end_turn", "----", "--", "---.Cb7"
 NO_TURNS += ["start1", "Cb07", "Cb7\n", "\uff23b7", "Cb\u0667", "Cb7" * 20_000, "\ud800", None, 7, ["Cb7"], True]
 
 
-def test_what_is_no_turn_is_refused() -> None:
+def test_text_that_is_not_a_turn_is_refused() -> None:
     start = state_of(standard())
     with pytest.raises(RequestError, match="move: word 1"):
         apply_move(state_of(with_turn(positioned(), 1, CAT)), "Cc5.>a1")
@@ -265,13 +265,13 @@ def test_actions_become_the_text_of_one_turn() -> None:
     start = state_of(standard())
     for line, text in [("Cb8 Cb7", "Cb7"), (">e4 Cb8", "Cb8.>e4"), ("^a1 >e4", ">e4.^a1"), ("Ma2", "Ma2"), ("", "---")]:
         assert move_text(start, start.parse_actions(line)) == text
-    with pytest.raises(ValueError, match="those of several: Cb7 >e4"):
+    with pytest.raises(ValueError, match="got several turns: Cb7 >e4"):
         move_text(start, start.parse_actions("Cb7 >e4"))
     with pytest.raises(ValueError, match="illegal action 63"):
         move_text(start, [63])
     half = azpy.parse_state(start, "Cb8")
     assert move_text(half, half.parse_actions("Cb7")) == "Cb7"
-    with pytest.raises(ValueError, match="those of several"):
+    with pytest.raises(ValueError, match="got several turns"):
         move_text(half, half.parse_actions("Cb7 Cg8"))
 
 
@@ -382,7 +382,7 @@ def test_an_error_names_the_field(path: str, value: Any, error: str) -> None:
 
 def test_positions_that_cannot_be_played_are_refused() -> None:
     wall = {"cell": [2, 4], "orientation": "vertical"}
-    with pytest.raises(RequestError, match="initialState: the wall >e3 is there twice"):
+    with pytest.raises(RequestError, match="initialState: the wall >e3 is given twice"):
         state_of(changed(positioned(), "initialState.walls", [wall, wall]))
     shut_in = [{"cell": [0, 0], "orientation": "vertical"}, {"cell": [1, 0], "orientation": "horizontal"}]
     with pytest.raises(RequestError, match="initialState: walls leave red's cat no path"):
@@ -476,7 +476,7 @@ def test_whole_games_are_played_and_every_move_is_legal(server: Server) -> None:
         assert server.ask("end_game_session", name)["success"]
 
 
-def test_ids_and_bytes_that_are_not_words_come_back(server: Server) -> None:
+def test_odd_ids_and_bytes_are_returned_unchanged(server: Server) -> None:
     for name in ("\u00a0\u2028\u200b", "\U0001f468\u200d\U0001f469", '[["{{'):
         for ascii_only in (False, True):
             server.say(json.dumps({"type": "end_game_session", "bgsId": name}, ensure_ascii=ascii_only))

@@ -82,7 +82,7 @@ def test_it_loads_no_torch_and_no_onnx_runtime_without_a_model(tmp_path: Path, m
     done = program(script, "tic_tac_toe", "--collect-only", *given, *FLAGS, cwd=tmp_path)
     assert (done.code, done.errors) == (0, "")
     player = f"{model} (network {id_of(model):#018x})" if with_model else "no network: even priors and value 0"
-    assert f"played by {player}" in done.out
+    assert f"played with {player}" in done.out
     assert "done: 30 games in 2 iterations" in done.out
 
 
@@ -161,7 +161,10 @@ def test_each_iteration_is_played_by_the_model_of_its_time(deterministic: bool, 
 
 def test_a_model_that_cannot_play_ends_the_collection(tmp_path: Path, model: Path) -> None:
     path, good = tmp_path / "run", model.read_bytes()
-    for bad, text in ((good[: len(good) // 2], "is no usable ONNX"), (make_model(shape=("batch", 2, 3, 4)), "not fit")):
+    for bad, text in (
+        (good[: len(good) // 2], "is not a usable ONNX"),
+        (make_model(shape=("batch", 2, 3, 4)), "not fit"),
+    ):
         with Collector(settings(iterations=9), path, model) as collector:
             events = collector.run()
             while not isinstance(next(events), Saved):
@@ -240,11 +243,11 @@ def test_training_goes_on_from_collected_games_and_not_back(tmp_path: Path) -> N
     [
         (["tic_tac_toe", "--model", "model.onnx"], "--model goes with --collect-only"),
         (["tic_tac_toe", "--collect-only", "--model", "none.onnx"], "none.onnx cannot be read"),
-        (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx: model is no usable ONNX model"),
+        (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx: model is not a usable ONNX model"),
         (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx: model does not fit the game"),
         (["tic_tac_toe", "--out="], "--out is empty: give a folder, or leave it out for runs/GAME"),
         (["chequers", "--collect-only"], 'unknown game "chequers"'),
-        (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not empty and has no config.toml"),
+        (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not a run folder"),
     ],
 )
 def test_bad_input_is_one_line_and_makes_nothing(

@@ -49,7 +49,7 @@ def test_a_diverged_run_goes_on_from_the_last_good_checkpoint(tmp_path: Path) ->
             train(tmp_path, iterations=last + 1, learning_rate=TOO_HIGH)
         text = str(caught.value)
         losses = (
-            r"(policy loss \S+, value loss \S+|the network's numbers are not finite) "
+            r"(policy loss \S+, value loss \S+|the network's weights are not finite) "
             r"\((mean policy loss [0-9.]+ and value loss [0-9.]+ (before|so far), )?learning rate"
         )
         assert re.match(rf"training diverged in step [0-9]+ of [0-9]+ of iteration {last + 1}: {losses}", text), text
@@ -66,7 +66,7 @@ def test_a_diverged_run_goes_on_from_the_last_good_checkpoint(tmp_path: Path) ->
     assert is_finite(tmp_path / "checkpoints" / saved[-1])
 
 
-def test_the_fit_to_imported_games_too(tmp_path: Path, files: Path) -> None:  # noqa: F811
+def test_a_diverged_fit_to_imported_games_is_reported(tmp_path: Path, files: Path) -> None:  # noqa: F811
     chosen: dict[str, Any] = {"game": "go(size=5)", "iterations": 1}
     chosen |= {"supervised_passes": 1, "games_per_iteration": 2, "simulations": 2}
     with pytest.raises(DivergedError, match=r"of the fit to the imported games: .* No checkpoint was saved yet"):
@@ -109,7 +109,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_begins_with_no_network_that_is_not_finite(three: Path, tmp_path: Path) -> None:
     path = shutil.copytree(three, tmp_path / "run")
     spoil(path, 3, "trunk")
-    with pytest.raises(SettingsError, match=f"--init {path}: its network is not finite, give an earlier checkpoint"):
+    with pytest.raises(SettingsError, match=f"--init {path}: its weights are not finite: give an earlier checkpoint"):
         train(tmp_path / "other", init=str(path))
 
 
@@ -121,7 +121,7 @@ def test_a_checkpoint_with_infinite_answers_is_kept(
     with monkeypatch.context() as broken:
         broken.setattr(Learner, "is_finite", lambda _: False)
         last = f"{path}/checkpoints/000003"
-        why = f"the network of {last}, or its answers on cpu, are not finite: choose another --training-device"
+        why = f"the weights of {last}, or its outputs on cpu, are not finite: choose another --training-device"
         with pytest.raises(RunError, match=f"{why}.*delete the checkpoint to go on from the one before"):
             train(path)
     assert checkpoints(path) == ["000001", "000002", "000003"]
@@ -150,6 +150,6 @@ def test_a_last_step_that_spoils_the_network_is_seen(tmp_path: Path, monkeypatch
         next(iter(self.network.parameters())).data.fill_(float("nan"))
 
     monkeypatch.setattr(Learner, "set_statistics", spoilt)
-    with pytest.raises(DivergedError, match="of iteration 1: the network's numbers are not finite"):
+    with pytest.raises(DivergedError, match="of iteration 1: the network's weights are not finite"):
         train(tmp_path)
     assert checkpoints(tmp_path) == []

@@ -33,7 +33,12 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         ({"window_min": 99, "window_max": 9}, "window_min 99", "window_max is 9", {"window_max": 100}),
         ({"match_games": 8, "iterations": 3, "match_every": 3}, "match_games 8", "before the last", {"match_every": 2}),
         ({"match_games": 8, "minutes": 3, "match_every": 1_000_000}, "match_games 8", "before", {"match_every": 999}),
-        ({"final_match_games": 8}, "final_match_games 8", "a run without an end has no last match", {"minutes": 1}),
+        (
+            {"final_match_games": 8},
+            "final_match_games 8",
+            "a run without --minutes or --iterations never reaches its last match",
+            {"minutes": 1},
+        ),
         ({"fast_simulations": 5}, "fast_simulations 5", "all searches are full", {"full_search_share": 0.5}),
         ({"temperature": 2.0, "temperature_plies": 0}, "temperature 2.0", "temperature_p", {"temperature_plies": 3}),
         ({"temperature_plies": 3, "temperature_final": 1.0}, "temperature_plies 3", "", {"temperature_final": 0.1}),
@@ -42,7 +47,7 @@ def told(given: dict[str, Any], **how: Any) -> list[str]:
         ({"slots": 9, "games_per_iteration": 8, "deterministic": True}, "slots 9", "fewer", {"games_per_iteration": 9}),
     ],
 )
-def test_a_setting_without_effect_is_said(
+def test_a_setting_without_effect_warns(
     given: dict[str, Any], idle: str, why: str, effective: dict[str, Any] | None
 ) -> None:
     (line,) = told(given)
@@ -64,7 +69,7 @@ def test_a_collection_says_what_waits_for_training() -> None:
     assert told(given) == []
 
 
-def test_commands_and_python_say_it_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_and_python_warn_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = str(tmp_path / "missing")
     line = "fast_simulations 5 has no effect: all searches are full: give full_search_share below 1"
     assert main(["pig", "--network", "1x8", "--fast-simulations", "5", "--init", missing, "--out", missing]) == 2
@@ -77,8 +82,8 @@ def test_commands_and_python_say_it_in_one_line(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"score_to_beat": 0.5}, "score_to_beat is for games of one player, and this game has 2 players"),
-        ({"game": "connect_four_for_three", "solver": True}, "solver and lookahead prove the values of .* 3 players"),
+        ({"score_to_beat": 0.5}, "score_to_beat is for games of one player, but this game has 2 players"),
+        ({"game": "connect_four_for_three", "solver": True}, "solver and lookahead work for one player, .* 3 players"),
     ],
 )
 def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any], text: str, tmp_path: Path) -> None:
@@ -94,15 +99,13 @@ def test_options_that_a_game_cannot_have_leave_no_folder(change: dict[str, Any],
         (
             60_000,
             2,
-            "are: batches repeat them, and this iteration takes no steps; a smaller --batch-size or more --games",
+            "far: batches repeat them, so this iteration takes no steps; try a smaller --batch-size or more --games",
         ),
-        (600, 1, "are: batches repeat them; a smaller --batch-size or more --games-per-iteration helps"),
+        (600, 1, "far: batches repeat them; try a smaller --batch-size or more --games-per-iteration"),
         (64, 1, ""),
     ],
 )
-def test_a_batch_of_more_rows_than_there_are_is_said_once(
-    batch: int, iterations: int, text: str, tmp_path: Path
-) -> None:
+def test_a_batch_larger_than_the_window_warns_once(batch: int, iterations: int, text: str, tmp_path: Path) -> None:
     with Trainer(settings(batch_size=batch, iterations=iterations, passes=8.0), tmp_path) as trainer:
         lines = [event.text for event in trainer.run() if isinstance(event, Noticed)]
     lines = [line for line in lines if line.startswith(f"batch_size {batch:,} is more than the ")]

@@ -69,8 +69,8 @@ def test_a_smaller_network_cannot_begin_as_a_larger_one(old_spec: str, spec: str
 
 
 @pytest.mark.parametrize("name", ["x", "trunk.0.0.weight", "trunk.1.weight"])
-def test_weights_of_anything_else_have_no_spec(name: str) -> None:
-    with pytest.raises(ModelError, match=f"no network of azpy: they are {name}"):
+def test_weights_of_another_module_have_no_spec(name: str) -> None:
+    with pytest.raises(ModelError, match=f"do not belong to a network of azpy; found {name}"):
         spec_of({name: np.zeros(())})
 
 
@@ -124,7 +124,7 @@ def test_a_run_without_games_keeps_its_first_network(tmp_path: Path) -> None:
 
 def test_the_network_of_another_game_is_refused(tmp_path: Path) -> None:
     run(tmp_path / "first", iterations=1)
-    with pytest.raises(SettingsError, match=r"--init .*another network"):
+    with pytest.raises(SettingsError, match=r"--init .*do not fit this network"):
         run(tmp_path / "second", game="connect_four(width=4,height=4)", init=str(tmp_path / "first"), iterations=1)
     assert not (tmp_path / "second").exists()
 
@@ -162,7 +162,7 @@ def test_weights_that_do_not_fit_are_listed(tmp_path: Path) -> None:
     own_parts.save(own_network(5, planes=3), tmp_path / "weights.pt")
     azpy.export_onnx(own_network(5), azpy.make_game("tic_tac_toe"), tmp_path / "weights.onnx")
     for file, text in (
-        ("weights.pt", r"--init .*another network: body.0.weight is \(4, 3, 3, 3\), expected \(4, 2, 3, 3\)$"),
+        ("weights.pt", r"--init .*do not fit this network: body.0.weight is \(4, 3, 3, 3\), expected \(4, 2, 3, 3\)$"),
         # A model for play has no further heads.
         ("weights.onnx", r"--init .*: stones.weight is missing, expected \(1, 36\); stones.bias is missing"),
         (
@@ -205,7 +205,7 @@ def test_a_file_without_weights_is_refused(saved: Any, text: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "pt", "onnx"])
-def test_a_file_that_cannot_be_opened_is_said_to_be_so(suffix: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(suffix: str, tmp_path: Path) -> None:
     (tmp_path / f"folder.{suffix}").mkdir()
     for name, why in (("missing", "No such file or directory"), ("folder", "Is a directory")):
         with pytest.raises(SettingsError, match=rf"{name}\.{suffix} cannot be read: {why}$"):
@@ -277,7 +277,7 @@ def test_weights_beside_the_model_are_read(tmp_path: Path, monkeypatch: pytest.M
     for name, array in to_arrays(network).items():
         assert np.array_equal(learner.model_arrays()[name], array) or name.endswith("num_batches_tracked"), name
     # What plays reads no other file, for a board of another size neither.
-    with pytest.raises(ModelError, match="keeps its weights in another file"):
+    with pytest.raises(ModelError, match="keeps its weights in a separate file"):
         load_players([parse_player(str(model))], azpy.make_game("go(size=7)"), 2)
     model.with_name("w").unlink()
     with pytest.raises(SettingsError, match=r"model\.onnx cannot be read as weights: .*/there/w, but"):

@@ -116,7 +116,7 @@ def test_values_explain_the_variance_of_outcomes() -> None:
     assert "explained_variance" not in game_statistics(drawn)
 
 
-def test_a_value_that_says_what_happens_lies_on_the_diagonal() -> None:
+def test_an_exact_value_lies_on_the_diagonal() -> None:
     positions = searched_positions(play("connect_four", games=30))
     table = calibration(positions)
     assert table[:, 2].sum() == len(positions.value)
@@ -149,7 +149,10 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
         (iterations(explained_variance=-0.2), "value misleads"),
         (iterations(draws=1.0), "All draws"),
         (iterations(draws=1.0, value_spread=0.0), "All draws"),
-        (iterations(draws=0.9, predicted_draws=0.97), "The value says draw: 97% on average, although 90% of the games"),
+        (
+            iterations(draws=0.9, predicted_draws=0.97),
+            "The value predicts draws: 97% on average, although only 90% of the games",
+        ),
         (iterations(search_gain=0.0005), "no longer moves"),
         (iterations(duplicates=0.5), "Duplicate"),
         (iterations(first_seat_score=1.0), "Seat 0 always wins"),
@@ -285,7 +288,7 @@ def test_a_position_of_a_game_in_python_is_a_picture_of_its_text() -> None:
         (None, "(cannot be drawn: TypeError: "),
     ],
 )
-def test_a_page_can_be_made_whatever_a_game_says_of_itself(drawn: Any, text: str) -> None:
+def test_a_page_can_be_made_for_any_text_of_a_game(drawn: Any, text: str) -> None:
     class Rude(Countdown):
         def __str__(self) -> str:
             if isinstance(drawn, Exception):

@@ -76,7 +76,7 @@ def test_the_last_match_is_of_the_last_network(tmp_path: Path, monkeypatch: pyte
         assert {event.iteration for event in events if isinstance(event, Matched)} == {1}
 
 
-def test_a_run_as_long_as_so_many_evaluations_ends_there(tmp_path: Path) -> None:
+def test_total_evaluations_end_a_run(tmp_path: Path) -> None:
     whole = [event for event in run(tmp_path / "a", iterations=3) if isinstance(event, Saved)]
     each = [event.metrics["evaluations"] for event in whole]
     assert all(count > 0 for count in each)

@@ -140,6 +140,24 @@ class Dice(DiceCountdown):
         super().__init__(9)
 
 
+class Shared(Countdown):
+    """A clone is the position itself, so that the first game ends all others."""
+
+    def __init__(self) -> None:
+        super().__init__(9)
+
+    def clone(self) -> Self:
+        copy = type(self)()
+        copy.__dict__ = self.__dict__
+        return copy
+
+
+def test_games_that_end_before_a_search_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "_RULES_SECONDS", 0.0)
+    with pytest.raises(SettingsError, match="end before their first search"):
+        costs_of(make_game("test_sizing:Shared"), Settings("pig"), "1x8")
+
+
 def test_games_without_an_end_or_a_player_do_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizing, "_ENOUGH_SECONDS", 0.0)
     endless = costs_of(make_game("test_sizing:Endless"), Settings("pig", max_plies=100))
@@ -182,9 +200,9 @@ def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sizing, "open_generation", Found)
     settings = Settings("tic_tac_toe", device="auto", network="1x16", slots=40, pipelines=2, eval_batch=3)
     monkeypatch.setattr(sizing, "no_gpu", lambda: "no package")
-    assert sizing.placed(settings) == ("cpu", "device auto plays on the CPU: no package")
+    assert sizing.placed(settings) == ("cpu", "device auto chose the CPU: no package")
     monkeypatch.setattr(sizing, "no_gpu", lambda: None)
-    assert sizing.placed(settings) == ("webgpu", f"device auto plays on webgpu; {Found.notes[0]}")
+    assert sizing.placed(settings) == ("webgpu", f"device auto chose webgpu; {Found.notes[0]}")
     assert [(each["device"], each["batch"]) for each in opened] == [(Device("auto"), 60)]
 
 
@@ -192,10 +210,10 @@ def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch
     def said(**more: Any) -> str:
         return choose({"game": "tic_tac_toe", **more}, placing=lambda settings: ("cpu", "placed"))[2]
 
-    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "there is no NVIDIA driver here")
+    monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: "no NVIDIA driver found")
     assert "GPU" not in said()
     monkeypatch.setattr("azpy.settings.choosing.driver_problem", lambda: None)
-    assert said().startswith("an NVIDIA GPU is here, and the run plays on the CPU: --device auto")
+    assert said().startswith("this machine has an NVIDIA GPU, but the run uses the CPU: --device auto")
     assert "GPU" not in said(device="cpu")
 
 

@@ -88,7 +88,7 @@ def test_records_keep_that_they_are_imported() -> None:
     record = azpy.GameRecord.of_actions(GO, [12, 25, 25], 1.0, game_id=3, seed=4)
     back = azpy.GameRecord.from_bytes(record.to_bytes())
     assert (back.imported, back.outcome, back.positions, back.actions.tolist()) == (True, 1.0, 3, [12, 25, 25])
-    with pytest.raises(ValueError, match="its outcome is said to be -1, the rules say 1"):
+    with pytest.raises(ValueError, match="its outcome is marked as -1, but by the rules it is 1"):
         azpy.GameRecord.of_actions(GO, [12, 25, 25], -1.0)
     with pytest.raises(ValueError, match="an outcome is from -1 to 1, got"):
         azpy.GameRecord.of_actions(GO, [12], float("nan"))
@@ -102,7 +102,7 @@ def test_records_keep_that_they_are_imported() -> None:
 
 def test_a_worker_cannot_hand_in_an_imported_game() -> None:
     settings = Settings(game="go(size=5)")
-    with pytest.raises(RefusedError, match="said to be imported"):
+    with pytest.raises(RefusedError, match="marked as imported"):
         Examiner(settings, GO).look_at(azpy.GameRecord.of_actions(GO, [12], 1.0))
 
 
@@ -160,7 +160,7 @@ def rows_of(out: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def hashes(text: str) -> str:
-    return next(line for line in text.splitlines() if "equal for equal runs" in line)
+    return next(line for line in text.splitlines() if "the same for equal runs" in line)
 
 
 @pytest.mark.slow
@@ -252,7 +252,7 @@ def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: P
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
 
 
-def test_what_an_import_leaves_out_is_noted_with_its_place(tmp_path: Path) -> None:
+def test_skipped_games_are_noted_with_their_place(tmp_path: Path) -> None:
     folder, rng = tmp_path / "files", random.Random(7)
     folder.mkdir()
     for number in range(8):
@@ -267,9 +267,12 @@ def test_what_an_import_leaves_out_is_noted_with_its_place(tmp_path: Path) -> No
     (row,) = rows_of(tmp_path / "run", "imported")
     assert (event.files, row["found"], row["games"] + row["held_out"]) == (12, 10, 8)
     firsts = {
-        "an illegal move": (1, f"{folder}/a.sgf, line 1: move 2, W[aa], at A5, is illegal: there is a stone already"),
-        "text that cannot be read": (1, f'{folder}/a.sgf, line 2: a value of GM has no ]: "[1"'),
-        "a file that cannot be read": (3, f"{folder}/b.sgf is no text, expected SGF"),
+        "an illegal move": (
+            1,
+            f"{folder}/a.sgf, line 1: move 2, W[aa], at A5, is illegal: the point has a stone already",
+        ),
+        "text that cannot be read": (1, f'{folder}/a.sgf, line 2: a value of GM lacks its closing ]: "[1"'),
+        "a file that cannot be read": (3, f"{folder}/b.sgf is not text; expected SGF"),
     }
     assert event.left_out == firsts
     assert row["left_out"] == {words: [*first] for words, first in firsts.items()}
@@ -281,7 +284,7 @@ def test_an_imported_game_has_no_searches_to_repeat(
 ) -> None:
     run = StoredRun(tmp_path / "run")
     for _, record in run.games([0]):  # moves of SGF, and a sealed game with the searches of another run
-        said = f"game {record.game_id} was imported: it has no searches of this run to repeat"
+        said = f"game {record.game_id} was imported, so it has no searches to repeat"
         assert said in one_line(replay.main, [str(run.path), str(record.game_id), "--check"], "az-replay: ")
         assert replay.main([str(run.path), str(record.game_id)]) == 0
     own = next(run.games([1]))[1].game_id
@@ -314,7 +317,9 @@ def test_the_window_has_the_games_that_are_learned_from(tmp_path: Path) -> None:
 
 
 def test_games_that_are_all_held_out_make_no_folder(tmp_path: Path, files: Path) -> None:
-    with pytest.raises(RunError, match=r"all [0-9]+ imported games are held out: give more files, or less than 1 as"):
+    with pytest.raises(
+        RunError, match=r"all [0-9]+ imported games are held out: give more files, or a number below 1 as"
+    ):
         begun(files, tmp_path / "run", supervised_held_out=1.0)
     assert not (tmp_path / "run").exists()
 
@@ -366,7 +371,9 @@ def test_a_run_that_lost_a_file_knows_its_imported_games(tmp_path: Path, files: 
         assert trainer.flags == ["--supervised", str(files)]
 
 
-def test_a_run_that_began_otherwise_is_refused(tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_started_with_other_files_is_refused(
+    tmp_path: Path, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plain = ["go(size=5)", *FLAGS, "--out", str(tmp_path / "plain")]
     assert train.main(plain) == 0
     assert train.main([*plain, "--supervised", str(files)]) == 2

@@ -71,21 +71,33 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
 @pytest.mark.parametrize(
     ("shares", "batches", "pipelines", "own_device", "text"),
     [
-        ({"growing": 0.5, "evaluating": 0.35, "writing": 0.15}, FULL, 2, False, "or the whole machine, is slow"),
+        ({"growing": 0.5, "evaluating": 0.35, "writing": 0.15}, FULL, 2, False, "writing takes long"),
         ({"growing": 0.2, "evaluating": 0.2, "fitting": 0.6}, FULL, 2, False, r"fewer --passes \(now 4\)"),
         ({"growing": 0.4, "exporting": 0.6}, FULL, 2, False, r"larger --games-per-iteration \(now 256\)"),
         ({"growing": 0.3, "evaluating": 0.3, "matches": 0.4}, FULL, 2, False, r"fewer --match-games \(now 40\)"),
         ({"growing": 0.2, "evaluating": 0.8}, SMALL, 2, False, r"more --slots \(now 128\) or a larger --eval-batch"),
         ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, False, "less than half full.* more --slots"),
         ({"growing": 0.2, "evaluating": 0.8}, SPARSE, 2, True, "less than half full.* more --slots"),
-        ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, False, "most of self-play: --precision auto, a smaller"),
+        ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, False, "most of self-play: try --precision auto, a smaller"),
         ({"growing": 0.2, "evaluating": 0.8}, USUAL, 2, False, "a smaller --network, or a GPU"),
-        ({"growing": 0.8, "evaluating": 0.2}, FULL, 2, False, "growing the trees takes most of self-play: more cores"),
-        ({"growing": 0.5, "evaluating": 0.5}, FULL, 1, False, "there are 2: --pipelines 2"),
-        ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, True, "trees wait for the device: a smaller --network"),
+        (
+            {"growing": 0.8, "evaluating": 0.2},
+            FULL,
+            2,
+            False,
+            "growing the trees takes most of self-play: try more cores",
+        ),
+        ({"growing": 0.5, "evaluating": 0.5}, FULL, 1, False, "one core of 2: try --pipelines 2"),
+        ({"growing": 0.2, "evaluating": 0.8}, FULL, 2, True, "trees wait for the device: try a smaller --network"),
         ({"growing": 0.1, "evaluating": 0.9}, FULL, 1, True, "trees wait for the device"),
-        ({"growing": 0.8, "evaluating": 0.2}, SPARSE, 2, True, "the device waits for the trees: more cores"),
-        ({"growing": 0.8, "evaluating": 0.2}, FULL, 1, True, "the device waits while the trees grow: --pipelines 2"),
+        ({"growing": 0.8, "evaluating": 0.2}, SPARSE, 2, True, "the device waits for the trees: try more cores"),
+        (
+            {"growing": 0.8, "evaluating": 0.2},
+            FULL,
+            1,
+            True,
+            "the device waits while the trees grow: try --pipelines 2",
+        ),
         ({"growing": 0.4, "evaluating": 0.6}, FULL, 1, True, "--pipelines 2"),
         ({"growing": 0.5, "evaluating": 0.5}, FULL, 2, False, None),
         ({"growing": 0.5, "evaluating": 0.5}, FULL, 2, True, None),
@@ -93,7 +105,7 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
         ({"growing": 0.0, "evaluating": 0.0, "fitting": 0.4, "other": 0.6}, {}, 2, False, None),  # nothing was played
     ],
 )
-def test_advice(
+def test_advice_names_the_bottleneck(
     shares: dict[str, float], batches: dict[str, float], pipelines: int, own_device: bool, text: str | None
 ) -> None:
     names = dict.fromkeys((*STAGES, "other"), 0.0) | shares
@@ -115,7 +127,7 @@ def test_more_cores_are_not_advised_for_a_game_in_python(game: str, own_device: 
     metrics |= {"share_growing": 0.8, "share_evaluating": 0.2}
     advice = str(advise(Settings(game, pipelines=2), [metrics], cores=2, own_device=own_device))
     assert advice.endswith("more cores") == ("hex" in game)
-    assert ("write it in Rust (docs/start/own_game.md)" in advice) == ("hex" not in game)
+    assert ("write it in Rust (docs/start/own_game_rust.md)" in advice) == ("hex" not in game)
 
 
 @pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "auto"}, {"deterministic": True}])
@@ -123,7 +135,7 @@ def test_int8_is_advised_only_where_it_may_help(changes: dict[str, Any]) -> None
     metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
     metrics |= {"share_growing": 0.2, "share_evaluating": 0.8}
     advice = advise(Settings("connect_four", pipelines=2, **changes), [metrics], cores=2)
-    assert str(advice).endswith("takes most of self-play: a smaller --network, or a GPU")
+    assert str(advice).endswith("takes most of self-play: try a smaller --network, or a GPU")
 
 
 def test_a_deterministic_run_is_not_told_to_play_other_games() -> None:

@@ -131,11 +131,11 @@ def test_a_run_in_parts_goes_on_bit_for_bit(tmp_path: Path) -> None:
             assert [game.to_bytes() for game in games] == [game.to_bytes() for game in other.sealed.read(iteration)]
 
 
-def test_rows_that_depend_on_their_batch_are_said_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batch_dependent_rows_warn_or_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(azpy.OnnxEvaluator, "row_exact", False)
     started = run(tmp_path / "free", iterations=1)[0]
-    assert ["depends on what else is in its batch" in notice for notice in started.notices] == [True]
-    with pytest.raises(ModelError, match=r"the run cannot be deterministic: .*; leave out --deterministic$"):
+    assert ["depends on the rest of its batch" in notice for notice in started.notices] == [True]
+    with pytest.raises(ModelError, match=r"the run cannot be deterministic, because .*: leave out --deterministic$"):
         run(tmp_path / "exact", iterations=1, deterministic=True)
 
 
@@ -157,8 +157,8 @@ def test_a_deterministic_iteration_is_its_own_games(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("game", "options", "text"),
     [
-        ("tic_tac_toe", {"opening_plies": 10**9}, r"no game has a searched position \(games: 3\)"),
-        ("connect_four(width=3,height=2,k=2)", {}, r"does not fit the rules any more \(.*\): choose another folder"),
+        ("tic_tac_toe", {"opening_plies": 10**9}, "none of the 3 games has a searched position"),
+        ("connect_four(width=3,height=2,k=2)", {}, r"breaks the rules as they are now \(.*\): choose another folder"),
     ],
 )
 def test_games_to_learn_nothing_from_end_the_run(game: str, options: Any, text: str, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_rows_that_depend_on_a_full_batch_are_refused(tmp_path: Path, monkeypatc
     monkeypatch.setattr(OnnxEvaluator, "_evaluate", rounded)
     for slots in (24, 23):  # 96 and 92 rows in a batch
         changes = {"deterministic": True, "slots": slots, "pipelines": 1, "eval_batch": 4, "iterations": 1}
-        with pytest.raises(ModelError, match="depends on what else") if slots == 24 else contextlib.nullcontext():
+        with pytest.raises(ModelError, match="depends on the rest") if slots == 24 else contextlib.nullcontext():
             run(tmp_path / str(slots), **changes)
 
 
@@ -254,7 +254,7 @@ def test_the_untrained_player_has_the_first_weights(tmp_path: Path, monkeypatch:
     assert met == [newest[0], begun, newest[1], begun]
 
 
-def test_what_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
+def test_an_option_self_play_refuses_is_a_settings_error(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="self-play cannot run with these settings"):
         run(tmp_path, deterministic=True, games_per_iteration=2**70)
 
@@ -280,7 +280,7 @@ def test_rows_are_those_that_the_settings_ask_for(tmp_path: Path, monkeypatch: p
     assert any("root_value_weight" in options for options in drawn)
 
 
-def test_the_window_grows_as_it_is_told() -> None:
+def test_the_window_grows_by_its_settings() -> None:
     chosen = settings(window_min=1000, window_share=0.4, window_max=50_000)
     assert [window_size(chosen, seen) for seen in (10, 1000, 16_000, 10**7)] == [1000, 1000, 6400, 50_000]
 
@@ -365,7 +365,7 @@ def test_a_class_of_a_module_can_be_trained(tmp_path: Path) -> None:
     for game, why in ((Inside, "defined inside a function"), (3, "expected a game's name or a class")):
         with pytest.raises(SettingsError, match=why):
             azpy.train(cast("Any", game), **short)
-    with pytest.raises(SettingsError, match=r"simulation: no such setting; did you mean simulations\?"):
+    with pytest.raises(SettingsError, match=r"simulation: unknown setting; did you mean simulations\?"):
         azpy.train("tic_tac_toe", simulation=3)
     with pytest.raises(SettingsError, match="network must be"):
         azpy.train("tic_tac_toe", network=3)

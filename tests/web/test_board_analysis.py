@@ -64,7 +64,7 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: board.all("#overlay .candidate") == [])
 
 
-def test_what_is_read_aloud_stays_through_reports_of_a_search(board: Board, address: str) -> None:
+def test_screen_reader_text_survives_search_reports(board: Board, address: str) -> None:
     """Figures change around the element with the focus; it stays in the page, and so does its text."""
     board.open(address, "go")
     board.choose("player_1", "")
@@ -214,7 +214,9 @@ def test_a_proven_value_says_nothing_of_the_network_alone(board: Board, address:
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
-def test_nothing_is_out_of_reach(board: Board, address: str, size: tuple[int, int], scheme: str) -> None:
+def test_the_page_is_accessible_and_never_scrolls_sideways(
+    board: Board, address: str, size: tuple[int, int], scheme: str
+) -> None:
     """axe-core finds nothing, by day and by night, and no width needs scrolling sideways."""
     script = pytest.importorskip("axe_playwright_python")
     axe = (Path(script.__file__).parent / "axe.min.js").read_text()

@@ -36,7 +36,7 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
         state = "return [document.getElementById('main').inert, getComputedStyle(arguments[0], '::before').content]"
         assert board.script(state, board.one("connected")) == [True, "none"]
         board.one("token").send_keys("not the token", Keys.ENTER)
-        board.until(lambda: board.one("login_said").text == "This is not the token.")
+        board.until(lambda: board.one("login_said").text == "The token is wrong.")
         board.one("token").send_keys(TOKEN, Keys.ENTER)
         board.until(lambda: board.one("connected").text == "connected")
         board.until(lambda: not board.one("login").is_displayed())
@@ -53,7 +53,7 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
         board.driver.get("about:blank")
 
 
-def test_a_lost_connection_is_said_and_the_game_goes_on(board: Board) -> None:
+def test_a_lost_connection_is_shown_and_play_continues(board: Board) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -98,7 +98,7 @@ def test_a_server_started_again_asks_for_the_token_again(board: Board) -> None:
         board.driver.get("about:blank")
 
 
-def test_a_server_that_stops_is_said_and_asked_again(board: Board) -> None:
+def test_a_stopping_server_is_shown_and_retried(board: Board) -> None:
     with process("uniform:5", "--game", "tic_tac_toe") as (address, server), connect(f"ws://{address}/ws") as other:
         board.open(address)
         other.send(json.dumps({"id": "long", "simulations": 10_000_000}))
@@ -107,7 +107,7 @@ def test_a_server_that_stops_is_said_and_asked_again(board: Board) -> None:
         server.send_signal(signal.SIGTERM)
         board.until(lambda: httpx.get(f"http://{address}/ready").status_code == 503)
         board.places()["b2"].click()
-        board.until(lambda: "Asking again" in board.one("status").text)
+        board.until(lambda: "Trying again" in board.one("status").text)
         assert board.moves == ["b2"]  # though its position is not known yet
         board.one("hints").click()
         board.one("analyse").click()

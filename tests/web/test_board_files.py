@@ -62,7 +62,7 @@ def told(board: Board, saved: Path, *names: str) -> list[str | float | None]:
     return [root.get(one) if root.has_property(one) else None for one in names]
 
 
-def test_a_game_of_go_that_is_played_here_says_who_and_when(board: Board, address: str, saved: Path) -> None:
+def test_a_saved_game_of_go_names_players_and_date(board: Board, address: str, saved: Path) -> None:
     """With the day of its first move, also on a later day and after another game."""
     board.open(address, "go")
     board.choose("clock", "10/5x30")

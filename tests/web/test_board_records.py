@@ -179,7 +179,7 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
     assert found == ["boolean", "object", "boolean"]
 
 
-def test_a_game_of_the_run_is_opened_with_what_was_thought(board: Board, tmp_path: Path) -> None:
+def test_a_game_of_the_run_opens_with_its_searches(board: Board, tmp_path: Path) -> None:
     run = collect(tmp_path / "run", "tic_tac_toe", iterations=2)
     iteration, record = next(iter(run.games([2])))
     stored = game_as_dict(run.start, record)

@@ -126,14 +126,14 @@ def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatc
     assert pages[0][0]["policy"] == pytest.approx(servers[0][0]["policy"], abs=2e-5)
 
 
-def test_a_page_that_cannot_be_written_is_refused_in_a_line(
+def test_a_page_that_cannot_be_written_is_one_line(
     tmp_path: Path, one_line: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with zipfile.ZipFile(Path(__file__).parents[1] / "data/pool.zip") as archive:
         archive.extractall(tmp_path)
     run = str(tmp_path / "pool")
     assert "exists: give a new folder" in one_line(az_export, [run, "--web", str(tmp_path)], "az-export: ")
-    assert "is among the own files of" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
+    assert "belongs to the run" in one_line(az_export, [run, "--web", f"{run}/games"], "az-export: ")
     monkeypatch.setattr(web_page, "_PROGRAM", "no.wasm.gz")
     said = one_line(az_export, [run, "--web", str(tmp_path / "new")], "az-export: ")
     assert "this installation lacks azpy/web/board/no.wasm.gz" in said
@@ -142,8 +142,8 @@ def test_a_page_that_cannot_be_written_is_refused_in_a_line(
 @pytest.mark.parametrize(
     ("game", "said"),
     [
-        ("hexapawn:Hexapawn", "it is written in Python, and the page has none"),
-        ("open_spiel:tic_tac_toe", "the page's program has these games: backgammon, "),
+        ("hexapawn:Hexapawn", "it is written in Python, which a page cannot run"),
+        ("open_spiel:tic_tac_toe", "a page without a server plays these games: backgammon, "),
     ],
 )
 def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None:
@@ -190,19 +190,21 @@ def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
 
     refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", given=None)
     refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
-    refused("it is written in Python, and the page has none", game="mine:Pawns")
+    refused("it is written in Python, which a page cannot run", game="mine:Pawns")
     tell(crate, "1.2.4", "azpy_with_pawns")
-    refused("its Cargo.toml has azpy-own 1.2.4, and this is azpy 1.2.3")
+    refused("its Cargo.toml has azpy-own 1.2.4, but this is azpy 1.2.3")
     tell(crate, "1.2.3", "azpy_with_others")
-    refused("it makes azpy_with_others, and pawns is a game of azpy_with_pawns")
+    refused("it builds azpy_with_others, but pawns belongs to azpy_with_pawns")
     (crate / "cargo.says").unlink()
     refused("cargo cannot read it: ")
     (crate / "rustc.says").write_text(f"{crate}/nothing\n")
-    refused("Rust has no standard library for it here: run `rustup target add wasm32-unknown-unknown`")
+    refused("Rust's standard library for WebAssembly is not installed: run `rustup target add wasm32-unknown-unknown`")
     (crate / "cargo").unlink()
-    refused("cargo is not there: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`")
+    refused(
+        "cargo is not installed: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`"
+    )
     (crate / "Cargo.toml").unlink()
-    refused("it has no Cargo.toml: give the folder of the crate that has pawns")
+    refused("Cargo.toml not found: give the folder of the crate that has pawns")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")
@@ -228,7 +230,7 @@ def test_the_folders_of_a_machine_stay_out_of_a_program(tmp_path: Path, monkeypa
     monkeypatch.setenv("CARGO_HOME", str(cargo_home))
     monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
     monkeypatch.delenv("RUSTC", raising=False)
-    assert web_program.compiled(own) == "cargo says why above"
+    assert web_program.compiled(own) == "see the output of cargo above"
     remapped = [flag.split("=")[1:] for flag in flags.read_text().split("\x1f") if flag.startswith("--remap")]
     for path, told in [
         (own / "src/lib.rs", "/crate/src/lib.rs"),
@@ -282,7 +284,7 @@ def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> No
     program.write_bytes(b"no program")
     with hosted(tmp_path, asked := Counter[str]()) as host:
         board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
-        board.until(lambda: "Load the page anew" in board.one("connected").text)
+        board.until(lambda: "Reload the page" in board.one("connected").text)
         assert "WebAssembly" in board.one("problem_text").text
         assert asked[f"/{program.relative_to(tmp_path)}"] <= 3  # fewer where the browser keeps it
         board.errors()

@@ -43,7 +43,7 @@ def ask(socket: ClientConnection, **query: Any) -> dict[str, Any]:
     return found
 
 
-def test_bounds_have_a_refusal_each() -> None:
+def test_each_limit_has_its_refusal() -> None:
     bounds = Bounds(body_seconds=0.2, idle_seconds=0.3, websockets=1, posts=1)
     model = open_model("uniform:30", "connect_four", 30, max_requests=2)
     with site_of({"main": model}, bounds) as address:
@@ -71,7 +71,10 @@ def test_bounds_have_a_refusal_each() -> None:
             lines = first.iter_lines()
             assert next(lines)
             refused = post(address, {"id": "2", "simulations": 2})
-            assert (refused.status_code, refused.json()["error"]) == (429, "1 requests of this address are open")
+            assert (refused.status_code, refused.json()["error"]) == (
+                429,
+                "1 requests from this address are open, the most allowed: wait for an answer",
+            )
             other = post(address, {"id": "2", "simulations": 2}, **{"x-forwarded-for": "10.0.0.9"})
             assert other.status_code == 200  # of another address
         assert_soon(lambda: post(address, {"id": "2", "simulations": 2}).status_code == 200)  # the first one is gone
@@ -83,7 +86,7 @@ def test_bounds_have_a_refusal_each() -> None:
             assert post(address, {"id": "2", "simulations": 2}).status_code == 429
 
 
-def test_whoever_leaves_frees_what_it_asked_for() -> None:
+def test_a_client_that_leaves_frees_its_searches() -> None:
     model = open_model("uniform:30", "connect_four", 30)
     with site_of({"main": model}) as address:
         for _ in range(3):
@@ -203,7 +206,7 @@ def test_a_warning_comes_first_and_a_hangup_is_logged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [play, serve])
-def test_what_a_player_shall_be_reaches_it(command: Any, one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_a_player_reach_it(command: Any, one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[Any]()
 
     def opened(*player: Any, **options: Any) -> None:
@@ -258,7 +261,7 @@ def test_limits_and_help_come_from_one_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert serve.main(["--help"]) == 0
-    shown = dict(re.findall(r"--([a-z-]+) [A-Z_]+\s[^(-]*\(default ([^)]*)\)", capsys.readouterr().out))
+    shown = dict(re.findall(r"--([a-z-]+) [A-Z_]+\s[^(-]*\(default: ([^)]*)\)", capsys.readouterr().out))
     taken = dict[str, Any]()
 
     class Watched(Site):

@@ -164,7 +164,7 @@ def test_a_post_says_that_answers_were_dropped(name: str, most: int, monkeypatch
     *answers, last = [json.loads(line) for line in response.text.splitlines()]
     if "error" in last:
         assert (last["id"], last["retryAfter"]) == ("1", 1)
-        assert "answers were not read fast enough" in last["error"]
+        assert "read answers too slowly" in last["error"]
         assert response.status_code == (200 if answers else 503)
     assert "error" in last or len(answers) == 8
     assert all("rootInfo" in answer for answer in answers)
@@ -397,7 +397,7 @@ def test_bytes_that_are_not_utf8_are_refused(plain: str) -> None:
 # Failures of the server -----------------------------------------------------------------------------------------------
 
 
-def test_a_failure_of_the_server_is_said_without_its_trace(
+def test_a_server_failure_is_reported_without_its_trace(
     plain: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> None:

@@ -120,7 +120,7 @@ def test_a_drained_server_still_lets_searches_be_ended() -> None:
         assert running.wait(PATIENCE) == 0
 
 
-def test_a_query_that_a_stop_overtakes_is_told_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_during_a_stop_is_told_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site({"main": open_model("uniform:2", "pig", 2)})
 
     def overtaken(self: Session, _: Any) -> None:
@@ -148,7 +148,7 @@ def test_a_second_signal_ends_the_process_at_once() -> None:
             assert running.wait(PATIENCE) == 128 + signal.SIGTERM
 
 
-def test_a_model_that_is_gone_stays_and_the_others_are_loaded(tmp_path: Path) -> None:
+def test_a_missing_model_keeps_its_last_version(tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.onnx" for name in "ab"]
     for path in paths:
         path.write_bytes(make_model(weight=0.5))

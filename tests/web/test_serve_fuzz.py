@@ -19,5 +19,5 @@ MANY_MESSAGES = int(os.environ.get("AZPY_FUZZ_MESSAGES", "1000000"))  # of the s
         pytest.param(fuzz_requests, MANY_MESSAGES // 20, 2, marks=pytest.mark.slow),
     ],
 )
-def test_what_nobody_should_send_is_survived(fuzz: Any, count: int, seed: int) -> None:
+def test_random_messages_do_not_end_the_server(fuzz: Any, count: int, seed: int) -> None:
     fuzz(count, seed)

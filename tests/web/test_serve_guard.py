@@ -47,6 +47,12 @@ def test_the_name_in_host_is_one_of_the_servers(host: str, status: int) -> None:
         assert asyncio.run(status_of(guard, [(b"host", host.encode())], kind=kind)) == status
 
 
+@pytest.mark.parametrize("host", ["https://play.example.org", "play.example.org:443", "play.example.org/", "", "a b"])
+def test_a_url_as_host_is_refused(host: str) -> None:
+    with pytest.raises(SettingsError, match="--host takes a name such as"):
+        Guard(answers_200, hosts=[host])
+
+
 async def answers_200(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
 

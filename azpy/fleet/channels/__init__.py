@@ -1,4 +1,4 @@
-"""What carries messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
+"""Transports of messages (`wire`) between the head and its workers: pipes, a shared folder, Ray."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -15,7 +15,7 @@ class Message(NamedTuple):
 
     facts: dict[str, Any]
     body: bytes
-    let_go: Callable[[], object] = lambda: None  # the head needs it no more, whatever happens
+    let_go: Callable[[], object] = lambda: None  # called once the head no longer needs it
 
 
 class Channel(ABC):
@@ -50,19 +50,19 @@ class Channel(ABC):
 
     @abstractmethod
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
-        """Queues a message. The bytes, a network, may be carried once for many workers, see `Backend.play`."""
+        """Queue a message. The bytes, a network, may be carried once for many workers, see `Backend.play`."""
 
     @abstractmethod
     def poll(self) -> Iterator[Message]:
         """What has come, without waiting. Messages that are not asked for stay for the next call.
 
         Raises:
-            ValueError: the worker says nonsense.
+            ValueError: a message is invalid.
         """
 
     @abstractmethod
     def close(self, why: str = "") -> str:
-        """Ends the worker, and says how it ended; empty where the user need not know.
+        """End the worker, and say how it ended; empty where the user need not know.
 
         Args:
             why: what it did wrong; empty if nothing.
@@ -73,7 +73,7 @@ class Backend(ABC):
     """Where workers come from. One thread calls all methods.
 
     Attributes:
-        notices: what a user should know; the head takes them out.
+        notices: sentences for the user; the head removes them.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Backend(ABC):
 
     @abstractmethod
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
-        """Begins with the first lineup, and takes note of each other one before workers are told of it.
+        """Begin with the first lineup, and take note of each other one before workers are told of it.
 
         Args:
             lineup: as the message `play` has it.
@@ -89,12 +89,12 @@ class Backend(ABC):
             devices: on which the network plays here.
 
         Raises:
-            RunError: there can be no workers.
+            RunError: no worker can start.
         """
 
     @abstractmethod
     def look(self, seconds: float) -> Iterable[Channel]:
-        """Carries messages, and returns the lines to workers that are new.
+        """Carry messages, and return the lines to workers that are new.
 
         Args:
             seconds: to wait for something to come, at most.
@@ -112,7 +112,7 @@ class Backend(ABC):
 
     @abstractmethod
     def close(self, *, ended: bool) -> None:
-        """Lets go of everything. The lines are closed already.
+        """Let go of everything. The lines are closed already.
 
         Args:
             ended: the run, and not only this process.

@@ -114,7 +114,7 @@ class SharedFolder:
                 sync_folder(path.parent)
 
     def put(self, part: str, name: str, message: Mapping[str, Any], body: bytes = b"", *, sync: bool = True) -> None:
-        """Writes a message; errors are those of `write`."""
+        """Write a message; errors are those of `write`."""
         self.write(part, name, with_checksum(pack(message, body)), sync=sync)
 
     def message(self, part: str, name: str, most: int) -> tuple[dict[str, Any], bytes]:
@@ -131,7 +131,7 @@ class SharedFolder:
         return os.path.lexists(self.path / part / name)
 
     def delete(self, part: str, name: str) -> None:
-        """Deletes a file, if that is possible now."""
+        """Delete a file, if that is possible now."""
         with contextlib.suppress(OSError):
             (self.path / part / name).unlink()
 
@@ -149,7 +149,7 @@ def with_checksum(data: bytes) -> bytes:
 def without_checksum(data: bytes) -> bytes:
     """What `with_checksum` was given; a `ValueError` if not all of it is there, or it was changed."""
     if hashlib.blake2b(data[_SEAL:], digest_size=_SEAL).digest() != data[:_SEAL]:
-        raise ValueError("its checksum is wrong")
+        raise ValueError("it has a wrong checksum")
     return data[_SEAL:]
 
 
@@ -165,7 +165,7 @@ class HeartbeatWatch:
         self._count: object = None
 
     def note(self, count: object) -> None:
-        """Takes note of what the counter shows."""
+        """Take note of what the counter shows."""
         if count != self._count:
             self.moved = self._count is not None
             self._count, self._changed = count, self._clock()
@@ -205,7 +205,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._count, daemon=True, name="azpy-heartbeat")
 
     def begin(self) -> None:
-        """Writes the file for the first time, and has the thread go on, also after an `OSError`."""
+        """Write the file for the first time, and have the thread go on, also after an `OSError`."""
         try:
             self._write()
         finally:
@@ -221,7 +221,7 @@ class Heartbeat:
                 self._write()
 
     def close(self, **facts: Any) -> None:
-        """Ends the counting, with last facts."""
+        """End the counting, with last facts."""
         self._ended.set()
         self._thread.join()
         self._facts |= facts

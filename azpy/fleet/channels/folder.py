@@ -1,7 +1,7 @@
 """Workers at a shared folder (`files.py`), wherever they run: the head's end of their lines.
 
-Each side leaves messages in the other one's mailbox, and lets go of a message by deleting its file. The head deletes a
-message once the games in it are written down, so a head that dies loses none: the next one reads them first. A worker
+Each side leaves messages in the other's mailbox, and deletes the file of a message once it is handled. The head deletes
+a message once the games in it are written down, so a head that dies loses none: the next one reads them first. A worker
 is new to each head. The line to it ends by the head's clock: after too long without a change of the worker's counter.
 """
 
@@ -50,11 +50,11 @@ class FolderLine(Channel):
     def send(self, message: Mapping[str, Any], body: bytes = b"") -> None:
         """See `Channel`. The bytes, a network, lie in the folder."""
         self._out.append(message)
-        with contextlib.suppress(OSError):  # the next look at the folder tries again
+        with contextlib.suppress(OSError):  # retried at the next look at the folder
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is queued, with the errors of the system."""
+        """Write what is queued, with the errors of the system."""
         while self._out:
             self._folder.lay(self._out[0].get("network"))
             self._folder.files.put("to", f"{self.key}-{self._sent:08d}", self._out[0], sync=False)
@@ -62,7 +62,7 @@ class FolderLine(Channel):
             self._out.popleft()
 
     def note(self, said: Mapping[str, Any], away: float = 0.0) -> None:
-        """Takes note of the worker's heartbeat; what is not as it should be is not believed.
+        """Record the worker's heartbeat; invalid values are ignored.
 
         Args:
             said: what the worker says of itself.
@@ -86,7 +86,7 @@ class FolderLine(Channel):
 
     def close(self, why: str = "") -> str:
         """See `Channel`. The worker begins anew, unless it did something wrong; what it has left then still counts."""
-        # Anybody can come to a folder: only a worker of which a game counted can end the run.
+        # Any process can join a folder, so only a worker with counted games can end the run.
         self.weight = float(self._is_at_fault and self.games > 0)
         self._folder.forget(self.key, is_refused=bool(why))
         if self._ended is not None:
@@ -120,8 +120,8 @@ class Folder(Backend):
         self._heartbeat: Heartbeat | None = None
         self._taken_over = self._finishing = False
         self._looked = self._looked_at_workers = -math.inf
-        self._trouble, self._told = math.inf, -math.inf  # since when the folder is out of reach; when the user heard
-        self._alone = 0.0  # since when there is no worker
+        self._trouble, self._told = math.inf, -math.inf  # when the folder became unreachable, and when azpy said so
+        self._alone = 0.0  # when the last worker left
 
     def play(self, lineup: Mapping[str, Any], model: bytes, devices: Sequence[Device]) -> None:
         """See `Backend`. A worker's line lays the network into the folder before it writes of it."""
@@ -136,7 +136,7 @@ class Folder(Backend):
             del self._models[oldest]
 
     def lay(self, sha256: str | None) -> None:
-        """Writes a network's file, unless it is there and whole; errors are those of the system."""
+        """Write a network's file, unless it is there and whole; errors are those of the system."""
         if sha256 is None or (model := self._models.get(sha256)) is None:
             return
         with contextlib.suppress(OSError, ValueError):
@@ -145,11 +145,11 @@ class Folder(Backend):
         self.files.write("networks", sha256, model)
 
     def _open(self) -> None:
-        """Takes the folder over: nothing that heads before have said counts."""
+        """Take over the folder: messages of earlier heads no longer count."""
         self.files = SharedFolder(self._path, make=True)
         facts = {"epoch": self._epoch, "version": _core.__version__, "ended": False}
         with disk_errors(self.files.path):
-            for part in ("to", "workers", "networks"):  # networks may be damaged
+            for part in ("to", "workers", "networks"):  # networks too: they may be damaged
                 for name in self.files.names(part):
                     self.files.delete(part, name)
             self._heartbeat, self._alone = Heartbeat(self.files, "", "head", facts, self._is_mine), self.clock()
@@ -161,9 +161,9 @@ class Folder(Backend):
         return not self._taken_over
 
     def look(self, seconds: float) -> list[FolderLine]:
-        """See `Backend`. Trouble with the folder may pass."""
+        """See `Backend`. Errors of the folder are retried."""
         if self._taken_over:
-            raise RunError(f"another az-train has taken over {self._path}: give each run a folder of its own")
+            raise RunError(f"another az-train uses {self._path} now: give each run its own folder")
         if (wait := self._looked + _WAIT - self.clock()) > 0:
             if not seconds:
                 return []
@@ -173,7 +173,7 @@ class Folder(Backend):
         try:
             if now - self._looked_at_workers >= _LOOK_AT_WORKERS:
                 new += self._look_at_workers()
-            self._look_at_mail()  # after the heartbeats: what a worker did before it ended is there
+            self._look_at_mail()  # read messages after the heartbeats, so that a worker's last messages are included
             for line in self._lines.values():
                 line.flush()
         except OSError as error:
@@ -185,8 +185,8 @@ class Folder(Backend):
         return new
 
     def _look_at_workers(self) -> Iterator[FolderLine]:
-        """Looks at the heartbeats; gives the lines to workers that have come."""
-        # First: it raises while the folder is out of reach, and then no worker counts as silent.
+        """Look at the heartbeats; give the lines to workers that have come."""
+        # Read this first: it raises while the folder is unreachable, so no worker counts as silent then.
         keys = self.files.names("workers")
         now = self.clock()
         away, self._looked_at_workers = max(0.0, now - self._looked_at_workers - _MOST_STEP), now
@@ -202,12 +202,12 @@ class Folder(Backend):
                     line.note(said)
                     yield line
             elif said.get("ended") is not None:
-                self.files.delete("workers", key)  # it slept
+                self.files.delete("workers", key)  # the worker was asleep
         if self._lines:
             self._alone = now
         elif now - self._alone > _NOTICE_SECONDS:
             self._alone = now
-            self.notices.append(f"no worker is at {self._path}: start some with az-worker {self._path}")
+            self.notices.append(f"no worker has joined {self._path} yet: start some with az-worker {self._path}")
 
     def _look_at_mail(self) -> None:
         names = self.files.names("from")
@@ -239,20 +239,20 @@ class Folder(Backend):
             facts, body = self.files.message("from", name, MOST_OF_A_WORKER)
         except (FileNotFoundError, PermissionError, ValueError) as error:
             self._let_go(name)
-            raise ValueError(f"a message of it is damaged: {error}") from error
-        except OSError as error:  # it may pass
+            raise ValueError(f"one of its messages is damaged: {error}") from error
+        except OSError as error:  # the error may be temporary
             self._note_trouble(error)
             return None
         self._read[name] = False
         return Message(facts, body, partial(self._let_go, name))
 
     def _let_go(self, name: str) -> None:
-        """Deletes a message of a worker; the next look tries again."""
+        """Delete a message of a worker; the next look tries again."""
         self._read[name] = True
         self.files.delete("from", name)
 
     def forget(self, key: str, *, is_refused: bool) -> None:
-        """Closes the line to a worker: what it has left counts later, unless it is refused."""
+        """Close the line to a worker. Its remaining messages count later, unless it is refused."""
         del self._lines[key]
         self._closed[key] = is_refused
         self.files.delete("workers", key)
@@ -272,7 +272,7 @@ class Folder(Backend):
             self.notices.append(f"{self._path} cannot be used, trying again: {error.strerror or error}")
 
     def finish(self) -> None:
-        """See `Backend`. A worker that comes now waits for the next head."""
+        """See `Backend`. A worker that joins now waits for the next head."""
         self._finishing = True
 
     def close(self, *, ended: bool) -> None:

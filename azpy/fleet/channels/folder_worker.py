@@ -64,7 +64,7 @@ class FolderWorker:
         self._epoch = self._why = ""  # the epoch of the last head for which this worker played; why it ends
 
     def run(self) -> str:
-        """Plays until the run ends, the user ends it, or the head is silent for too long; returns why.
+        """Play until the run ends, the user ends it, or the head is silent for too long; return why.
 
         An `AzpyError` says why this worker cannot play in the run, or that nobody is there to play for.
         """
@@ -81,7 +81,7 @@ class FolderWorker:
         return why
 
     def _look(self) -> str:
-        """Looks at what the head says to everybody; returns why the worker ends, or an empty text."""
+        """Look at what the head says to everybody; return why the worker ends, or an empty text."""
         if self._asked_to_end():
             return "it was told to end"
         if self.files.is_there("", "stop"):
@@ -99,7 +99,7 @@ class FolderWorker:
         return ""
 
     def _serve(self) -> None:
-        """Plays for one head, until one of the two ends it; errors are those of `run`."""
+        """Play for one head, until one of the two ends it; errors are those of `run`."""
         if (found := (self._head.get("protocol"), self._head.get("version"))) != (PROTOCOL, _core.__version__):
             raise RunError(
                 f"az-train at {self._path} is of azpy {found[1]} with protocol {found[0]}, this worker of "
@@ -161,14 +161,14 @@ class _Connection:
         self._thread.start()
 
     def _listen(self) -> None:
-        """Reads the messages of the head, until the line is closed."""
+        """Read the messages of the head, until the line is closed."""
         trouble = ""
         try:
             while not self.over.is_set() and self._home.goes_on():
                 try:
                     self._fetch()
                 except (OSError, ValueError) as error:  # it may be there whole in a while
-                    if (text := f"what az-train says cannot be read, trying again: {error}") != trouble:
+                    if (text := f"a message of az-train cannot be read, trying again: {error}") != trouble:
                         self._home.say(trouble := text)
                 self.over.wait(_LOOK)
         except Exception as error:
@@ -177,7 +177,7 @@ class _Connection:
         self.inbox.put(({"do": "stop"}, b""))
 
     def _fetch(self) -> None:
-        """Reads the messages that are there; errors are those of `SharedFolder.message`."""
+        """Read the messages that are there; errors are those of `SharedFolder.message`."""
         while not self.over.is_set():
             name = f"{self.key}-{self._read:08d}"
             # One before it could not be deleted.
@@ -207,7 +207,7 @@ class _Connection:
             self.inbox.put((message, body))
 
     def send(self, message: Mapping[str, Any], body: bytes) -> None:
-        """Leaves a message for the head; waits while the head reads none, or while the disk is full."""
+        """Leave a message for the head; wait while the head reads none, or while the disk is full."""
         while len(self._unread) >= _MOST_UNREAD and not self.over.is_set():
             self._unread = [name for name in self._unread if self._files.is_there("from", name)]
             if len(self._unread) >= _MOST_UNREAD:

@@ -57,7 +57,7 @@ def talk(connection: socket.socket) -> tuple[Inbox, Send]:
 
 @contextlib.contextmanager
 def _ending() -> Iterator[None]:
-    """Ends the process at once where the line to its parent breaks, in whichever thread."""
+    """End the process at once where the line to its parent breaks, in whichever thread."""
     try:
         yield
     except ConnectionError:  # the parent is gone
@@ -100,7 +100,7 @@ class Pipe(Channel):
         return selectors.EVENT_READ | (selectors.EVENT_WRITE if self._out else 0)
 
     def flush(self) -> None:
-        """Sends what can be sent without waiting; a read notices that a worker is gone."""
+        """Send what can be sent without waiting; a read notices that a worker is gone."""
         with contextlib.suppress(OSError):
             while self._out:
                 del self._out[: self.socket.send(self._out[:_PIECE])]

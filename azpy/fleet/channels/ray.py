@@ -34,17 +34,17 @@ from azpy.system import usable_cores
 
 Said = Sequence[tuple[dict[str, Any], bytes]]  # messages, each with its bytes
 
-CPUS_OF_ACTOR = 8  # of a node with more: its death costs few games, and the games of one process share a cache
+CPUS_OF_ACTOR = 8  # CPUs of an actor, at most: its death costs few games, and games in one process share a cache
 _ANSWER_SECONDS = 300.0  # for any actor to answer
 _POLL = 0.25  # seconds that an actor waits for something to say
 _LOOK_SECONDS = 2.0  # between two looks at the cluster's nodes
-_GET_SECONDS = 60.0  # to fetch an answer that is there
+_GET_SECONDS = 60.0  # seconds to fetch a finished answer
 _CONNECT_SECONDS = 5.0  # for a cluster to take a connection
 _STORED = 4  # networks in the object store
 _STORE_BYTES = 512 << 20  # of a Ray that this process starts: some networks
 _MOST_WORDS = 200  # letters of an error of Ray's
 _NODE_DIED = "its node died"
-_WHY_GONE = {  # a part of Ray's error or of its names -> why an actor gave no answer
+_WHY_GONE = {  # part of Ray's error text or class name -> why an actor did not answer
     "low on memory": "Ray ended it because its node was low on memory: use a node with more, or fewer --slots",
     "node has died": _NODE_DIED,
     "NodeDiedError": _NODE_DIED,
@@ -52,12 +52,12 @@ _WHY_GONE = {  # a part of Ray's error or of its names -> why an actor gave no a
     "ActorUnavailableError": "it cannot be reached",
     "ObjectLostError": "its answer was lost",
 }
-_WHY_NOT = {  # a part of Ray's error or of its names -> why Ray does not begin, and what to do
-    "AuthenticationError": "the cluster lets in only who has its token: set RAY_AUTH_MODE=token, and copy the token to "
+_WHY_NOT = {  # part of Ray's error text or class name -> why Ray does not start, and what to do
+    "AuthenticationError": "the cluster needs its token: set RAY_AUTH_MODE=token, and copy the token to "
     "~/.ray/auth_token or into RAY_AUTH_TOKEN",
     "Could not find any running Ray": "no cluster runs on this machine: start one with `ray start --head`, or give "
     "HOST:PORT",
-    "Found multiple active Ray": "several clusters run on this machine: give HOST:PORT of one",
+    "Found multiple active Ray": "several clusters run on this machine: give the HOST:PORT of one",
 }
 
 
@@ -74,7 +74,7 @@ class RayPlayer:
         Worker(self._inbox, lambda message, body: self._said.put((dict(message), body))).run()
 
     def exchange(self, messages: Sequence[dict[str, Any]], seconds: float, network: bytes = b"") -> tuple[Said, bool]:
-        """Takes messages to the worker, and returns what it has said, and whether it may say more.
+        """Take messages to the worker, and return what it has said, and whether it may say more.
 
         Args:
             messages: with one lineup at most; the first one of all is `begin`.
@@ -152,7 +152,7 @@ class Actor(Channel):
             self.ask(0.0)
 
     def ask(self, seconds: float) -> None:
-        """Sends what is queued, and asks what the actor has to say; it may wait so long for something."""
+        """Send what is queued, and ask what the actor has to say; it may wait so long for something."""
         self.calls.append(self.actor.exchange.remote(self._out, seconds, *self._network))
         self._out, self._network = [], []
 
@@ -166,14 +166,14 @@ class Actor(Channel):
             yield Message(facts, body)
 
     def _hear(self) -> None:
-        """Takes the answer to the oldest call; a `ValueError`: it says nonsense."""
+        """Take the answer to the oldest call. Raise a `ValueError` if it is invalid."""
         errors = self._cluster.ray.exceptions
         try:
             said, more = self._cluster.ray.get(self.calls.popleft(), timeout=_GET_SECONDS)
             self._said += said
             self.waits, self.alive = False, bool(more or said)
         except errors.ActorUnschedulableError:
-            # Its node is dead, and for a moment `ray.nodes` says otherwise: a look later begins anew.
+            # Its node is dead, though `ray.nodes` still lists it for a moment. The next look starts a new actor.
             self.lose("")
         except errors.ActorUnavailableError as error:
             self.lose("" if self.waits else _in_words(error))  # Ray is still starting it
@@ -183,11 +183,11 @@ class Actor(Channel):
             raise ValueError(_in_words(error)) from error
 
     def lose(self, how: str) -> None:
-        """Takes note that the actor is gone; `how` is empty where the user need not know."""
+        """Take note that the actor is gone; `how` is empty where the user need not know."""
         self.alive, self._how = False, how
         if how == _NODE_DIED:
             self.weight = 0.0
-        elif not self.waits:  # several actors may go at once, which is no worker's fault
+        elif not self.waits:  # several actors may disappear at once, which does not count against any worker
             self.weight = 1 / max(1, len(self._cluster.places))
 
     def close(self, why: str = "") -> str:
@@ -230,7 +230,7 @@ class Cluster(Backend):
         self._looked = -math.inf  # when the nodes were looked at last
         self._answered = 0.0  # when an actor was last known to play, or actors were asked to
         python = must_be_typed(settings.game) or settings.game.startswith(PREFIX)
-        self._most_cpus = 1 if python else CPUS_OF_ACTOR  # Python's lock lets one thread at a time play such a game
+        self._most_cpus = 1 if python else CPUS_OF_ACTOR  # the GIL lets one thread at a time play such a game
 
     @property
     def _where(self) -> str:
@@ -248,7 +248,7 @@ class Cluster(Backend):
             del self.stored[next(iter(self.stored))]
 
     def _connect(self, devices: Sequence[Device]) -> None:
-        """Connects to the cluster, or starts Ray here; a `RunError` says why it cannot."""
+        """Connect to the cluster, or start Ray here; a `RunError` says why it cannot."""
         where = self._where
         options: dict[str, Any] = {"address": self._address or "local"}
         if self._address:
@@ -257,16 +257,16 @@ class Cluster(Backend):
             paths = [str(Path(_core.__file__).parents[1])]
         else:
             options |= {"num_cpus": usable_cores(), "include_dashboard": False, "object_store_memory": _STORE_BYTES}
-            # The head's own path of modules: a game's module is found in the same place.
+            # Use the head's sys.path, so that a game's module is found in the same place.
             paths = [folder or str(Path.cwd()) for folder in sys.path]
         try:
-            # With a path, actors are imported from the node's own packages; without one, Ray would send their code.
+            # With a path, actors are imported from the packages of their node. Without one, Ray would send their code.
             config = self.ray.job_config.JobConfig(code_search_path=paths)
             at_sigterm = signal.getsignal(signal.SIGTERM)
             self.ray.init(job_config=config, log_to_driver=False, logging_level="CRITICAL", **options)
             if signal.getsignal(signal.SIGTERM) is not at_sigterm:  # Ray's handler exits with code 15
                 signal.signal(signal.SIGTERM, at_sigterm)
-        except Exception as error:  # Ray's errors share no base
+        except Exception as error:  # Ray's exceptions have no common base class
             raise RunError(f"{where}: {_why_not(error, self._address)}") from error
         self._connected = True
         self._gpus = devices[0].kind == "cuda" and self.ray.cluster_resources().get("GPU", 0) >= 1
@@ -276,7 +276,7 @@ class Cluster(Backend):
         self.notices.append(f"{where}: one worker for each {each} (workers: {len(self.places)}, nodes: {nodes})")
 
     def _look_at_nodes(self) -> list[Actor]:
-        """Looks at the nodes: gives the lines to new actors, and loses those whose node is gone."""
+        """Look at the nodes: return the lines to new actors, and drop those whose node is gone."""
         self._looked = self._clock()
         self.places = places_of(self.ray.nodes(), self._gpus, self._most_cpus)
         for actor in self._actors:
@@ -319,13 +319,13 @@ class Cluster(Backend):
         return []
 
     def end(self, actor: Actor) -> None:
-        """Ends an actor."""
+        """End an actor."""
         self._actors.remove(actor)
-        with contextlib.suppress(Exception):  # Ray's errors share no base
+        with contextlib.suppress(Exception):  # Ray's exceptions have no common base class
             self.ray.kill(actor.actor)
 
     def finish(self) -> None:
-        """See `Backend`. Actors that never began are not waited for."""
+        """See `Backend`. It does not wait for actors that never started."""
         self._finishing = True
         for actor in self._actors:
             if actor.waits:
@@ -339,12 +339,12 @@ class Cluster(Backend):
 
 
 def environment() -> dict[str, str]:
-    """What az-train puts into the environment, where the user says nothing else, before Ray is imported.
+    """The environment variables that az-train sets before it imports Ray, unless the user set them.
 
-    Ray reports no usage. A Ray that starts here is on the loopback, and lets in only who has its token.
+    They turn off usage reports. A Ray started here listens on the loopback and needs its token.
     """
     found = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "error", "RAY_NUM_REDIS_GET_RETRIES": "1"}
-    found["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."  # else Ray prints a page for each actor that dies
+    found["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."  # otherwise Ray prints a page for each dead actor
     if os.environ.get("RAY_ADDRESS", "").strip() in ("", "local"):
         found |= {"RAY_AUTH_MODE": "token", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
         if "RAY_AUTH_TOKEN_PATH" not in os.environ:
@@ -364,11 +364,11 @@ def _import_ray() -> Any:
 
 
 def _why_not(error: Exception, address: str) -> str:
-    """Why Ray does not begin, and what to do, in a few words where Ray has hundreds."""
+    """Why Ray does not start, and what to do: a short text in place of Ray's long one."""
     said = one_line(error)
     if versions := re.search(r"Ray: (\S+) Python: (\S+) .* Ray: (\S+) Python: (\S+)", said):
         has, here = (f"Ray {versions[at]} and Python {versions[at + 1]}" for at in (1, 3))
-        return f"the cluster has {has}, here are {here}: install the same ones"
+        return f"the cluster has {has}, but this machine has {here}: install the same versions"
     for part, words in _WHY_NOT.items():
         if part in f"{type(error).__name__} {error.__cause__} {said}":
             return words
@@ -377,7 +377,7 @@ def _why_not(error: Exception, address: str) -> str:
 
 
 def _in_words(error: Exception) -> str:
-    """Why an actor gave no answer, in a few words where Ray has hundreds."""
+    """Why an actor did not answer: a short text in place of Ray's long one."""
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
     for part, words in _WHY_GONE.items():
         if part in f"{names} {error}":
@@ -387,11 +387,11 @@ def _in_words(error: Exception) -> str:
 
 
 def _refuse_nobody(address: str, where: str) -> None:
-    """Raises a `RunError` where nothing takes connections: Ray itself would try for minutes."""
+    """Raise a `RunError` if nothing accepts connections there: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
     except ValueError:
-        raise RunError(f"{where}: expected HOST:PORT, or auto for the cluster of this machine") from None
+        raise RunError(f"{where}: expected HOST:PORT, or auto for this machine's cluster") from None
     except OSError as error:
-        raise RunError(f"{where}: nobody answers there ({error}); start it with `ray start --head`") from error
+        raise RunError(f"{where}: nothing answers there ({error}); start Ray with `ray start --head`") from error

@@ -22,7 +22,7 @@ export class Analysis {
     this.searches = new Set();
     this.tree = new Tree(async (line) => {
       const { adviser, hintSimulations: simulations } = play.options();
-      if (adviser === RUN) throw new Error("The run stored no more.");
+      if (adviser === RUN) throw new Error("The run stored only the search of this position.");
       return play.branch([...play.game.current.moves(), ...line], adviser, { simulations }).answer;
     });
     onClick("analyse", () => (this.isOn ? this.stop("Stopped.") : this.run()));

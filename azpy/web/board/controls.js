@@ -52,7 +52,7 @@ export class Controls {
     const due = isRoll ? "A roll is due" : "The next position";
     const who = player === null ? due : `${upper(play.names[player])} to move`;
     if (!play.connection.isOpen) return `${who}: waiting for the connection …`;
-    if (play.isRefused) return `${who}: the server is busy or stops. Asking again …`;
+    if (play.isRefused) return `${who}: the server is busy or stopping. Trying again …`;
     if (play.isThinking) return `${who}: the network searches …`;
     const { players, throws } = settings.options;
     const isOthers = player === null ? isRoll && throws : players[player] !== "";
@@ -108,7 +108,7 @@ export class Controls {
     const { shown } = this.play.game.current;
     if (byId("typed").readOnly || shown === null) return;
     const found = named(shown, text);
-    if (found === null || found.length < text.length) return complain(`${text || "Nothing"} is no legal move here.`);
+    if (found === null || found.length < text.length) return complain(`${text || "Nothing"} is not a legal move here.`);
     byId("typed").value = "";
     await this.play.play(found.name);
   }

@@ -67,7 +67,7 @@ export function bindFiles({ play, settings, start, picture }) {
   const base = () => settings.model.game.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "");
   onClick("open_save", () => {
     const { current } = play.game;
-    byId("save_position").value = current.shown?.text ?? "This game has no text of positions: save the moves.";
+    byId("save_position").value = current.shown?.text ?? "This game has no text form for positions: save the moves.";
     byId("save_position_file").disabled = byId("copy_position").disabled = current.shown?.text == null;
     byId("save_moves").value = current.moves().join(" ");
     tell("");

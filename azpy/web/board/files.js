@@ -84,9 +84,9 @@ export async function readGame(text, ask) {
   try {
     record = JSON.parse(whole);
   } catch {
-    throw new Error("this is neither JSON nor moves nor a position");
+    throw new Error("expected JSON, moves or a position");
   }
-  if (!Array.isArray(record.nodes)) throw new Error("this is no record of a game");
+  if (!Array.isArray(record.nodes)) throw new Error("this JSON is not a saved game");
   const { position = null, nodes, notes = {} } = record;
   const read = await ask({ action: "read", position, nodes, notes });
   const isWhole = Array.isArray(record.ended) && read.nodes.length === nodes.length;

@@ -36,7 +36,7 @@ function askForToken() {
         dialog.close();
         resolve();
       } else {
-        said.textContent = answer.status === 401 ? "This is not the token." : `The server answers ${answer.status}.`;
+        said.textContent = answer.status === 401 ? "The token is wrong." : `The server answers ${answer.status}.`;
         field.focus();
       }
     };

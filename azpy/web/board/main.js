@@ -65,7 +65,7 @@ const clock = new Clock((late) => play.end(late, "on time"));
  * @param {number[]} [used] milliseconds of the clocks
  */
 function start(game, used) {
-  complain(game.id === last()?.id || putAside() ? "" : "This browser has no room to keep the game before.");
+  complain(game.id === last()?.id || putAside() ? "" : "This browser has no space left to keep the previous game.");
   analysis.stop("");
   settings.offerRun(game.isStored);
   play.names = settings.names;
@@ -261,7 +261,7 @@ async function main() {
   connection.addEventListener("lost", () => {
     stop(`${about.local ? "The search stopped" : "The connection is lost"}. Trying again …`);
   });
-  connection.addEventListener("ended", () => stop("The search stopped again and again. Load the page anew."));
+  connection.addEventListener("ended", () => stop("The search keeps stopping. Reload the page."));
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;

@@ -108,7 +108,7 @@ export class Settings {
     byId("swap").textContent = this.names.length === 2 ? "Swap sides" : "Move on by one seat";
     for (const option of byId("clock").options) {
       option.disabled = !this.isZeroSum && (rulesOf(option.value)?.limit ?? null) !== null;
-      option.title = option.disabled ? "Only of two players it is clear who wins on time." : "";
+      option.title = option.disabled ? "Time limits work only for two players with a zero sum." : "";
     }
     const run = [...byId("adviser").options].filter((option) => option.value === RUN);
     fill(byId("adviser"), [...run, ...networks()]);

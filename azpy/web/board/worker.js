@@ -36,7 +36,7 @@ function attempt(act) {
   try {
     act();
   } catch (error) {
-    const [why = told(`the search stopped, perhaps as this page has no more memory: ${error}`)] = engine.said();
+    const [why = told(`the search stopped, perhaps because the page ran out of memory: ${error}`)] = engine.said();
     engine = null;
     postMessage(why);
     postMessage(null);

@@ -16,10 +16,10 @@ pub enum Error {
     #[error("{0}")]
     Search(&'static str),
     /// An earlier call panicked.
-    #[error("azpy itself failed in an earlier call with this game: close it")]
+    #[error("an earlier call with this game failed because of a bug in azpy: close the game")]
     Broken,
     /// This call panicked.
-    #[error("azpy itself failed, and said why on standard error: close the game")]
+    #[error("this call failed because of a bug in azpy; standard error has its message: close the game")]
     Panicked,
 }
 

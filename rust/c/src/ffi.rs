@@ -47,7 +47,7 @@ fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', "?")).unwrap_or_default()
 }
 
-/// A game, and what C was last shown of it.
+/// A game, and the values that C last received.
 struct Game {
     inner: Box<dyn OpenGame>,
     seen: Seen,

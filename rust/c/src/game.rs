@@ -201,8 +201,8 @@ impl<P: Payoff> OpenGame for SearchedGame<P> {
     fn search(&mut self, simulations: u32) -> Result<Action, Error> {
         match self.turn() {
             Turn::Player(_) => {}
-            Turn::Chance => return Err(Error::Search("a roll is next: play its outcome, then search")),
-            Turn::Terminal => return Err(Error::Search("the game is over: there is nothing to search")),
+            Turn::Chance => return Err(Error::Search("a roll is due: play its outcome, then search")),
+            Turn::Terminal => return Err(Error::Search("the game is over, so no move can be searched")),
         }
         if self.game.borrow().memory_bytes() > self.kept {
             self.game.borrow_mut().drop_trees();
@@ -214,7 +214,7 @@ impl<P: Payoff> OpenGame for SearchedGame<P> {
         self.found = match self.searcher.take() {
             Some(Event::Done(_, report)) => report.result,
             Some(Event::Failed(_, error)) => return Err(error.into()),
-            _ => return Err(Error::Search("the search before has not ended")),
+            _ => return Err(Error::Search("the previous search has not ended")),
         };
         self.found.action.ok_or(Error::Search("the search found no action"))
     }

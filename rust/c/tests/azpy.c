@@ -148,7 +148,7 @@ static void dice_are_thrown_by_the_caller(void) {
     for (int roll = 0; roll < 6; ++roll) sum += seen->moves[roll].probability;
     CHECK(fabsf(sum - 1.0f) < 1e-6f);
     CHECK(azpy_search(game, 50) == AZPY_ERROR);
-    SAYS("a roll is next");
+    SAYS("a roll is due");
     CHECK(azpy_play(game, seen->moves[5].action) == 0 && azpy_look(game)->turn == 0);
     CHECK(azpy_search(game, 50) >= 0 && azpy_undo(game, 2) == 2);
     azpy_close(game);

@@ -19,7 +19,7 @@ use crate::search::{Answer, GATHER_AT_MOST, Replies, Search, SearchStats};
 /// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
 const PARALLEL_FROM: usize = 8;
 
-/// Who does the host's work.
+/// The threads that do the host's work.
 #[derive(Clone)]
 pub enum Workers {
     /// The calling thread alone. Games that must not be touched from other threads need this.
@@ -37,7 +37,7 @@ pub struct Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if !self.process.is_current() {
-            // To end the threads takes locks, which they may have held when the process was forked.
+            // Ending the threads takes locks that they may have held when the process was forked.
             std::mem::forget(self.threads.take());
         }
     }
@@ -91,10 +91,10 @@ impl Workers {
     }
 }
 
-/// Why a round failed. Whatever was in flight has been taken back.
+/// Why a round failed. Everything in flight has been undone.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError<E> {
-    /// The evaluator's own error, as it came.
+    /// The evaluator's error, unchanged.
     #[error("the evaluator failed")]
     Evaluator(E),
     /// An answer that cannot be used.
@@ -103,9 +103,9 @@ pub enum SearchError<E> {
     /// A game that breaks its contract.
     #[error("{fault}")]
     Game {
-        /// Which search met it.
+        /// The index of the search.
         search: usize,
-        /// What it was.
+        /// The fault.
         fault: GameFault,
     },
 }
@@ -121,7 +121,7 @@ pub struct RoundStats {
     pub rows_capacity: u64,
     /// Leaves that shared the row of an equal leaf in the same batch.
     pub shared: u64,
-    /// What the searches did in those that were whole (see `Rounds::run`).
+    /// Counts of the searches in complete rounds (see `Rounds::run`).
     pub searches: SearchStats,
 }
 
@@ -136,7 +136,7 @@ impl RoundStats {
     }
 }
 
-/// What all searches have done since each began.
+/// The sum of the counts of all searches.
 fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
     let mut total = SearchStats::default();
     searches.iter().for_each(|search| total.add(search.stats()));
@@ -147,17 +147,17 @@ fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
 pub struct Rounds<G: Game> {
     workers: Workers,
     cache: Option<Arc<Cache>>,
-    /// What the evaluator calls its network, this round.
+    /// The evaluator's network id in this round.
     network: Option<u64>,
     states: Vec<G>,
-    /// Positions of the batch before, which the searches that gave them get back.
+    /// Positions of the previous batch, returned to their searches for reuse.
     spare: Vec<G>,
     streams: Vec<u64>,
     offsets: Vec<u32>,
     actions: Vec<Action>,
     logits: Vec<f32>,
     values: Vec<PovOf<G>>,
-    /// Empty where no evaluator has proven anything, else see [`Batch::proofs`].
+    /// Empty if the evaluator proved nothing, else see [`Batch::proofs`].
     proofs: Vec<u8>,
     /// Rows of this batch by position, where equal positions get equal answers.
     seen: HashMap<u128, u32>,
@@ -248,7 +248,7 @@ impl<G: Game> Rounds<G> {
         });
     }
 
-    /// The second part, for searches that have gathered: their leaves are evaluated. On an error their leaves are lost,
+    /// The second part: the gathered leaves are evaluated. On an error the leaves are lost,
     /// and it is for the caller to abandon them.
     pub(crate) fn evaluate<S: AsMut<Search<G>> + Send, E: Evaluator<G>>(
         &mut self,
@@ -264,12 +264,12 @@ impl<G: Game> Rounds<G> {
         self.values.clear();
         self.proofs.clear();
         self.collect(searches);
-        // As many as the next batch probably needs: a large one leaves nothing behind.
+        // Keep as many as the next batch probably needs, so that a large batch does not hold memory.
         self.spare.truncate(self.states.len());
         if self.states.is_empty() { Ok(()) } else { self.evaluate_rows(evaluator) }
     }
 
-    /// The third part, for searches whose leaves are evaluated, or that met none: they take the answers up.
+    /// The third part: searches apply the answers to their leaves. Searches without leaves take part too.
     pub(crate) fn take_up<S: AsMut<Search<G>> + Send>(&self, searches: &mut [S]) {
         let cache = self.cache.as_deref().zip(self.network);
         let Self { offsets, logits, values, proofs, .. } = self;
@@ -300,7 +300,7 @@ impl<G: Game> Rounds<G> {
                 continue;
             }
             self.stats.rows_capacity += search.eval_batch() as u64;
-            // Appended at once, for positions may be kilobytes; those that share a row fall out below.
+            // Append positions at once, because they may be kilobytes; duplicates are removed below.
             let begin = self.states.len();
             let spare = self.spare.len().saturating_sub(search.round.states.len());
             search.round.spare.extend(self.spare.drain(spare..));
@@ -335,10 +335,10 @@ impl<G: Game> Rounds<G> {
         }
     }
 
-    /// Has the rows answered, and refuses answers that would poison a search.
+    /// Has the evaluator answer the rows, and refuses invalid answers.
     fn evaluate_rows<E: Evaluator<G>>(&mut self, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
         let rows = self.states.len();
-        // A row that is left unanswered must not pass for an answer.
+        // NaN marks rows that the evaluator did not answer.
         self.logits.resize(self.actions.len(), f32::NAN);
         self.values.resize(rows, PovOf::<G>::filled(self.states[0].num_players(), f32::NAN));
         let workers = &self.workers;

@@ -68,55 +68,50 @@ options! {
     /// How to search.
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct SearchConfig {
-        /// leaves of one tree in a call of the network, at most; 1 is textbook PUCT
+        /// most leaves of one tree per network call; 1 is textbook PUCT
         eval_batch: usize = 8, unit = "leaves", low = Whole(1), high = Whole(65_536);
-        /// weight of the prior against the value
+        /// exploration constant: weight of the prior against the value
         c_puct: f64 = 1.5, source = "AlphaZero, Silver et al. 2018", high = MOST, rule = Rule::Puct;
-        /// with a base b, c_puct grows as c_puct + ln((1 + N + b) / b) with a position's visits N
+        /// visit count at which c_puct starts to grow (AlphaZero: 19,652)
         c_puct_base: Option<f64> = None, source = "AlphaZero, 19,652 there", above = true, high = MOST,
             rule = Rule::Puct;
-        /// value of an action not yet visited: its parent's, less this times the square root of the priors visited; or
-        /// zero, or parent for the parent's
+        /// value of unvisited actions: zero, parent, or a reduction below the parent
         fpu: Fpu = Zero, source = "Leela Chess Zero", words = &["zero", "parent"], high = Whole(100),
             rule = Rule::Puct;
-        /// lost games that a leaf in flight counts as, of use with eval_batch above 1; 0 counts it in the exploration
-        /// term alone
+        /// losses that each leaf in flight counts as
         virtual_loss: f64 = 1.0, high = MOST, rule = Rule::Puct;
-        /// the leaves of a round are at most this share of the root's visits, one at least
+        /// most leaves per round, as a share of the root's visits
         in_flight_share: Option<f64> = None, unit = "share", above = true, high = Whole(1);
-        /// weight of Dirichlet noise in the root's prior
+        /// weight of Dirichlet noise in the root's priors
         root_noise: Option<RootNoise> = None, unit = "share", source = "AlphaGo Zero, Silver et al. 2017", high = Whole(1),
             rule = Rule::Puct, in_self_play = Some(OptionValue::Number(0.25));
-        /// the root's priors are raised to 1 / this, before the noise
+        /// temperature of the root's priors, applied before the noise
         root_temperature: f64 = 1.0, source = "KataGo, 1.1 to 1.25 there", above = true, high = MOST,
             rule = Rule::Puct;
-        /// actions that Gumbel's sequential halving begins with, in place of PUCT and noise; 0: PUCT
+        /// root actions that Gumbel's sequential halving starts with; 0 uses PUCT
         gumbel_actions: usize = 0, unit = "actions", source = "Danihelka et al. 2022, 16 there";
-        /// factor on Gumbel's random draws; 0 draws none, as in matches
+        /// scale of Gumbel's random draws; 0 draws none, as in matches
         gumbel_scale: f64 = 1.0, source = "mctx", high = MOST, rule = Rule::Gumbel;
-        /// c_scale of Gumbel's rule: weight of the value against the logits
+        /// c_scale of Gumbel's rule: weight of values against logits
         value_scale: f64 = 0.1, source = "mctx", high = MOST, rule = Rule::Gumbel;
-        /// c_visit of Gumbel's rule: visits that a value is trusted as if it had from the start
+        /// c_visit of Gumbel's rule: added to the largest visit count
         maxvisit_init: f64 = 50.0, source = "mctx", high = MOST, rule = Rule::Gumbel;
-        /// scales the values of a position to [0, 1] before Gumbel's rule weighs them; off: values as they are, in [-1, 1]
+        /// rescale a position's values to [0, 1] before Gumbel's rule
         gumbel_rescale: bool = true, source = "mctx; off in MiniZero, with value_scale 1", rule = Rule::Gumbel;
-        /// the action to play has the highest value less so many standard errors, of those with a tenth of the most
-        /// visits; none: the most visited
+        /// play the best lower confidence bound, this many standard errors down
         lcb: Option<f64> = None, unit = "standard errors", source = "Leela Zero", above = true, high = MOST,
             rule = Rule::Puct;
-        /// proven wins, draws and losses are carried up the tree and not searched again
+        /// propagate proven wins, draws and losses up the tree
         solver: bool = false, source = "Winands, Björnsson and Saito 2008";
-        /// plies that are played out from each new position to find a forced win or loss, which then needs no evaluation
+        /// plies to search exhaustively from new positions for forced results
         lookahead: usize = 0, unit = "plies", source = "Baier and Winands 2015", high = Whole(6), needs = Some("solver");
-        /// of one player: a score above this is a win for the search, and a score below it a loss; none: scores as they
-        /// are
+        /// single-player games: count scores above this value as wins
         score_to_beat: Option<f64> = None, unit = "score", source = "R2, Laterre et al. 2018", low = Whole(-1), high = Whole(1);
-        /// a search ends once the most visited action cannot be overtaken; not with lcb or solver, where visits alone do not
-        /// choose the action
+        /// stop once no other action can overtake the most visited
         early_stop: bool = false, rule = Rule::Puct, without = &["lcb", "solver"];
-        /// evaluations of a search at most, its root and answers of the cache included
+        /// most evaluations per search, including the root and cache hits
         evaluations: Option<u32> = None, unit = "evaluations", low = Whole(2), rule = Rule::Puct;
-        /// memory of a tree; a full tree is searched on without growing
+        /// memory limit per tree; a full tree is searched without growing
         max_memory_mb: Option<f64> = None, unit = "MiB", above = true, high = MOST;
     }
 }

@@ -177,21 +177,21 @@ impl<G: Notation, E> Walk<G, E> {
     pub fn look(&mut self, from_start: bool) -> Result<Look, Violation<E>> {
         let facts = self.facts()?;
         facts.check(self.start.num_actions(), self.start.num_players())?;
-        self.same("asking", &facts, &self.state, "the same position asked twice differs in")?;
+        self.same("asking", &facts, &self.state, "two reads of the same position differ in")?;
         let fixed = |state: &G| (state.num_actions(), state.obs_shape(), state.max_plies(), state.num_players());
         if fixed(&self.state) != fixed(&self.start) {
             let got = format!("{:?} as num_actions, obs_shape, max_plies and num_players", fixed(&self.state));
             return Err(Violation::new("attributes", got, format!("{:?}, as at the start", fixed(&self.start))));
         }
-        let what = "two positions after the same actions,";
+        let what = "after the same actions,";
         if from_start && !self.line.is_empty() {
             let mut unasked = self.copy(&self.start)?;
             self.line.iter().for_each(|&action| unasked.play(action));
-            let what = format!("{what} asked before every ply and never asked: they differ in");
+            let what = format!("{what} a position that was read before every ply and one that was not differ in");
             self.same("replay", &facts, &unasked, &what)?;
         }
         if !self.line.is_empty() {
-            let what = format!("{what} played on and on a clone of the position before: they differ in");
+            let what = format!("{what} the position and one played on a clone differ in");
             self.same("replay", &facts, &self.by_clone, &what)?;
         }
         self.check_end(&facts)?;
@@ -268,7 +268,7 @@ impl<G: Notation, E> Walk<G, E> {
         }
         let most = self.start.max_plies();
         if facts.turn != Turn::Terminal && plies >= most {
-            return Err(Violation::new("length", format!("a game that goes on after {most} plies"), "its end by then"));
+            return Err(Violation::new("length", format!("a game that goes on after {most} plies"), "an end by then"));
         }
         Ok(())
     }
@@ -444,16 +444,16 @@ pub fn check_symmetries<G: Game, E>(start: &G) -> Result<(), Violation<E>> {
         let mut sorted = image.0.clone();
         sorted.sort_unstable();
         if sorted != identity.0 {
-            return broken(format!("symmetry {symmetry} leads two actions to one"), "a permutation of the actions");
+            return broken(format!("symmetry {symmetry} maps two actions to one"), "a permutation of the actions");
         }
         if symmetry == 0 && *image != identity {
-            return broken("symmetry 0 moves something".into(), "the identity");
+            return broken("symmetry 0 changes something".into(), "the identity");
         }
         if !(0..images.len()).any(|inverse| apply(inverse, image) == identity) {
             return broken(format!("no symmetry undoes symmetry {symmetry}"), "an inverse for each");
         }
         if images[..symmetry].contains(image) {
-            return broken(format!("symmetry {symmetry} is there twice"), "different symmetries");
+            return broken(format!("symmetry {symmetry} appears twice"), "different symmetries");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What can go wrong with what somebody gives: an option, a text of a game, a record. Its text is for people.
+//! Errors about input: an option, a text of a game, a record. Their texts are for people.
 
 use crate::game::{GameFault, PlayError};
 
@@ -18,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Written(#[from] Unfit),
     /// The game has no notation of whole games, such as PGN.
-    #[error("there is no notation of whole games of this game")]
+    #[error("this game does not have a notation for whole games")]
     NoNotation,
     /// A line of play goes on after the end of the game.
     #[error("action {number} is {came}, but the game is over before it")]
@@ -44,7 +44,7 @@ pub enum Error {
         offered: String,
     },
     /// A move of a tree of moves that stands behind a later one.
-    #[error("move {index} stands behind move {before}, which does not come before it")]
+    #[error("move {index} names move {before} as the one before it, but that comes later")]
     Order {
         /// The move.
         index: usize,
@@ -52,12 +52,12 @@ pub enum Error {
         before: usize,
     },
     /// A game with variations that has too many moves.
-    #[error("the game has more than {0} moves with its variations")]
+    #[error("the game with its variations has more than {0} moves")]
     TooManyMoves(usize),
     /// A game with variations in variations, too many of them.
-    #[error("variations stand in each other more than {0} deep")]
+    #[error("variations are nested more than {0} deep")]
     TooDeep(usize),
-    /// A game with so many variations that cannot be played that it is not what it says.
+    /// A game with too many variations that cannot be played.
     #[error("more than {most} variations cannot be played; the first: {first}")]
     TooManyUnfit {
         /// How many may be left out.
@@ -76,7 +76,7 @@ pub enum Error {
         got: String,
     },
     /// There is no option of this name.
-    #[error("{0}: no such option")]
+    #[error("unknown option {0}")]
     UnknownOption(String),
     /// An option that the search would not look at.
     #[error("{name} {why}")]
@@ -97,8 +97,8 @@ pub enum Error {
         /// What is wrong, the ply included.
         why: String,
     },
-    /// The same, of one of many games.
-    #[error("game {game_id} is not a game by the rules: {why}")]
+    /// The same, for one of many games.
+    #[error("game {game_id} breaks the rules: {why}")]
     InvalidGame {
         /// Which game.
         game_id: u64,
@@ -178,7 +178,7 @@ impl Unfit {
         }
     }
 
-    /// The same with the line of `text` in which byte `at` stands.
+    /// The same, with the line of `text` that has byte `at`.
     #[must_use]
     pub fn in_line_of(self, text: &str, at: usize) -> Self {
         let is_over = matches!(self, Self::AfterEnd(_));

@@ -1,4 +1,4 @@
-//! What answers for leaves: the contract between the search and a network.
+//! The contract between the search and a network that evaluates leaves.
 //!
 //! A batch is rows of positions in; logits over the legal actions and the values of each row out. The evaluator owns its
 //! input memory and asks for it to be filled; its replies land in memory the caller owns. It knows nothing of trees.
@@ -63,7 +63,7 @@ pub trait Evaluator<G: Game>: Send {
     /// What a failed evaluation hands to the owner of the search.
     type Error: Send;
 
-    /// Answers every row of the batch.
+    /// Evaluates every row of the batch.
     ///
     /// # Errors
     /// The search stops, takes back what is in flight, and returns this error as it is.
@@ -105,14 +105,14 @@ impl<G: Game> Evaluator<G> for Rollout {
         let mut games = RandomGames::default();
         for ((state, &stream), value) in batch.states.iter().zip(batch.streams).zip(batch.values) {
             let draw = PovOf::<G>::filled(state.num_players(), 0.0);
-            // A leaf is a player's turn, unless a game written in Python has failed since; its owner will say so.
+            // A leaf is a player's turn, unless a game written in Python has failed since; the owner reports that.
             let Turn::Player(player) = state.turn() else {
                 *value = draw;
                 continue;
             };
             let mut state = state.clone();
             let mut stream = Stream::keyed(&[self.seed, stream]);
-            // A game that breaks its promises is a draw here.
+            // A game that breaks its contract counts as a draw here.
             let ended = state.play_out(&mut games, &mut stream);
             *value = ended.map_or(draw, |_| state.outcome().pov(player));
         }

@@ -55,7 +55,7 @@ pub enum PlayError {
         legal: Vec<Action>,
     },
     /// Not an outcome of this roll.
-    #[error("{action} is no outcome of this chance turn; outcomes are {}", first(.outcomes))]
+    #[error("{action} is not an outcome of this chance turn; the outcomes are {}", first(.outcomes))]
     NoSuchOutcome {
         /// What was asked for.
         action: Action,
@@ -80,7 +80,7 @@ pub enum GameFault {
     #[error("the position is at a chance turn; play one of its chance outcomes before searching")]
     ChanceRoot,
     /// A player to move without a legal action.
-    #[error("legal_actions gave no action at a player's turn; expected at least one, or a terminal position:\n{0}")]
+    #[error("legal_actions returned no action at a player's turn; expected at least one, or a terminal position:\n{0}")]
     NoLegalActions(String),
     /// More than a node can hold.
     #[error("{0} legal actions in one position; at most 65,535 are possible")]
@@ -94,19 +94,19 @@ pub enum GameFault {
         num_actions: usize,
     },
     /// A chance turn without a usable distribution.
-    #[error("chance_outcomes gave no outcomes with positive probabilities that sum to 1 (they sum to {0})")]
+    #[error("chance_outcomes must return outcomes with positive probabilities that sum to 1 (they sum to {0})")]
     BadChance(String),
     /// A search that is to prove values, in a game of too many players.
     #[error(
-        "solver and lookahead prove the values of one player, or of two players and zero sum, and this game has {0} \
-         players: search without solver and lookahead"
+        "solver and lookahead work for one player, or for two players with a zero sum, but this game has {0} \
+         players: leave out solver and lookahead"
     )]
     Unprovable(usize),
     /// A search for a score, in a game of several players.
-    #[error("score_to_beat is for games of one player, and this game has {0} players: leave score_to_beat out")]
+    #[error("score_to_beat is for games of one player, but this game has {0} players: leave score_to_beat out")]
     ManyScores(usize),
     /// The game goes on for longer than it said.
-    #[error("a line of play from the root is longer than max_plies ({0}); the game promised to end by then")]
+    #[error("a line of play from the root is longer than max_plies ({0}): raise max_plies, or end the game by then")]
     TooLong(usize),
 }
 

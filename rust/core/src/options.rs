@@ -27,12 +27,12 @@ pub enum OptionValue<'a> {
     Word(&'a str),
     /// The alpha and the fraction of Dirichlet noise.
     Noise(Option<f64>, f64),
-    /// What no option can be, as text.
+    /// A value of an unsupported type, as text.
     Other(&'a str),
 }
 
 impl OptionValue<'_> {
-    /// What a range is about.
+    /// The kind of number that a range limits.
     fn number(self) -> Option<f64> {
         match self {
             Self::Whole(i128::MIN) => Some(f64::NEG_INFINITY),
@@ -99,7 +99,7 @@ pub enum Rule {
 pub struct OptionRow<'a> {
     /// What users call the option.
     pub name: &'a str,
-    /// What it is, in one sentence.
+    /// What it is: an imperative or a noun phrase of at most twelve words.
     pub help: &'a str,
     /// Its type.
     pub kind: Kind,
@@ -134,7 +134,7 @@ pub struct OptionRow<'a> {
 }
 
 impl<'a> OptionRow<'a> {
-    /// What rows leave out.
+    /// The defaults of a row.
     pub const PLAIN: Self = Self {
         name: "",
         help: "",
@@ -176,7 +176,7 @@ impl<'a> OptionRow<'a> {
         whole.map(OptionValue::Whole).or_else(number).or_else(switch).unwrap_or(OptionValue::Word(text))
     }
 
-    /// The option's value for one that somebody gave; `shown` is how it was written.
+    /// Converts a given value to the option's type; `shown` is how it was written.
     ///
     /// # Errors
     /// A sentence that names the option, what it may be, and what came.
@@ -185,7 +185,7 @@ impl<'a> OptionRow<'a> {
         self.check(value, shown).map(|()| value)
     }
 
-    /// The same without the check of the range.
+    /// The same, without checking the range.
     ///
     /// # Errors
     /// A value of another type.
@@ -282,7 +282,7 @@ pub fn why_unused(
 
 /// A type that a field of an option has.
 pub trait OptionType: Sized {
-    /// What users give for it.
+    /// The type of its values for users.
     const KIND: Kind;
     /// Whether it may be None.
     const OPTIONAL: bool = false;

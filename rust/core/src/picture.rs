@@ -21,12 +21,12 @@ impl Touch {
     }
 }
 
-/// What is drawn over a picture, because a text of the game says so.
+/// A mark that is drawn over a picture, from a note of the game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     /// One of "triangle", "square", "circle", "cross", "label", "arrow".
     pub shape: &'static str,
-    /// What a label says; else nothing.
+    /// The text of a label; else empty.
     pub text: String,
     /// Where: one place, of an arrow two.
     pub places: Vec<Touch>,

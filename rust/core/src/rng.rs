@@ -59,7 +59,7 @@ impl Stream {
                 if left < weight {
                     return index;
                 }
-                // Rounding can leave a sliver past the last weight: then the last positive one is it.
+                // Rounding can leave a remainder after the last weight; return the last positive weight then.
                 last = index;
             }
             left -= weight;

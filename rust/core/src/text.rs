@@ -13,9 +13,9 @@ use crate::written::{Bounds, Moves, Named, Notes, ReadMove, Unfit, Variations, W
 pub use line::read_line;
 use line::{listed, on_offer, write_line};
 
-/// How much of a text an error repeats, in characters.
+/// The most characters of a text that an error quotes.
 const MOST_SHOWN: usize = 60;
-/// How many of the characters behind are counted: a file with many faults must not be counted to its end for each.
+/// The most further characters that are counted, so that a file with many faults is not counted to its end each time.
 const MOST_COUNTED: usize = 1_000;
 
 /// How people write a game: names of actions, notations of positions, pictures. Every method has a default, so a game
@@ -311,7 +311,7 @@ pub fn captured_men<G: Notation>(start: &G, actions: &[Action]) -> Vec<String> {
     taken
 }
 
-/// A text as an error repeats it: in quotes, on one line, cut where it is long.
+/// A text as errors quote it: on one line, cut if it is long.
 ///
 /// ```
 /// assert_eq!(azpy_core::text::shown("a\n"), r#""a\n""#);
@@ -366,7 +366,7 @@ pub fn read_one_line<G: Notation>(start: &G, text: &str, bounds: Bounds) -> Resu
     Ok(Variations { start, moves, tags: Vec::new(), notes: Notes::new(), left_out: Vec::new() })
 }
 
-/// Plays a legal action, and gives the move without notes.
+/// Plays a legal action, and returns the move without notes.
 pub fn play_named<G: Notation>(state: &mut G, action: Action) -> ReadMove {
     let player = if let Turn::Player(player) = state.turn() { Some(player) } else { None };
     let (name, short) = (state.action_name(action), state.short_name(action));

@@ -29,12 +29,12 @@ impl WrittenGame {
     }
 }
 
-/// The most that is read of a game with variations.
+/// Limits for reading a game with variations.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Moves, those of the variations too.
     pub moves: usize,
-    /// Variations in each other. A variation of the main line is 1 deep.
+    /// How deep variations are nested. A variation of the main line is 1 deep.
     pub depth: usize,
 }
 
@@ -49,11 +49,11 @@ pub type Notes = BTreeMap<String, Vec<String>>;
 /// The name of a comment among [`Notes`].
 pub const COMMENT: &str = "C";
 
-/// Adds a value to notes, behind those of the same name. A comment goes on in the last that is there, behind `between`.
+/// Adds a value to notes, after those of the same name. A comment is appended to the last one, after `between`.
 pub fn note(notes: &mut Notes, name: &str, value: String, between: &str) {
     let values = notes.entry(name.to_owned()).or_default();
     match values.last_mut().filter(|_| name == COMMENT) {
-        // In place: a text may have a comment as often as it likes.
+        // Append in place, because a text may have any number of comments.
         Some(comment) => {
             *comment += between;
             *comment += &value;
@@ -76,9 +76,9 @@ pub struct ReadMove {
     pub name: String,
     /// Its short name.
     pub short: String,
-    /// Who played it; nobody a roll.
+    /// The player; `None` for a roll.
     pub player: Option<Player>,
-    /// What the text says of the position behind it.
+    /// The notes on the position after it.
     pub notes: Notes,
 }
 
@@ -92,13 +92,13 @@ pub struct Variations<G> {
     /// What the text says of the game as a whole, as
     /// [`Notation::write_variations`](crate::text::Notation::write_variations) takes it.
     pub tags: Vec<(String, String)>,
-    /// What the text says of the start.
+    /// The notes on the start.
     pub notes: Notes,
-    /// Why a line ends early, or is not there.
+    /// Why lines end early or are missing.
     pub left_out: Vec<String>,
 }
 
-/// Variations of one text that cannot be played. A text with more of them is not what it says.
+/// The most variations of one text that may be unplayable. A text with more is refused.
 const MOST_LEFT_OUT: usize = 100;
 
 /// A part of a written tree of moves.
@@ -135,7 +135,7 @@ struct Place {
 #[derive(Clone, Debug)]
 pub struct Moves<M> {
     bounds: Bounds,
-    /// How many moves were there and are forgotten.
+    /// How many moves were removed.
     forgotten: usize,
     /// Each with the number of the move before it.
     moves: Vec<(usize, M)>,
@@ -150,7 +150,7 @@ impl<M> Moves<M> {
         Self { bounds, forgotten: 0, moves: Vec::new(), places: vec![Place::default()] }
     }
 
-    /// Forgets all moves, and begins at the start again. The bound still counts the moves that are forgotten.
+    /// Removes all moves, and begins at the start again. The limit still counts the removed moves.
     pub fn forget(&mut self) {
         self.forgotten += self.moves.len();
         self.moves.clear();
@@ -158,7 +158,7 @@ impl<M> Moves<M> {
         self.places[0] = Place::default();
     }
 
-    /// How many moves it has forgotten.
+    /// How many moves were removed.
     #[must_use]
     pub fn forgotten(&self) -> usize {
         self.forgotten
@@ -184,7 +184,7 @@ impl<M> Moves<M> {
         Ok(self.moves.len())
     }
 
-    /// Whether there are none.
+    /// Whether there are no moves.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.moves.is_empty()
@@ -206,10 +206,10 @@ impl<M> Moves<M> {
         self.moves.iter().zip(&self.places[1..]).filter(|(_, place)| place.depth == 0).map(|((_, said), _)| said)
     }
 
-    /// The tree as a text has it, from the first move to the last.
+    /// The tree in the order of a text, from the first move to the last.
     #[must_use]
     pub fn parts(&self, order: Order) -> Vec<Part> {
-        /// What is still to be written: a part, or all that stands behind a move.
+        /// What is still to be written: a part, or everything after a move.
         enum Left {
             Part(Part),
             Behind(usize),
@@ -218,7 +218,7 @@ impl<M> Moves<M> {
         for (index, (before, _)) in self.moves.iter().enumerate() {
             behind[*before].push(index + 1);
         }
-        // A list, not a recursion: a line may be as long as someone likes.
+        // Use a list instead of recursion, because a line may be arbitrarily long.
         let (mut parts, mut left) = (Vec::new(), vec![Left::Behind(0)]);
         while let Some(next) = left.pop() {
             let number = match next {
@@ -276,7 +276,7 @@ impl<M> Moves<M> {
             let (before, said) = &self.moves[at - 1];
             behind[*before] -= 1;
             let from = if behind[*before] == 0 { positions.remove(before) } else { positions.get(before).cloned() };
-            let Some((mut state, plies, parent)) = from else { continue }; // behind a move that was left out
+            let Some((mut state, plies, parent)) = from else { continue }; // after a move that was left out
             let (action, kept) = match play(&mut state, plies + 1, said) {
                 Ok(found) => found,
                 Err(unfit) => {
@@ -335,7 +335,7 @@ mod tests {
                     return Err(Unfit::AfterEnd(format!("ply {ply} is late")));
                 }
                 if said == 0 {
-                    return Err(Unfit::Action(format!("ply {ply} is none")));
+                    return Err(Unfit::Action(format!("ply {ply} is missing")));
                 }
                 *state += said;
                 Ok((said, *state))
@@ -387,14 +387,14 @@ mod tests {
     fn a_variation_is_left_out_from_its_wrong_move_on() {
         let (played, left_out) = play(&[(0, 1), (0, 5), (2, 0), (3, 7), (1, 2)]).unwrap();
         assert_eq!(played, [(0, 1), (1, 3), (0, 5)]);
-        assert_eq!(left_out, ["ply 2 is none"]);
-        assert_eq!(play(&[(0, 1), (1, 0)]), Err(Unfit::Action("ply 2 is none".into()).into()));
+        assert_eq!(left_out, ["ply 2 is missing"]);
+        assert_eq!(play(&[(0, 1), (1, 0)]), Err(Unfit::Action("ply 2 is missing".into()).into()));
         let (played, left_out) = play(&[(0, 100), (1, 2), (2, 3), (0, 4)]).unwrap();
         assert_eq!((played, left_out), (vec![(0, 100), (0, 4)], vec!["ply 2 is late".to_owned()]));
         let wrong: Vec<_> = [(0, 1)].into_iter().chain((0..101).map(|_| (0, 0))).collect();
         assert!(play(&wrong[..101]).is_ok());
         let error = play(&wrong).unwrap_err().to_string();
-        assert_eq!(error, "more than 100 variations cannot be played; the first: ply 1 is none");
+        assert_eq!(error, "more than 100 variations cannot be played; the first: ply 1 is missing");
     }
 
     #[test]

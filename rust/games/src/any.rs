@@ -274,7 +274,7 @@ impl<P: Payoff> Position for AnyGame<P> {
         }
         let start = AnyGame::open(games, name, with_params(spec, params))?;
         if P::ZERO_SUM && !start.is_zero_sum() {
-            return Err(invalid!("{} pays in another way than {spec}", start.game.spec).into());
+            return Err(invalid!("{} has other payoffs than {spec}", start.game.spec).into());
         }
         Ok(start.paying())
     }

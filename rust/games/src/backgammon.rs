@@ -165,7 +165,7 @@ impl Backgammon {
         [Player::Zero, Player::One].into_iter().find(|player| self.sides[player.index()].taken() == 0)
     }
 
-    /// What the winner wins: a single game, a gammon or a backgammon; 3 where these do not count.
+    /// The kind of win: a single game, a gammon or a backgammon; 3 if these do not count.
     fn points(&self) -> Option<u8> {
         let loser = self.sides[self.winner()?.opponent().index()];
         Some(match loser.taken() {
@@ -177,7 +177,7 @@ impl Backgammon {
         })
     }
 
-    /// Where the die can be played now, whatever becomes of the other one.
+    /// The places from which the die can be played now, ignoring the other die.
     #[inline]
     fn playable(&self, which: usize) -> u32 {
         sources(self.own().taken(), self.open(), self.die(which)) & !self.closed
@@ -224,7 +224,7 @@ impl Backgammon {
         // Who leaves by the lower die could have left by the higher one, and the other one by the lower die after it.
         for place in each(sources(taken, open, low) & !(up_to(low) >> 1)) {
             let next = sources(taken_after(taken, many, place, low), open, high) & up_to(place);
-            // Mostly nothing is left to look at.
+            // Usually nothing is left to check.
             if next != 0 && next & !self.closed_after(1, place) != 0 {
                 both[1] |= 1 << place;
             }
@@ -242,7 +242,7 @@ impl Backgammon {
     fn beginnings_of_double(&self) -> u32 {
         let (own, open, die) = (self.own(), self.open(), self.die(0));
         let places = self.playable(0);
-        // Moves never take each other's way, so any line that cannot go on is as long as every other one.
+        // Moves never block each other, so all lines that cannot go on are equally long.
         let longest = |mut side: Side, allowed: u32, most: u8| {
             for played in 0..most {
                 match sources(side.taken(), open, die) & allowed {
@@ -257,7 +257,7 @@ impl Backgammon {
             let mut side = own;
             side.advance(place, die);
             if 1 + longest(side, up_to(place), self.left[0] - 1) == most {
-                // Whatever can follow from here can follow from a higher place.
+                // Everything that can follow from here can follow from a higher place.
                 return places & !(up_to(place) >> 1);
             }
         }
@@ -407,7 +407,7 @@ impl Game for Backgammon {
 
     #[inline]
     fn key(&self) -> u128 {
-        // How many plies are left decides how the game can end; how many there were does not matter.
+        // Only the number of plies left decides how the game can end.
         let facts = [
             (u64::from(self.closed), 25),
             (u64::from(self.dice[0]), 3),

@@ -274,7 +274,7 @@ impl Notation for Breakthrough {
     /// Where the piece stands and where it goes, column letter and row number as printed: a2b3.
     fn action_name(&self, action: Action) -> String {
         let (from, direction) = (action as usize / 3, action as usize % 3);
-        // Whoever asks for the name of an action that nobody could play gets one too.
+        // Name impossible actions too.
         let target = self.target_on_board(from, direction);
         self.cell_name(from) + &target.map_or("-".to_owned(), |cell| self.cell_name(cell))
     }

@@ -192,7 +192,7 @@ impl<const WORDS: usize> Counted<WORDS> {
         len
     }
 
-    /// Takes a cell out that is in.
+    /// Removes a cell that is in the set.
     #[inline]
     pub(crate) fn remove(&mut self, cell: usize) {
         debug_assert!(self.cells.has(cell));
@@ -204,7 +204,7 @@ impl<const WORDS: usize> Counted<WORDS> {
     #[inline]
     pub(crate) fn nth(&self, index: usize) -> usize {
         debug_assert!(index < self.len());
-        // No branch, as it would be guessed wrong.
+        // Avoid a branch, which the CPU would mispredict.
         let (mut word, mut before, mut met) = (0, 0, 0);
         for count in &self.counts[..WORDS - 1] {
             met += usize::from(*count);

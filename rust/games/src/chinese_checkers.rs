@@ -140,13 +140,13 @@ impl<P: Payoff> ChineseCheckers<P> {
         self.pieces[player.index()] == STAR.points[(self.point(player) + POINTS / 2) % POINTS]
     }
 
-    /// Who has all pieces in the opposite point, at the end of a turn.
+    /// The player who has all pieces in the opposite point at the end of a turn.
     #[inline]
     fn winner(&self) -> Option<Player> {
         if self.hopper.is_some() { None } else { self.everybody().find(|&player| self.has_won(player)) }
     }
 
-    /// Who alone is farthest.
+    /// The player who alone is farthest, if there is one.
     fn farthest(&self) -> Option<Player> {
         leader(self.everybody().map(|player| (player, self.progress(player))))
     }
@@ -355,7 +355,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         }
         match self.way(action) {
             Some((from, to)) => format!("{}-{}", cell_name(from), cell_name(to)),
-            // Whoever asks for the name of an action that nobody could play gets one too.
+            // Name impossible actions too.
             None => format!("{}-{}", cell_name(self.parts(action).0), self.parts(action).1),
         }
     }
@@ -449,7 +449,7 @@ impl<P: Payoff> ChineseCheckers<P> {
             [rows, "turn", turns] => (rows, turns, None),
             [rows, "turn", turns, "hop", cell, "not", cells] => (rows, turns, Some((cell, cells))),
             _ => {
-                let form = "after the rows stands the number of turns, as in \"turn 7\", and in a turn of hops as in \
+                let form = "expected the number of turns after the rows, as in \"turn 7\", and in a turn of hops as in \
                             \"turn 7 hop e5 not c5\"";
                 return Err(Error::form(form, shown(&words[1..].join(" "))));
             }
@@ -491,7 +491,7 @@ impl<P: Payoff> ChineseCheckers<P> {
     fn read_hop(&mut self, cell: usize, cells: &str) -> Result<(), Error> {
         let (taken, name) = (self.taken(), cell_name(cell));
         if !self.pieces[self.mover().index()].has(cell) {
-            return Err(invalid!("{} is to move and has no piece on {name}", mark(self.mover())));
+            return Err(invalid!("{} is to move but does not have a piece on {name}", mark(self.mover())));
         }
         self.visited = Cells::NONE.with(cell);
         for word in cells.split(',') {
@@ -502,7 +502,7 @@ impl<P: Payoff> ChineseCheckers<P> {
             self.visited.insert(been);
         }
         if self.turns >= self.most_turns || !(0..POINTS).any(|direction| self.can_hop_on(taken, cell, direction)) {
-            return Err(invalid!("the piece on {name} cannot hop on, so that the turn is over"));
+            return Err(invalid!("the piece on {name} cannot hop on, so the turn is over"));
         }
         self.hopper = Some(cell as u8);
         Ok(())

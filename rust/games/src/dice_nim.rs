@@ -93,7 +93,7 @@ impl DiceNim {
             return Err(invalid!("with {heap} of {start} counters left player {player} cannot be to move"));
         }
         if heap == 0 && roll.is_some() {
-            return Err(invalid!("the game is over with the heap, so that there is no roll"));
+            return Err(invalid!("the heap is empty and the game is over, so there is no roll"));
         }
         Ok(Self { heap, roll: roll.map(|roll| roll as u8), mover, ..*self })
     }

@@ -1,4 +1,4 @@
-//! Why there is no such game, or no such position.
+//! Errors about games and positions that do not exist.
 
 use azpy_core::text::shown;
 use azpy_core::written::{Unfit, Wrong};
@@ -72,7 +72,7 @@ macro_rules! invalid {
 }
 pub(crate) use invalid;
 
-/// What makes an [`Unfit`] of this kind of an error.
+/// Turns an error into an [`Unfit`] of this kind.
 pub(crate) fn unfit(kind: fn(String) -> Unfit) -> impl Fn(Error) -> Unfit {
     move |error| kind(error.into())
 }

@@ -189,7 +189,7 @@ impl Game2048 {
         let most: u64 = tiles.iter().map(|log| (log - 1) << log).sum();
         let less = most.checked_sub(u64::from(self.score)).filter(|&less| less % 4 == 0 && less <= sum);
         let Some(less) = less else {
-            let expected = format!("such tiles score {most}, or 4 less for each four that came");
+            let expected = format!("these tiles score {most}, or 4 less for each four that appeared");
             return Err(Error::form(expected, self.score));
         };
         let came = (sum - less) / 2 + less / 4;
@@ -199,7 +199,7 @@ impl Game2048 {
             1 => came == 1 || (came > 1 && tiles.len() < self.num_cells() && !self.has_target()),
             _ => came == 0,
         };
-        if fits { Ok(()) } else { Err(invalid!("with such tiles and such a score {} cannot be to come", self.to_come)) }
+        if fits { Ok(()) } else { Err(invalid!("these tiles and this score cannot have {} to come", self.to_come)) }
     }
 }
 
@@ -239,7 +239,7 @@ impl Game for Game2048 {
     fn play(&mut self, action: Action) {
         if self.to_come > 0 {
             let outcome = action - DIRECTIONS.len() as Action;
-            debug_assert!(self.log(outcome as usize / 2) == 0, "{action} is no outcome here");
+            debug_assert!(self.log(outcome as usize / 2) == 0, "{action} is not an outcome here");
             self.board |= u64::from(1 + outcome % 2) << (4 * (outcome / 2));
             self.to_come -= 1;
         } else {

@@ -51,7 +51,7 @@ pub type Go9 = Go<2>;
 /// Go on at most 19x19 cells.
 pub type Go19 = Go<6>;
 
-/// The stones at some time.
+/// The stones of one board.
 #[derive(Clone, Copy, Debug)]
 struct Board<const WORDS: usize> {
     /// By player.
@@ -70,7 +70,7 @@ struct Past {
     hashes: [u128; HISTORY],
     actions: [u16; HISTORY],
     before: Option<Arc<Past>>,
-    /// [`Past::boards`], once somebody has asked.
+    /// [`Past::boards`], computed on first use.
     boards: OnceLock<u128>,
 }
 
@@ -187,7 +187,7 @@ impl<const WORDS: usize> Go<WORDS> {
         for (own, cells) in cells.into_iter().enumerate() {
             for &cell in cells {
                 if cell >= self.num_cells() {
-                    return Err(invalid!("cell {cell} is not on the board: there are 0 to {}", self.num_cells() - 1));
+                    return Err(invalid!("cell {cell} is not on the board, expected 0 to {}", self.num_cells() - 1));
                 }
                 if board.stones[0].has(cell) || board.stones[1].has(cell) {
                     return Err(invalid!("{} has two stones", self.cell_name(cell)));
@@ -202,7 +202,7 @@ impl<const WORDS: usize> Go<WORDS> {
             stones.for_each(|cell| dead = dead.or(start.chains.is_dead(cell).then_some(cell)));
         }
         if let Some(cell) = dead {
-            return Err(invalid!("the stone on {} has no liberty", self.cell_name(cell)));
+            return Err(invalid!("the stone on {} does not have a liberty", self.cell_name(cell)));
         }
         (start.recent[0], start.mover) = (board, mover);
         if board.stones != Board::EMPTY.stones || mover == Player::One {
@@ -231,7 +231,7 @@ impl<const WORDS: usize> Go<WORDS> {
         self.superko
     }
 
-    /// Who has the stone on `cell` (row * size + column), if any has.
+    /// The owner of the stone on `cell` (row * size + column), if there is one.
     #[must_use]
     pub fn stone(&self, cell: usize) -> Option<Player> {
         debug_assert!(cell < self.num_cells());
@@ -239,7 +239,7 @@ impl<const WORDS: usize> Go<WORDS> {
         PLAYERS.into_iter().find(|player| stones[player.index()].has(cell))
     }
 
-    /// Black's area less White's area and komi, with the stones as they stand.
+    /// Black's area minus White's area and komi, with the present stones.
     #[must_use]
     pub fn score(&self) -> f32 {
         f32::from(self.double_score()) / 2.0
@@ -264,7 +264,7 @@ impl<const WORDS: usize> Go<WORDS> {
     fn double_score(&self) -> i16 {
         let [black, white] = self.board().stones;
         let empty = self.geometry().cells().without(black.or(white));
-        // Cells that both reach are nobody's: counted for both, they cancel out.
+        // Cells that both players reach belong to neither. They are counted for both, so they cancel out.
         let count = |stones: Cells<WORDS>| (stones.len() + self.reached(stones, empty).len()) as i16;
         2 * (count(black) - count(white)) - self.half_points
     }
@@ -307,7 +307,7 @@ impl<const WORDS: usize> Go<WORDS> {
         (bit / 64, 1 << (bit % 64))
     }
 
-    /// Notes that there has been a board.
+    /// Records a board.
     #[inline]
     fn remember(&mut self, hash: u128) {
         if self.superko {
@@ -406,22 +406,22 @@ impl<const WORDS: usize> Go<WORDS> {
         hash
     }
 
-    /// Why the player to move, whose turn it is, may not put a stone on `cell`; `None` if it may.
+    /// Why the player to move may not put a stone on `cell`; `None` if the player may.
     fn objection(&self, cell: usize) -> Option<&'static str> {
         if self.stone(cell).is_some() {
-            return Some("there is a stone already");
+            return Some("the point has a stone already");
         }
         if !self.breathing().has(cell) {
             return Some("the stone would have no liberty");
         }
         if usize::from(self.ko) == cell {
-            return Some("it takes back a ko at once");
+            return Some("it retakes a ko at once");
         }
         let repeats = self.superko && self.taken[self.mover.index()].has(cell) && self.has_been(self.hash_after(cell));
         repeats.then_some("it brings back an earlier board")
     }
 
-    /// Puts a stone of the player to move and takes what it takes.
+    /// Puts a stone of the player to move, and removes captured chains.
     #[inline]
     fn put(&mut self, board: &mut Board<WORDS>, cell: usize) {
         let (own, other, geometry) = (self.mover.index(), self.mover.opponent().index(), self.geometry());

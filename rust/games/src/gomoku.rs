@@ -102,7 +102,7 @@ impl Gomoku {
         usize::from(self.k)
     }
 
-    /// Who has the stone on `cell` (row * size + column), if any has.
+    /// The owner of the stone on `cell` (row * size + column), if there is one.
     #[must_use]
     pub fn stone(&self, cell: usize) -> Option<Player> {
         debug_assert!(cell < self.num_cells());

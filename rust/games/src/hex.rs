@@ -169,7 +169,7 @@ impl Hex {
         usize::from(self.size)
     }
 
-    /// Who has the stone on `cell` (row * size + column), if any has.
+    /// The owner of the stone on `cell` (row * size + column), if there is one.
     #[must_use]
     pub fn stone(&self, cell: usize) -> Option<Player> {
         debug_assert!(cell < self.num_cells());

@@ -131,7 +131,7 @@ impl<P: Payoff> Maedn<P> {
         PIECES - self.pieces[player.index()].count_ones()
     }
 
-    /// Where a player sits, clockwise from player 0.
+    /// A player's seat, clockwise from player 0.
     #[inline]
     fn seat(&self, player: Player) -> usize {
         if self.players == 2 && self.opposite { 2 * player.index() } else { player.index() }
@@ -175,7 +175,7 @@ impl<P: Payoff> Maedn<P> {
         (from, from + usize::from(self.die))
     }
 
-    /// Who has pieces on a ring field, counted from player 0's start.
+    /// The owner of pieces on a ring field, counted from player 0's start.
     fn on_ring(&self, ring: usize) -> Option<Player> {
         let own = |player: Player| (ring + RING - self.seat(player) * (RING / SEATS)) % RING;
         self.everybody().find(|&player| self.has(player, own(player)))
@@ -198,7 +198,7 @@ impl<P: Payoff> Maedn<P> {
         for (seat, key) in KEYS[..SEATS].iter().enumerate() {
             let Some(fields) = words.get(key) else { continue };
             if seat >= self.num_players() {
-                return Err(invalid!("{key} is none of {} players", self.players));
+                return Err(invalid!("{key} is not one of the {} players", self.players));
             }
             for word in fields.split(',') {
                 let field = read_field(word)?;
@@ -243,7 +243,7 @@ fn ring_place(field: usize) -> [usize; 2] {
     turned(field / QUARTER.len() % SEATS, QUARTER[field % QUARTER.len()])
 }
 
-/// What a field is called by the player whose it is: 1 to 40, and a to d in the goal.
+/// The name of a field for its player: 1 to 40, and a to d in the goal.
 fn field_name(field: usize) -> String {
     match field {
         ..RING => (field + 1).to_string(),
@@ -313,7 +313,7 @@ impl<P: Payoff> Game for Maedn<P> {
         debug_assert!(self.turn() != Turn::Terminal);
         self.plies += 1;
         if self.die == 0 {
-            debug_assert!(action < Action::from(SIX), "{action} is no face of the die");
+            debug_assert!(action < Action::from(SIX), "{action} is not a face of the die");
             self.die = action as u8 + 1;
             return;
         }

@@ -14,7 +14,7 @@ use crate::error::{Error, invalid};
 
 pub(crate) const PLAYERS: [Player; 2] = [Player::Zero, Player::One];
 
-/// How a game ended that nobody has won.
+/// How a drawn game ended.
 pub(crate) const FULL_BOARD: &str = "by a full board";
 
 const MARKS: [char; MAX_PLAYERS] = ['x', 'o', 'y', 'z', 'v', 'w'];
@@ -24,7 +24,7 @@ pub(crate) fn mark(player: Player) -> char {
     MARKS[player.index()]
 }
 
-/// Whose pieces are written so.
+/// The player whose pieces have this letter.
 pub(crate) fn marked(mark: char) -> Option<Player> {
     Player::ALL.into_iter().find(|player| MARKS[player.index()] == mark)
 }
@@ -193,11 +193,11 @@ pub(crate) fn read_board_of(players: usize, text: &str, width: usize, height: us
             cells.push(stone);
         }
     }
-    let expected = format!("after the board stands who is to move, {}", listed(marks, " or "));
+    let expected = format!("expected the player to move ({}) after the board", listed(marks, " or "));
     let Some(word) = words.next() else { return Err(invalid!("{expected}; got nothing")) };
     let mover = word.parse().ok().and_then(owner).ok_or_else(|| Error::form(expected, shown(word)))?;
     match words.next() {
-        Some(more) => Err(Error::form("nothing stands after who is to move", shown(more))),
+        Some(more) => Err(Error::form("expected nothing after the player to move", shown(more))),
         None => Ok(Board { cells, mover, players }),
     }
 }
@@ -217,12 +217,12 @@ impl Board {
         self.cells.iter().enumerate().filter(move |&(_, &stone)| stone == Some(player)).map(|(cell, _)| cell)
     }
 
-    /// How many stones each player has; none those that there are not.
+    /// How many stones each player has; 0 for players that the game does not have.
     pub(crate) fn counts(&self) -> [usize; MAX_PLAYERS] {
         Player::ALL.map(|player| self.stones(player).count())
     }
 
-    /// Refuses numbers of stones that cannot be where the players put one stone each in turn, x first.
+    /// Refuses numbers of stones that are impossible if the players put one stone each in turn, x first.
     pub(crate) fn check_turns(&self) -> Result<(), Error> {
         let (counts, ahead) = (self.counts(), self.mover.index());
         let (counts, least) = (&counts[..self.players], counts[self.players - 1]);
@@ -231,16 +231,16 @@ impl Board {
         }
         let mover = mark(self.mover);
         let expected = match (ahead, self.players) {
-            (0, 2) => "both have as many stones".to_owned(),
-            (0, _) => "all have as many stones".to_owned(),
+            (0, 2) => "both have equally many stones".to_owned(),
+            (0, _) => "all have equally many stones".to_owned(),
             (1, _) => "x has one stone more".to_owned(),
             _ => format!("{} have one stone more", listed(&MARKS[..ahead], " and ")),
         };
         let got: Vec<_> = counts.iter().zip(MARKS).map(|(count, mark)| format!("{count} of {mark}")).collect();
-        Err(Error::form(format!("where {mover} is to move {expected}"), got.join(" and ")))
+        Err(Error::form(format!("with {mover} to move, {expected}"), got.join(" and ")))
     }
 
-    /// Refuses what cannot be where a game ends as soon as one has won. `won` is by player; `with_one_stone` says
+    /// Refuses wins that are impossible if a game ends with the first win. `won` is by player; `with_one_stone` says
     /// whether one stone of the winner can have brought that about.
     pub(crate) fn check_winner<const N: usize>(
         &self,
@@ -258,10 +258,10 @@ impl Board {
         };
         let (name, next) = (mark(winner), Player::ALL[(winner.index() + 1) % self.players]);
         if next != self.mover {
-            return Err(Error::form(format!("{name} has won, so that {} is to move", mark(next)), mark(self.mover)));
+            return Err(Error::form(format!("{name} has won, so {} is to move", mark(next)), mark(self.mover)));
         }
         if !with_one_stone(winner) {
-            return Err(invalid!("{name} has won more than once: no last stone can have done that"));
+            return Err(invalid!("{name} has won more than once, which no single stone can do"));
         }
         Ok(())
     }
@@ -290,7 +290,7 @@ impl<'a> Words<'a> {
             let (key, value) =
                 known.ok_or_else(|| invalid!("{} is not understood: expected {expected}", shown(word)))?;
             if words.get(key).is_some() {
-                return Err(invalid!("{key}= is there twice"));
+                return Err(invalid!("{key}= is given twice"));
             }
             words.words.push((key, value));
         }
@@ -301,7 +301,7 @@ impl<'a> Words<'a> {
         self.words.iter().find(|(known, _)| *known == key).map(|&(_, value)| value)
     }
 
-    /// The value of a word that must be there.
+    /// The value of a required word.
     pub(crate) fn needed(&self, key: &str) -> Result<&'a str, Error> {
         self.get(key).ok_or_else(|| invalid!("{key}= is missing: expected {}", self.expected))
     }
@@ -311,7 +311,7 @@ impl<'a> Words<'a> {
         self.get(key).map_or(Ok(0), |word| read_number(key, word, low, high))
     }
 
-    /// Refuses the words that mean something only with another one.
+    /// Refuses words that need another word.
     pub(crate) fn refuse(&self, keys: &[&str], why: &str) -> Result<(), Error> {
         match keys.iter().find(|key| self.get(key).is_some()) {
             Some(key) => Err(invalid!("{key}= {why}")),

@@ -353,17 +353,17 @@ impl Notation for Othello {
             let discs: [u64; 2] = PLAYERS.map(|player| board.stones(player).map(|cell| 1_u64 << cell).sum());
             let (taken, centre) = (discs[0] | discs[1], centre(self.width()));
             if centre & !taken != 0 {
-                return Err(invalid!("a cell in the centre is empty, but a game begins with discs on those four"));
+                return Err(invalid!("a cell in the centre is empty, but every game starts with discs on those four"));
             }
             let [zero, one] = Self::start(self.size).discs;
             if taken == centre && ((discs != [zero, one] && discs != [one, zero]) || board.mover == Player::One) {
                 let start = "two of each player in a diagonal, x to move";
-                return Err(invalid!("with four discs a game begins: {start}"));
+                return Err(invalid!("a board with four discs must be the start: {start}"));
             }
             let apart = taken & !self.joined_to(centre, taken);
             if apart != 0 {
                 let disc = self.action_name(apart.trailing_zeros());
-                return Err(invalid!("the disc on {disc} does not hang together with the centre"));
+                return Err(invalid!("the disc on {disc} is not connected to the centre"));
             }
             Ok(Self::position(self.size, discs, board.mover))
         })

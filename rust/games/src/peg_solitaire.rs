@@ -249,7 +249,7 @@ impl Game for PegSolitaire {
 
     fn play(&mut self, action: Action) {
         let jump = self.layout().jumps[action as usize].as_ref();
-        debug_assert!(jump.is_some_and(|jump| jump.is_legal(self.pegs)), "{action} is no jump here");
+        debug_assert!(jump.is_some_and(|jump| jump.is_legal(self.pegs)), "{action} is not a legal jump");
         self.pegs ^= jump.map_or(0, |jump| jump.pegs | jump.to);
     }
 
@@ -321,7 +321,7 @@ impl Notation for PegSolitaire {
     /// Where the peg stands and where it jumps: d2d4.
     fn action_name(&self, action: Action) -> String {
         let (from, to) = self.way(action);
-        // Whoever asks for the name of an action that nobody could play gets one too.
+        // Name impossible actions too.
         self.hole_name(from) + &to.map_or("-".to_owned(), |to| self.hole_name(to))
     }
 
@@ -392,7 +392,7 @@ impl Notation for PegSolitaire {
             let state = Self { pegs, ..*self };
             let is_start = state.pegs() as usize + 1 == layout.holes.len();
             if !is_start && !state.jumps().any(|(_, jump)| pegs & jump.to != 0 && pegs & jump.pegs == 0) {
-                return Err(invalid!("no jump ends in such a board, and it is no start: {}", shown(text)));
+                return Err(invalid!("no game reaches this board, and it is not a start: {}", shown(text)));
             }
             Ok(state)
         })

@@ -214,7 +214,7 @@ impl Game for Pig {
         debug_assert!(!self.is_over());
         self.plies += 1;
         if self.rolling {
-            debug_assert!(action < FACES, "{action} is no face of the die");
+            debug_assert!(action < FACES, "{action} is not a face of the die");
             self.rolling = false;
             match action {
                 0 => self.pass(),

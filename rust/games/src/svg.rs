@@ -43,7 +43,7 @@ impl fmt::Display for Length {
     }
 }
 
-/// A picture that is being drawn: what comes later lies above.
+/// A picture under construction: later shapes lie above earlier ones.
 pub(crate) struct Svg(String);
 
 impl Svg {

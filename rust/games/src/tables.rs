@@ -1,6 +1,6 @@
 //! What games of the backgammon family share: a side's checkers, the rolls of two dice, and their pictures.
 //!
-//! Places are bits. Which place is which is the game's matter.
+//! Places are bits. The game decides which place is which.
 
 use azpy_core::game::{Action, Player};
 use azpy_core::text::shown;
@@ -180,7 +180,7 @@ pub(crate) fn read_sides(
         }
         let number = side.on_board() + off;
         if number != CHECKERS {
-            return Err(invalid!("{whose} has {number} checkers, those off included; expected {CHECKERS}"));
+            return Err(invalid!("{whose} has {number} checkers, including those off; expected {CHECKERS}"));
         }
     }
     check_apart(sides, point)?;

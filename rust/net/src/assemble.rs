@@ -105,7 +105,7 @@ pub(crate) fn assemble(shape: &Shape, spec: Spec, weights: &Weights<'_>) -> Resu
 }
 
 impl Board {
-    /// A layer of three by three cells, or of one.
+    /// A layer that reads three by three cells, or one cell.
     fn layer(&self, matrix: &Matrix) -> Layer {
         let step = self.columns + 2;
         let taps = (0..matrix.size * matrix.size).map(|tap| tap / matrix.size * step + tap % matrix.size);

@@ -11,7 +11,7 @@ pub enum Error {
     Shape(String),
     /// A network in Python: its code is not here.
     #[error(
-        "the network {0} is a torch module of one's own, and azpy-net computes azpy's own networks alone: use its ONNX \
+        "the network {0} is a torch module, and azpy-net computes only azpy's own networks: use its ONNX \
          model with ONNX Runtime"
     )]
     Module(String),
@@ -19,7 +19,7 @@ pub enum Error {
     #[error("the weights cannot be read as safetensors: {0}")]
     Safetensors(String),
     /// Weights that are missing or of another shape.
-    #[error("the weights are of another network: {name} is {found}, expected float32 {expected:?}")]
+    #[error("the weights do not fit this network: {name} is {found}, expected float32 {expected:?}")]
     OtherNetwork {
         /// As torch names them.
         name: String,

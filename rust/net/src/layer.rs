@@ -30,7 +30,7 @@ pub(crate) struct Layer {
     pub(crate) width: usize,
 }
 
-/// What a layer reads, and how it ends.
+/// The input of a layer, and what happens to its sums.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     /// Cells of `stride` floats.
@@ -219,7 +219,7 @@ fn tile<S: Simd, const R: usize, const V: usize>(
 mod tests {
     use super::*;
 
-    /// Each kind of vector that this machine has.
+    /// Every vector width that this machine supports.
     fn levels() -> Vec<Level> {
         let best = Level::new();
         #[allow(unused_mut)]

@@ -15,7 +15,7 @@ use crate::read::{Shape, Weights};
 /// ```
 /// let shape = r#"{"network": "my_nets:make", "obs_shape": [3, 6, 7], "num_actions": 7}"#;
 /// let refused = azpy_net::Net::read(shape, &[]).unwrap_err();
-/// assert!(refused.to_string().contains("a torch module of one's own"));
+/// assert!(refused.to_string().contains("is a torch module"));
 /// ```
 #[derive(Debug)]
 pub struct Net {
@@ -55,7 +55,7 @@ impl Net {
     /// `weights` are the bytes of a safetensors file, with the names of torch's `state_dict`.
     ///
     /// # Errors
-    /// Which weights are missing or of another shape, or why azpy knows no such network.
+    /// Which weights are missing or of another shape, or why azpy does not support the network.
     pub fn read(shape: &str, weights: &[u8]) -> Result<Self, Error> {
         let id = fingerprint(&[shape.as_bytes(), weights]);
         let (shape, spec) = Shape::parse(shape)?;

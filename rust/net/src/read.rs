@@ -74,7 +74,7 @@ impl Shape {
             return refused(format!("network {name:?} needs a board, and the game has flat features"));
         }
         if spec.pools && spec.depth < 2 {
-            return refused(format!("network {name:?} has no second block that could pool: give two blocks at least"));
+            return refused(format!("network {name:?} needs at least two blocks to use +pool"));
         }
         let cells = shape.action_cells.as_deref().unwrap_or_default();
         if shape.action_cells.is_some() && (cells.is_empty() || !actions.is_multiple_of(cells.len())) {

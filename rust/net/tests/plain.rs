@@ -323,10 +323,10 @@ fn what_is_no_network_of_azpy_is_refused_with_the_reason() {
     for (from, to, said) in [
         ("1x16", "1x32", "trunk.0.0.weight is F32 [16, 2, 3, 3], expected float32 [32, 2, 3, 3]"),
         ("1x16", "2x16", "trunk.3.first.0.weight is missing"),
-        ("1x16", "my_nets:make", "a torch module of one's own"),
+        ("1x16", "my_nets:make", "is a torch module"),
         ("1x16", "1x0", "BLOCKSxCHANNELS"),
         ("1x16", "1x16+wdl+pool", "BLOCKSxCHANNELS"),
-        ("1x16", "1x16+pool", "no second block that could pool"),
+        ("1x16", "1x16+pool", "at least two blocks to use +pool"),
         ("1x16", "1x16+conv", "policy_planes"),
         ("[2,3,3]", "[2,0,3]", "no network takes"),
         ("\"value_smoothing\":0.0", "\"value_smoothing\":0.8", "below 0.75"),

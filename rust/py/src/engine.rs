@@ -138,7 +138,7 @@ impl Engine {
             Some(live) => return Ok(live),
             None => {}
         }
-        // Where the workers cannot start, no pipeline waits for ever.
+        // Start the workers first: if they fail, no pipeline is left waiting.
         let workers = Workers::new(self.threads).map_err(RustError::raised)?;
         let fresh = (EngineThreads::start(self.budget)?, workers);
         wait_until_attached(py);
@@ -151,7 +151,7 @@ impl Engine {
             (live, _) => live.clone(),
         };
         drop(shared);
-        // Another thread was faster: nobody will use these.
+        // Another thread was faster, so these are unused.
         py.detach(|| fresh.0.close());
         live.ok_or_else(closed)
     }
@@ -239,7 +239,10 @@ impl Engine {
         let token = Arc::new(PendingRequest::new(request, responder, signals, all, limit, game));
         if !threads.reserve(self.max_requests) {
             token.refuse();
-            let text = format!("{} requests wait for their answers already (max_requests)", self.max_requests);
+            let text = format!(
+                "{} requests are already waiting (max_requests): wait for an answer, or raise max_requests",
+                self.max_requests
+            );
             return Err(PyErr::from_value(py.import("queue")?.getattr("Full")?.call1((text,))?));
         }
         let (pending, deadline) = (token.clone(), token.deadline());
@@ -252,7 +255,7 @@ impl Engine {
         Ok(pending)
     }
 
-    /// Has a position searched.
+    /// Submits a search of a position.
     pub(crate) fn search(
         &self,
         py: Python<'_>,
@@ -263,7 +266,7 @@ impl Engine {
         responder: (Arc<Signals>, Responder),
     ) -> PyResult<Arc<PendingRequest>> {
         let (threads, model) = self.model(py, name, state)?;
-        // A model that was replaced goes once nobody has it: this thread has it no longer than it must.
+        // A replaced model is removed once no thread holds it, so drop it as soon as possible.
         let submit = move |queued, allowed| model.submit(state, queued, allowed);
         self.hand_over(py, &threads, state, request, seed, None, responder, submit)
     }
@@ -281,7 +284,7 @@ impl Engine {
         Ok(EngineGame { engine: slf.clone().unbind(), threads, tree, history, seed })
     }
 
-    /// How it searches.
+    /// The search options.
     pub(crate) fn config(&self) -> SearchConfig {
         self.config
     }
@@ -467,7 +470,7 @@ impl Engine {
     fn close(&self, py: Python<'_>, cancel: bool, seconds: Option<f64>) -> PyResult<()> {
         if is_serving() {
             return Err(PyRuntimeError::new_err(
-                "close() inside an engine's own thread (an evaluator, a game or a callback) would wait for itself",
+                "close() cannot be called inside an engine's own thread (an evaluator, a game or a callback): it would wait for itself",
             ));
         }
         let limit = settings::limit(seconds)?;
@@ -491,7 +494,7 @@ impl Engine {
             py.detach(|| threads.models.clear());
             drop(pool);
         } else {
-            // Whoever interrupts this does not want to wait.
+            // After an interrupt, do not wait.
             py.detach(|| threads.stop());
         }
         over
@@ -540,13 +543,13 @@ impl Engine {
     }
 
     fn __clear__(&self) {
-        // In a fork of the process nobody may ever let go of the lock.
+        // In a fork of the process the lock may stay locked forever.
         let Ok(mut shared) = self.shared.try_lock() else { return };
         shared.closed = true;
         let freed = (std::mem::take(&mut shared.models), shared.live.take());
         drop(shared);
         if let Some((threads, _)) = freed.1.as_ref().filter(|(threads, _)| !threads.is_forked()) {
-            // The threads end, and the models go with them.
+            // The threads end, and drop the models.
             Python::try_attach(|py| py.detach(|| threads.close()));
         }
         drop(freed);
@@ -554,7 +557,7 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// An engine that nobody can reach any more still answers whoever waits.
+    /// A dropped engine still answers its open requests.
     fn drop(&mut self) {
         if let Some(threads) = self.threads().filter(|threads| !threads.is_forked()) {
             // This is dropped with the GIL, for which a thread that has the lock of the models may wait.
@@ -598,7 +601,7 @@ fn request_of(state: &AnyState, given: Keywords<'_>) -> PyResult<SearchRequest> 
 /// Seconds between reports.
 fn reports(on_report: Option<&Py<PyAny>>, report_every: Option<f64>) -> PyResult<Option<f64>> {
     if on_report.is_none() && report_every.is_some() {
-        return Err(PyValueError::new_err("report_every needs on_report, which hears the reports"));
+        return Err(PyValueError::new_err("report_every needs on_report, the function that receives the reports"));
     }
     Ok(on_report.map(|_| report_every.unwrap_or(0.1)))
 }

@@ -45,7 +45,7 @@ impl Drop for Serving {
 /// Models that stay while nobody uses them. Each game with other parameters (Go with another komi) has a model.
 const MOST_MODELS: usize = 16;
 
-/// What the owner of a request hears: an answer, or that there is a report.
+/// A message for the owner of a request: an answer, or a notice that a report waits.
 enum Delivery {
     Answer(Arc<PendingRequest>, Box<Ending>),
     Report(Arc<PendingRequest>),
@@ -58,7 +58,7 @@ struct Deliveries {
     ended: usize,
 }
 
-/// What an engine's threads have in common.
+/// The shared state of an engine's threads.
 pub(crate) struct EngineThreads {
     pub(crate) models: Models<dyn AnyModel, dyn AnyGameTree>,
     deliveries: Mutex<Deliveries>,
@@ -133,7 +133,7 @@ impl EngineThreads {
         }
     }
 
-    /// Takes no more requests, and ends with the last of those there are. Whoever ponders stops.
+    /// Refuses new requests, and ends once the open ones are answered. Pondering searches stop.
     pub(crate) fn close(&self) {
         self.pondering.stop();
         self.models.close();
@@ -152,7 +152,7 @@ impl EngineThreads {
         has_room
     }
 
-    /// The request that was counted last was refused. To be called with the GIL.
+    /// Uncounts the last request, which was refused. To be called with the GIL.
     pub(crate) fn release(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         locked(&self.stats).requests -= 1;
@@ -168,11 +168,11 @@ impl EngineThreads {
         !self.process.is_current()
     }
 
-    /// Rounds until the engine is closed and nobody waits any more. Runs detached from the interpreter.
+    /// Runs rounds until the engine is closed and all requests are answered. Runs detached from the interpreter.
     fn run(&self, pipeline: usize) {
         while let Some((model, quiet)) = self.models.next() {
             let mut reports = Vec::new();
-            // This pipeline goes on by itself: another one is woken only for what is left.
+            // This pipeline continues by itself. Another one is woken only for remaining work.
             let filled = || self.models.wake_for_the_rest();
             let mut report = |request: &Arc<PendingRequest>| reports.push(Delivery::Report(request.clone()));
             let mut done = model.round(pipeline, quiet, &filled, &mut report);
@@ -255,14 +255,14 @@ impl EngineThreads {
         for delivery in waiting {
             match delivery {
                 Delivery::Report(request) => request.give_report(py),
-                // Whoever gave up until now gets nothing; whoever does later has been answered.
+                // A request cancelled before this point gets no answer; one cancelled later has been answered.
                 Delivery::Answer(request, ending) => {
                     answered.push((request.claim(py, ending.is_none()), request, *ending));
                 }
             }
         }
         {
-            // Counted before anybody is answered, so that they see themselves in the counts.
+            // Count before answering, so that owners find their own requests in the counts.
             let now = Instant::now();
             let mut stats = locked(&self.stats);
             self.open.fetch_sub(answered.len(), Ordering::Relaxed);

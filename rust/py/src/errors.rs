@@ -74,7 +74,7 @@ pub(crate) fn copied(py: Python<'_>, error: &PyErr) -> PyErr {
 
 /// What is refused in a fork of the process that has the threads.
 pub(crate) fn forked(threads: &str, object: &str) -> PyErr {
-    PyRuntimeError::new_err(format!("{threads} in the process that was forked: make {object} in each process"))
+    PyRuntimeError::new_err(format!("{threads} in the process that was forked: create {object} in each process"))
 }
 
 /// Raises the `TypeError` of a class whose objects stay in their process: neither `pickle` nor `copy` takes them.
@@ -161,5 +161,5 @@ pub(crate) fn request_error(py: Python<'_>, error: PyErr) -> RequestError {
 
 /// What a closed engine says.
 pub(crate) fn closed() -> PyErr {
-    PyRuntimeError::new_err("this engine is closed: it takes no more requests")
+    PyRuntimeError::new_err("this engine is closed")
 }

@@ -127,9 +127,7 @@ impl AnyEvaluator {
         }
         let all: Vec<_> = (0..pipelines).filter_map(|index| groups[index % count].next()).collect();
         if all.iter().any(|evaluator| evaluator.network_id() != all[0].network_id()) {
-            return Err(PyValueError::new_err(
-                "the evaluators in a list must be of one network: their network_id differ",
-            ));
+            return Err(PyValueError::new_err("the evaluators in a list must have the same network_id"));
         }
         Ok(all)
     }

@@ -1,4 +1,4 @@
-//! Where a game in Python leaves its errors; turns and outcomes as Python has them.
+//! The errors of games in Python; turns and outcomes as Python has them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -47,7 +47,7 @@ impl Fault {
     /// Keeps the first error. Later ones follow from it.
     pub(crate) fn set(&self, error: PyErr) {
         Python::attach(|py| {
-            // An error of Rust is an object only once someone looks at it, and to make that runs Python code.
+            // A Rust error becomes a Python object on first use, which runs Python code.
             let _ = error.value(py);
             let mut kept = locked(&self.0.1);
             let second = if kept.is_none() { kept.replace(error) } else { Some(error) };
@@ -57,7 +57,7 @@ impl Fault {
         });
     }
 
-    /// The error. It stays where it is, because several threads may ask for it.
+    /// The error. It is kept, because several threads may ask for it.
     pub(crate) fn check(&self) -> PyResult<()> {
         if !self.is_set() {
             return Ok(());

@@ -51,7 +51,7 @@ impl<P: Payoff> Fallible for AnyGame<P> {
     }
 }
 
-/// The same position without the error that its game met.
+/// The same position with the error of its game cleared.
 pub(crate) fn renewed<P: Payoff>(state: &AnyGame<P>) -> AnyGame<P> {
     state.inside::<PyGame>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
 }

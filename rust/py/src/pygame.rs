@@ -95,7 +95,7 @@ fn whole_of(given: &Bound<'_, PyAny>) -> Option<usize> {
 struct Info {
     /// The class's name, for errors.
     name: String,
-    /// What records call the game.
+    /// The name of the game in records.
     game: String,
     num_actions: usize,
     num_players: usize,
@@ -152,7 +152,7 @@ impl PyGame {
             // Looked up on the class: nothing of the game runs.
             if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
                 return Err(PyTypeError::new_err(format!(
-                    "{class}.{name} must be a method (def {name}(self...)), no property and no value"
+                    "{class}.{name} must be a method (def {name}(self...)), not a property or a value"
                 )));
             }
         }
@@ -194,12 +194,12 @@ impl PyGame {
         })
     }
 
-    /// Whether the game has a method that no game must have.
+    /// Whether the game has an optional method.
     fn has(&self, method: &str) -> bool {
         self.ask(false, |object| object.hasattr(method))
     }
 
-    /// Asks for what only people look at. Any `Exception` is the reply's; others, such as Ctrl-C, are faults.
+    /// Calls a method whose reply is only for display. An `Exception` is returned; others, such as Ctrl-C, are faults.
     fn shown(&self, question: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<String>) -> Result<String, String> {
         self.ask(Ok(String::new()), |object| match question(object) {
             Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(Err(error.to_string())),
@@ -207,7 +207,7 @@ impl PyGame {
         })
     }
 
-    /// A reply that breaks the contract; `rule` is what az-check-game calls it.
+    /// A reply that breaks the contract; `rule` is its name in az-check-game.
     fn wrong<T>(&self, rule: &str, method: &str, got: &str, expected: &str) -> PyResult<T> {
         let name = &self.info.name;
         Err(broken(rule, got, expected, format!("{name}.{method}() gave {got}, expected {expected}; {ADVICE}")))
@@ -217,7 +217,7 @@ impl PyGame {
 impl Clone for PyGame {
     fn clone(&self) -> Self {
         let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
-        // After a failure any object will do: it is never asked again.
+        // After a failure any object is fine, because it is never used.
         let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
         Self { object, info: self.info.clone(), turn: self.turn.clone() }
     }
@@ -228,14 +228,14 @@ impl PyGame {
         &self.info.fault
     }
 
-    /// The same position without the error that its game met.
+    /// The same position with the error of its game cleared.
     pub(crate) fn renewed(&self) -> Self {
         let info = Info { fault: Fault::default(), ..Info::clone(&self.info) };
         let object = Python::attach(|py| self.object.clone_ref(py));
         Self { object, info: Arc::new(info), turn: OnceLock::new() }
     }
 
-    /// A copy with a place of its own for errors, or the error of the game that refused.
+    /// A copy with its own place for errors, or the error of the game's `clone`.
     pub(crate) fn copied(&self) -> PyResult<Self> {
         let object = Python::attach(|py| self.object.call_method0(py, "clone"))?;
         Ok(Self { object, ..self.renewed() })
@@ -302,15 +302,15 @@ impl Game for PyGame {
             match self.turn.get_or_init(|| turn) {
                 first if *first == turn => Ok(turn),
                 first => {
-                    let got = format!("{} and then {reply} for one position or its clone", turn_number(*first));
-                    self.wrong("asking", "turn", &got, "one answer however often it is asked")
+                    let got = format!("{} and then {reply} for the same position or its clone", turn_number(*first));
+                    self.wrong("asking", "turn", &got, "the same answer every time")
                 }
             }
         })
     }
 
     fn legal_actions(&self, out: &mut Vec<Action>) {
-        // After a failure one action stands in for the reply: a player's turn without any would be reported instead.
+        // After a failure return one action, because a turn without actions would be reported instead.
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
             let wrong = |rule, expected: &str| self.wrong(rule, "legal_actions", &short(&reply), expected);

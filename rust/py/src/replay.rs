@@ -107,7 +107,10 @@ impl ReplayBuffer {
     fn extend_by(&self, py: Python<'_>, records: Vec<Arc<CoreRecord>>) -> PyResult<()> {
         let own = self.start.game();
         if let Some(other) = records.iter().find(|record| record.game != own) {
-            return Err(PyValueError::new_err(format!("a game of {} in a buffer of {own}", other.game)));
+            return Err(PyValueError::new_err(format!(
+                "a game of {} cannot go into a replay buffer of {own}",
+                other.game
+            )));
         }
         let workers = &self.workers;
         self.locked(py, |inner| caught(|| inner.extend(records, workers)))?

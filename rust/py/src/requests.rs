@@ -1,4 +1,4 @@
-//! Requests to an engine that wait for their answers: who hears of them, and what their owners want by now.
+//! Open requests to an engine: who receives their answers, and what their owners want.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -22,7 +22,7 @@ use crate::threads::locked;
 const STOP: u8 = 1;
 const CANCEL: u8 = 2;
 
-/// A signal that several share: the one that goes furthest counts.
+/// A shared signal. The strongest one counts.
 #[derive(Default)]
 pub(crate) struct Signals(AtomicU8);
 
@@ -36,15 +36,15 @@ impl Signals {
     }
 }
 
-/// Who hears what becomes of a request.
+/// The receiver of a request's reports and answer.
 pub(crate) enum Responder {
-    /// A future of Python's, and what hears its reports.
+    /// A Python future, and the callback for its reports.
     Future(Py<PyAny>, Option<Py<PyAny>>),
     /// A session, unless its client has left.
     Session(Weak<dyn Listener>),
 }
 
-/// What waits for requests without a future. It is called in the thread that gives all answers.
+/// A receiver without a future. It is called in the thread that gives all answers.
 pub(crate) trait Listener: Send + Sync {
     /// The search goes on, and has found this.
     fn report(&self, py: Python<'_>, request: &SearchRequest, found: &SearchResult);
@@ -62,7 +62,7 @@ impl Responder {
         };
         let stop = callback(signals.clone(), Signals::stop)?;
         let future = py.import(intern!(py, "azpy.pending"))?.getattr(intern!(py, "Pending"))?.call1((stop,))?;
-        // Also when it is answered: then nobody looks any more.
+        // The callback also runs after an answer, when the signal no longer matters.
         future.call_method1(intern!(py, "add_done_callback"), (callback(signals.clone(), Signals::cancel)?,))?;
         Ok((signals, Self::Future(future.unbind(), on_report)))
     }
@@ -89,7 +89,7 @@ pub(crate) trait AnyGameTree: Send + Sync {
 /// A request in a model's queue.
 pub(crate) type QueuedRequest = Request<Arc<PendingRequest>>;
 
-/// A request that an engine has taken, until it is answered.
+/// An accepted request, until it is answered.
 pub(crate) struct PendingRequest {
     responder: Responder,
     pub(crate) request: SearchRequest,
@@ -105,7 +105,7 @@ pub(crate) struct PendingRequest {
     report: Mutex<Option<SearchResult>>,
 }
 
-/// What became of a request; `None` where it was cancelled.
+/// The result of a request; `None` if it was cancelled.
 pub(crate) type Ending = Option<PyResult<SearchResult>>;
 
 impl PendingRequest {
@@ -121,7 +121,7 @@ impl PendingRequest {
         Self { responder, request, signals, all, began: Instant::now(), limit, game, answered, report }
     }
 
-    /// When it is answered with what is known by then. A limit beyond all clocks is none.
+    /// When it is answered with what is known by then. A limit beyond the clock's range counts as none.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.limit.and_then(|limit| self.began.checked_add(limit))
     }
@@ -136,7 +136,7 @@ impl PendingRequest {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// What its owner wants by now.
+    /// The owner's current signal.
     pub(crate) fn signal(&self) -> Signal {
         match self.signals.0.load(Ordering::Relaxed).max(self.all.0.load(Ordering::Relaxed)) {
             0 => Signal::Continue,
@@ -145,7 +145,7 @@ impl PendingRequest {
         }
     }
 
-    /// Keeps a report until its responder hears it. Whether there was none that waits.
+    /// Keeps a report until its receiver takes it. Returns whether no other report was waiting.
     pub(crate) fn keep_report(&self, report: SearchResult) -> bool {
         locked(&self.report).replace(report).is_none()
     }
@@ -167,7 +167,7 @@ impl PendingRequest {
         }
     }
 
-    /// Whether the request is to be answered: after this it cannot be cancelled any more.
+    /// Whether the request is to be answered. After this call it can no longer be cancelled.
     pub(crate) fn claim(&self, py: Python<'_>, cancel: bool) -> bool {
         self.answered.store(true, Ordering::Relaxed);
         let Responder::Future(future, _) = &self.responder else { return !cancel };
@@ -184,10 +184,10 @@ impl PendingRequest {
         })
     }
 
-    /// Tells a session that a request was cancelled; a future knows.
+    /// Tells a session that a request was cancelled. (A future knows by itself.)
     pub(crate) fn cancelled(&self, py: Python<'_>) {
         if let Responder::Session(_) = &self.responder {
-            self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled: the engine ends")));
+            self.answer(py, Err(PyRuntimeError::new_err("the search was cancelled, because the engine is closing")));
         }
     }
 
@@ -216,7 +216,7 @@ impl PendingRequest {
 }
 
 impl Drop for PendingRequest {
-    /// A net: no request that was taken ends without an answer. If one did, its owner would wait for ever.
+    /// A safety net: every accepted request gets an answer, because otherwise its owner would wait forever.
     fn drop(&mut self) {
         if *self.answered.get_mut() {
             return;

@@ -119,8 +119,8 @@ impl SearchResult {
         }
         if let Seen::Passing { .. } = &self.seen {
             return Err(PyValueError::new_err(
-                "this result has no standard_errors: ask for them, search(..., standard_errors=True), as the tree they are \
-                 read from goes on",
+                "this result has no standard_errors: pass standard_errors=True to search, because the search \
+                 changes its tree afterwards",
             ));
         }
         // A walk through a large tree takes a second, in which other threads go on.
@@ -137,8 +137,8 @@ impl SearchResult {
                     return Ok(look(searches.spec(), searches.search(*index)));
                 }
                 Err(PyValueError::new_err(format!(
-                    "{what} reads the search's tree, which has been run, advanced or replaced since this result; \
-                     ask before that, or search the position again"
+                    "{what} reads the search's tree, which has been run, advanced or replaced since this result: \
+                     call it earlier, or search the position again"
                 )))
             }
             Seen::Passing { .. } => Err(PyValueError::new_err(format!(

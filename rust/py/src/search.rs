@@ -118,7 +118,7 @@ impl Search {
         let simulations = settings::simulations_within(given, limit, &self.config, self.simulations)?;
         if gumbel.is_some() && self.config.gumbel().is_none() {
             return Err(PyValueError::new_err(
-                "gumbel gives draws for a search with gumbel_actions, and this one has none",
+                "gumbel gives draws for a search with gumbel_actions, but this search was made without them",
             ));
         }
         if actions.is_some() && state.is_none() {
@@ -153,7 +153,7 @@ impl Search {
         }
         let Some(shared) = kept.as_ref() else {
             return Err(PyValueError::new_err(
-                "run() without a state goes on with a search, and none has been run yet",
+                "run() without a state continues a search, but none has been run yet: give a state",
             ));
         };
         let mut session = changing(shared)?;
@@ -175,7 +175,9 @@ impl Search {
         let kept = exclusive(&self.session)?;
         match kept.as_ref() {
             Some(shared) => changing(shared)?.advance(0, action),
-            None => Err(PyValueError::new_err("advance() moves the root of a search, and none has been run yet")),
+            None => Err(PyValueError::new_err(
+                "advance() moves the root of a search, but none has been run yet: call run() first",
+            )),
         }
     }
 
@@ -238,11 +240,13 @@ impl VectorSearch {
         let evaluator = AnyEvaluator::new(evaluator)?;
         let states: Vec<_> = states.0.iter().map(any_state).collect::<PyResult<_>>()?;
         let Some(first) = states.first() else {
-            return Err(PyValueError::new_err("a search of no states at all; give at least one"));
+            return Err(PyValueError::new_err("expected at least one state, got none"));
         };
         if let Some(other) = states.iter().find(|other| other.game() != first.game()) {
             let (first, other) = (first.game(), other.game());
-            return Err(PyValueError::new_err(format!("states of different games: {first} and {other}")));
+            return Err(PyValueError::new_err(format!(
+                "the states of one search must be of one game, got {first} and {other}"
+            )));
         }
         let cache = settings::cache(settings::cache_positions(cache_positions)?);
         let seed = within("seed", seed, 0, U64)?;
@@ -340,7 +344,7 @@ impl VectorSearch {
         let mut session = changing(&self.session)?;
         if actions.len() != session.count() {
             let (got, trees) = (actions.len(), session.count());
-            return Err(PyValueError::new_err(format!("{got} actions for {trees} trees")));
+            return Err(PyValueError::new_err(format!("expected one action for each of {trees} trees, got {got}")));
         }
         for (index, action) in actions.into_iter().enumerate().filter(|&(_, Whole(action))| action != -1) {
             session.advance(index, action)?;

@@ -28,7 +28,7 @@ use crate::result::set_fields;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::threads::{self, BackgroundTask, PATIENCE, attached_once, locked, wait};
 
-/// More would exhaust a machine before the first game.
+/// The most slots: more would exhaust a machine before the first game.
 const MOST_SLOTS: i128 = 1 << 20;
 /// Of a wait.
 const MOST_SECONDS: f64 = 1e6;
@@ -64,7 +64,7 @@ impl Playing {
     /// `Ok(None)`: nothing yet, or over.
     fn next(&self, patience: Duration) -> PyResult<Option<CoreRecord>> {
         let record = self.core.next(patience);
-        // Games that ended after a Python game had failed ended because of that.
+        // Games that ended after a Python game failed ended because of the failure.
         self.check()?;
         record.map_err(selfplay_error)
     }
@@ -125,7 +125,7 @@ type Live = Mutex<Option<Arc<Playing>>>;
 #[pyclass(module = "azpy", frozen)]
 pub(crate) struct SelfPlay {
     live: Live,
-    /// What it has counted, once it is closed.
+    /// The final counts, once it is closed.
     counted: Mutex<Option<Counted>>,
     pipelines: usize,
     /// It plays for ever.
@@ -142,7 +142,7 @@ impl SelfPlay {
     fn playing(&self) -> PyResult<Option<Arc<Playing>>> {
         if is_evaluating() {
             return Err(PyRuntimeError::new_err(
-                "self-play called from inside an evaluator, which it may be waiting for",
+                "self-play cannot be called from inside an evaluator: it may be waiting for that evaluator",
             ));
         }
         let live = locked(&self.live).clone();
@@ -152,7 +152,7 @@ impl SelfPlay {
         Ok(live)
     }
 
-    /// What it has counted so far, or had when it was closed.
+    /// The counts so far, or those at `close`.
     fn counted(&self, py: Python<'_>) -> PyResult<Counted> {
         if let Some(playing) = self.playing()? {
             return Ok(py.detach(|| (playing.core.stats(), playing.core.pipeline_stats())));
@@ -245,7 +245,7 @@ impl SelfPlay {
         });
         let record = record.map_err(|error| no_stop_iteration(py, error))?;
         let record = record.ok_or_else(|| PyStopIteration::new_err(()))?;
-        // After a Ctrl-C in the meantime Python would drop what this returns.
+        // After a Ctrl-C in the meantime, Python would drop the returned games.
         if let Err(interrupt) = py.check_signals() {
             playing.core.put_back(vec![record]);
             return Err(interrupt);
@@ -268,7 +268,7 @@ impl SelfPlay {
     ) -> PyResult<()> {
         let playing = self.open()?;
         if self.endless {
-            return Err(PyValueError::new_err("self-play without end plays every id: admit needs games=0 or more"));
+            return Err(PyValueError::new_err("admit needs games=0 or more: self-play without an end plays every id"));
         }
         let first: u64 = within("first", first, 0, U64)?;
         let n: u64 = within("n", n, 0, U64 - i128::from(first))?;
@@ -304,7 +304,7 @@ impl SelfPlay {
                 games.extend(py.detach(|| playing.take_finished(most - 1))?);
             }
         }
-        // After a Ctrl-C in the meantime Python would drop what this returns.
+        // After a Ctrl-C in the meantime, Python would drop the returned games.
         if let Err(interrupt) = py.check_signals() {
             playing.core.put_back(games);
             return Err(interrupt);

@@ -16,7 +16,7 @@ use pyo3::{Borrowed, PyTypeInfo};
 
 use crate::errors::RustError;
 
-/// More threads would choke a machine.
+/// The most threads, so that a typing error does not exhaust the machine.
 pub(crate) const MOST_THREADS: usize = 1024;
 /// Letters of a wrong value in an error.
 const MOST_SHOWN: usize = 100;
@@ -25,7 +25,7 @@ pub(crate) const MOST_PIPELINES: usize = 256;
 
 pub(crate) const U32: i128 = u32::MAX as i128;
 pub(crate) const U64: i128 = u64::MAX as i128;
-/// As far as sizes of things in memory go.
+/// The largest size of something in memory.
 pub(crate) const SIZE: i128 = isize::MAX as i128;
 
 /// A whole number as Python gives it, of any size: `within` says which of them a parameter may have. One beyond 128 bits is
@@ -94,7 +94,7 @@ pub(crate) fn search_config<C: PyTypeInfo>(
     Ok(config)
 }
 
-/// The same for self-play, whose search has some root noise unless told otherwise.
+/// The same for self-play, whose search has root noise by default.
 pub(crate) fn selfplay_config<C: PyTypeInfo>(
     py: Python<'_>,
     given: Option<&Bound<'_, PyDict>>,
@@ -107,7 +107,7 @@ pub(crate) fn selfplay_config<C: PyTypeInfo>(
     take(&given, SearchConfig::OPTIONS, |name, value| config.search.set(name, value))?;
     take(&given, SelfPlayConfig::OPTIONS, |name, value| config.set(name, value))?;
     refuse_unknown::<C>(&given, &[SearchConfig::OPTIONS, SelfPlayConfig::OPTIONS])?;
-    // A default of self-play that its search does not look at is no contradiction.
+    // A default of self-play may be unused by its search.
     let plain = SearchConfig::default();
     for row in SearchConfig::OPTIONS.iter().filter(|row| row.in_self_play.is_some()) {
         if !config.search.looks_at(row) && config.search.get(row.name) == row.in_self_play {
@@ -214,7 +214,7 @@ pub(crate) fn read_setting<'py>(
 
 const KINDS: [Kind; 3] = [Kind::Switch, Kind::Whole, Kind::Number];
 
-/// What settings of this kind are in Python.
+/// The Python type of settings of this kind.
 fn kind_type(py: Python<'_>, kind: Kind) -> Bound<'_, PyType> {
     match kind {
         Kind::Switch => py.get_type::<PyBool>(),
@@ -246,7 +246,7 @@ fn refuse_unknown<C: PyTypeInfo>(given: &Bound<'_, PyDict>, tables: &[&[OptionRo
     }))
 }
 
-/// The table of options as Python sees it: name -> what there is to know of the option.
+/// The table of options for Python: a description of each option by name.
 pub(crate) fn option_table(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let (table, search, play) = (PyDict::new(py), SearchConfig::default(), SelfPlayConfig::default());
     let rows = SearchConfig::OPTIONS.iter().map(|row| ("search", row, search.get(row.name)));
@@ -306,12 +306,12 @@ fn python<'py>(py: Python<'py>, value: OptionValue<'_>) -> PyResult<Bound<'py, P
     })
 }
 
-/// A number of simulations, where one is given.
+/// A number of simulations, if given.
 pub(crate) fn simulations(given: Option<Whole>) -> PyResult<Option<u32>> {
     given.map(|Whole(given)| within("simulations", given, 0, U32)).transpose()
 }
 
-/// What a search is given where nobody says how many simulations, nor how long.
+/// The default number of simulations of a search without a time limit.
 const SIMULATIONS: u32 = 800;
 
 /// How many simulations a search gets: `given` for this one, else its object's `own`; with a time limit and neither of
@@ -325,7 +325,7 @@ pub(crate) fn simulations_within(
     match given.or(own) {
         Some(simulations) => Ok(simulations),
         None if limit.is_some() && config.gumbel().is_some() => Err(PyValueError::new_err(
-            "sequential halving needs to know how many simulations there will be: give simulations with seconds",
+            "sequential halving needs a number of simulations: give simulations together with seconds",
         )),
         None if limit.is_some() => Ok(u32::MAX),
         None => Ok(SIMULATIONS),
@@ -342,7 +342,7 @@ pub(crate) fn limit(seconds: Option<f64>) -> PyResult<Option<Duration>> {
         .transpose()
 }
 
-/// How many answers a cache may hold.
+/// The most answers in a cache.
 pub(crate) fn cache_positions(given: i128) -> PyResult<usize> {
     within("cache_positions", given, 0, 1 << 28)
 }

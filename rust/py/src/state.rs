@@ -282,7 +282,9 @@ impl State {
         let players = self.inner.num_players();
         if outcomes.len() != players {
             let got = outcomes.len();
-            return Err(PyValueError::new_err(format!("outcomes has one number a player, {players}, got {got}")));
+            return Err(PyValueError::new_err(format!(
+                "outcomes must have one number for each of {players} players, got {got}"
+            )));
         }
         Ok(result_words(self.inner.side_names(), &outcomes, self.inner.is_zero_sum(), how))
     }
@@ -352,7 +354,9 @@ impl State {
     fn observation<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray3<f32>>> {
         let turn = self.ask(|state| state.turn())?;
         if !matches!(turn, Turn::Player(_)) {
-            return Err(PyValueError::new_err(format!("an observation is seen by the player to move; it is {turn}")));
+            return Err(PyValueError::new_err(format!(
+                "an observation is seen by the player to move, but it is {turn}"
+            )));
         }
         let mut array = Array3::zeros(self.inner.obs_shape());
         let row = array.as_slice_mut().expect("a new array is contiguous");
@@ -445,7 +449,9 @@ impl State {
     fn to_text(&self) -> PyResult<String> {
         self.inner.to_text().ok_or_else(|| {
             let name = self.name();
-            PyValueError::new_err(format!("{name} has no notation of positions; keep the actions that lead here"))
+            PyValueError::new_err(format!(
+                "{name} does not have a notation for positions: keep the actions that lead here"
+            ))
         })
     }
 
@@ -459,7 +465,9 @@ impl State {
     ///     'rnbqkbnr/pp1ppppp/8/2p5/4P3/8/PPPP1PPP/RNBQKBNR w KQkq c6 0 2'
     fn fen(&self) -> PyResult<String> {
         let fen = self.inner.fen();
-        fen.ok_or_else(|| PyValueError::new_err(format!("{} has no FEN: only chess has one; see to_text", self.name())))
+        fen.ok_or_else(|| {
+            PyValueError::new_err(format!("{} does not have a FEN, only chess does: see to_text", self.name()))
+        })
     }
 
     /// Return a copy of the position as a start, without the plies that led to it.
@@ -643,7 +651,7 @@ impl State {
         let shape = self.inner.obs_shape();
         if observation.shape() != shape {
             let got = observation.shape();
-            return Err(PyValueError::new_err(format!("an observation of shape {got:?}, expected {shape:?}")));
+            return Err(PyValueError::new_err(format!("the observation has shape {got:?}, expected {shape:?}")));
         }
         let row: Vec<f32> = observation.as_array().iter().copied().collect();
         let mut array = Array3::zeros(shape);

@@ -1,4 +1,4 @@
-//! Threads that go on in the background: how they meet the interpreter, and how they end before it does.
+//! Background threads: how they attach to the interpreter, and how they end before it does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, Weak};
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 /// How long to wait without looking for Ctrl-C.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(50);
 
-/// What has threads of its own.
+/// An object with its own threads.
 pub(crate) trait BackgroundTask: Send + Sync {
     /// Asks them to end, and does not wait.
     fn stop(&self);
@@ -30,10 +30,10 @@ static RUNNING: Mutex<Running> = Mutex::new(Running { process: None, tasks: Vec:
 /// Threads that go on or are about to begin, those of dropped owners included: the interpreter's end waits for them.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Those that have not met the interpreter yet.
+/// Threads that have not attached to the interpreter yet.
 static UNMET: AtomicUsize = AtomicUsize::new(0);
 
-/// What there is in this process: what the one that was forked had going goes on there alone.
+/// The state of this process. After a fork, the parent's threads run only in the parent.
 fn running() -> MutexGuard<'static, Running> {
     let mut running = locked(&RUNNING);
     if running.process.is_none_or(|process| !process.is_current()) {
@@ -44,7 +44,7 @@ fn running() -> MutexGuard<'static, Running> {
     running
 }
 
-/// Has a task stopped as the interpreter exits, if it is still there.
+/// Registers a task to be stopped when the interpreter exits.
 pub(crate) fn stop_at_exit(task: &Arc<dyn BackgroundTask>) {
     let mut running = running();
     running.tasks.retain(|other| other.strong_count() > 0);
@@ -81,7 +81,7 @@ pub(crate) fn attached_once() -> Inside {
     })
 }
 
-/// Waits until all threads have met the interpreter. A thread that meets it holds a lock of CPython without the GIL, and
+/// Waits until all threads have attached to the interpreter. Attaching holds a lock of CPython without the GIL, and
 /// a fork in that moment would wait for this lock for ever.
 pub(crate) fn wait_until_attached(py: Python<'_>) {
     py.detach(|| {
@@ -91,7 +91,7 @@ pub(crate) fn wait_until_attached(py: Python<'_>) {
     });
 }
 
-/// Repeats `step`, without the GIL, until it gives something; looks for Ctrl-C in between.
+/// Repeats `step`, without the GIL, until it returns something; checks for Ctrl-C in between.
 pub(crate) fn wait<T: Send>(py: Python<'_>, mut step: impl FnMut() -> PyResult<Option<T>> + Send) -> PyResult<T> {
     loop {
         if let Some(done) = py.detach(&mut step)? {
@@ -123,11 +123,11 @@ pub(crate) fn close_all(py: Python<'_>) -> PyResult<()> {
     raised.map_or(Ok(()), Err)
 }
 
-/// Ends this process as Ctrl-C ends a program that does not look for it.
+/// Ends this process as Ctrl-C ends a program without a handler.
 fn end_by_ctrl_c(py: Python<'_>) -> PyResult<()> {
     let sys = py.import("sys")?;
     for stream in ["stdout", "stderr"] {
-        // There may be none, or nobody who reads it.
+        // Standard error may be missing or closed.
         let _ = sys.getattr(stream).and_then(|stream| stream.call_method0("flush"));
     }
     eprintln!(
@@ -141,14 +141,14 @@ fn end_by_ctrl_c(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The lock of something that is whole whenever a panic could leave it.
+/// Locks state that every panic leaves complete.
 pub(crate) fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn busy<G>(error: TryLockError<G>) -> PyResult<G> {
     match error {
-        // A panic in a look at the results changes nothing there.
+        // A panic while reading the results changes nothing.
         TryLockError::Poisoned(poisoned) => Ok(poisoned.into_inner()),
         TryLockError::WouldBlock => Err(PyRuntimeError::new_err(
             "this search is already running (in another thread, or it called its own evaluator)",
@@ -156,17 +156,17 @@ fn busy<G>(error: TryLockError<G>) -> PyResult<G> {
     }
 }
 
-/// The lock of what one thread at a time uses.
+/// Locks something that one thread at a time uses.
 pub(crate) fn exclusive<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
     mutex.try_lock().or_else(busy)
 }
 
-/// The lock of a search's trees, to change them.
+/// Locks a search's trees for changes.
 pub(crate) fn changing<T: ?Sized>(trees: &RwLock<T>) -> PyResult<RwLockWriteGuard<'_, T>> {
     trees.try_write().or_else(busy)
 }
 
-/// The lock of a search's trees, to look at them. Several threads may look at once.
+/// Locks a search's trees for reading. Several threads may read at once.
 pub(crate) fn looking<T: ?Sized>(trees: &RwLock<T>) -> PyResult<RwLockReadGuard<'_, T>> {
     trees.try_read().or_else(busy)
 }

@@ -1,4 +1,4 @@
-//! Responses to a client: what a search found, and what lies on the board.
+//! Responses to a client: the result of a search, and the content of the board.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ impl<P: Position> Query<P> {
     ///
     /// # Arguments
     /// - `turn`: the number of moves before the position.
-    /// - `warnings`: what is said with it.
+    /// - `warnings`: sentences that go with it.
     ///
     /// # Errors
     /// If a roll is due, which no search can begin with.
@@ -45,7 +45,7 @@ impl<P: Position> Query<P> {
     ///
     /// # Arguments
     /// - `turn`: the number of moves before the position.
-    /// - `warnings`: what is said with it.
+    /// - `warnings`: sentences that go with it.
     /// - `best`: the action to play.
     /// - `network`: the hash of the player's model, if there is one.
     #[expect(clippy::too_many_arguments, reason = "the fields of one response")]
@@ -132,7 +132,7 @@ fn each<P: Position>(state: &P, values: &[f32]) -> Vec<f64> {
     if state.is_zero_sum() { Vec::new() } else { values.iter().map(|&value| rounded(value.into())).collect() }
 }
 
-/// What a position pays if the game is over there.
+/// The outcome of a position where the game is over.
 fn outcome<P: Position>(state: &P) -> Outcome {
     let each = (state.turn() == Turn::Terminal).then(|| state.outcome().each());
     if state.is_zero_sum() {
@@ -161,7 +161,7 @@ pub(crate) fn action_response(fields: &Object, more: impl Serialize) -> String {
     line_of(&ActionResponse { id: fields.get("id"), action: fields.get("action"), more })
 }
 
-/// One line of ASCII, whatever a reader takes for the end of a line. The types of this crate have texts as keys, and
+/// One line of ASCII, so that every reader finds the same line ends. The types of this crate have texts as keys, and
 /// numbers that are finite, so they can be written.
 pub(crate) fn line_of(said: &impl Serialize) -> String {
     let line = serde_json::to_string(said).unwrap_or_default();
@@ -179,7 +179,7 @@ pub(crate) fn line_of(said: &impl Serialize) -> String {
     ascii
 }
 
-/// A position as a page or a person needs it.
+/// A position for display.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ShowResponse {
@@ -201,7 +201,7 @@ struct ShowResponse {
     captured: Vec<String>,
     /// Words beside the name of each player, such as its points.
     counts: Vec<String>,
-    /// Where men can be said to be dead, and those that are; where `dead` is given.
+    /// The places where men can be marked as dead, and the marked ones, if `dead` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     men: Option<Vec<Area>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,7 +232,7 @@ struct ShownRoll {
     probability: f32,
 }
 
-/// What lies on the board where the moves of an object lead, and what can be played there, as a line of JSON.
+/// The board after an object's moves, and the legal actions there, as a line of JSON.
 ///
 /// # Errors
 /// See [`Query::read`].
@@ -242,7 +242,7 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
     let (mut men, mut dead) = (None, None);
     if let Some(places) = fields.optional("dead", texts_of)? {
         let over = state.without_dead(&places);
-        let over = over.ok_or_else(|| Error::field("dead", "expected a game of Go that two passes ended"))?;
+        let over = over.ok_or_else(|| Error::field("dead", "expected a game of Go that ended by two passes"))?;
         let there: Vec<String> = state.on_board().into_iter().map(|(place, _)| place).collect();
         let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
         men = Some(touched.filter(|touch| there.contains(&touch.place)).map(area).collect());

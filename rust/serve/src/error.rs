@@ -1,4 +1,4 @@
-//! What can be wrong: with a request and its fields, with a player's files, with a search.
+//! Errors: of a request and its fields, of a player's files, of a search.
 
 use std::fmt::Display;
 
@@ -33,7 +33,7 @@ pub enum Error {
     #[error("{0}")]
     Game(String),
     /// After so many moves a roll is due, which no search can begin with.
-    #[error("moves: after {0} of them a roll is due; name its outcome as the next move")]
+    #[error("moves: after {0} moves a roll is due: add its outcome as the next move")]
     RollDue(usize),
     /// Too much is going on: the same request may be served later.
     #[error("{0}")]

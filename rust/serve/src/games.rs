@@ -13,13 +13,13 @@ use crate::object::{Limits, Object, list_in, list_of, text, whole};
 use crate::player::Player;
 use crate::query::{notes_in, start_of};
 
-/// What tags say where nothing is known.
+/// The value of a tag that is not known.
 const UNKNOWN: [&str; 3] = ["", "?", "*"];
 
 /// A notation of whole games.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// As users know it, and as files end.
+    /// Its name, and the suffix of its files.
     pub name: &'static str,
     /// The tags that name player 0 and player 1.
     pub players: [&'static str; 2],
@@ -52,7 +52,7 @@ pub fn format_of(game: &str) -> Option<Format> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ReadResponse<'a> {
-    /// Where it begins; none where the object or the player says so.
+    /// Where it begins; `None` at the start that the object or the player gives.
     position: Option<String>,
     /// Of the nodes behind one node, the first is that of the main line.
     nodes: Vec<Node<'a>>,
@@ -64,7 +64,7 @@ struct ReadResponse<'a> {
     result: Option<&'a str>,
     /// What else the text says of the game: names and values.
     tags: Vec<&'a (String, String)>,
-    /// Why lines end early, or are not there.
+    /// Why lines end early or are missing.
     left_out: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ pub fn write<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) 
     let start = start_of(&katago::translated(fields, &player.start, limits)?, player)?;
     let format = format_of(start.game()).ok_or_else(|| {
         let game = start.game();
-        Error::field("write", format_args!("there is no notation of whole games of {game}, but of chess and go"))
+        Error::field("write", format_args!("{game} does not have a notation for whole games; chess and go have one"))
     })?;
     let (nodes, notes) = nodes(fields, limits)?;
     let text = start.write_variations(&nodes, &tags(fields, format)?, &notes, bounds(limits)).map_err(Error::game)?;
@@ -178,7 +178,7 @@ fn bounds(limits: &Limits) -> Bounds {
     Bounds { moves: limits.nodes, depth: limits.depth }
 }
 
-/// What an object says of the game as a whole: players, ranks and result as tags, before the tags that it names.
+/// The tags of an object: players, ranks and result, and then the tags that it names.
 fn tags(fields: &Object, format: Format) -> Result<Vec<(String, String)>, Error> {
     let mut tags = Vec::new();
     for (field, names) in [("players", format.players), ("ranks", format.ranks)] {

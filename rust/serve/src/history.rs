@@ -5,7 +5,7 @@ use azpy_core::text::Position;
 
 /// The start of a game that keeps its tree, and the actions that were played in it.
 ///
-/// A program that asks names its position anew each time. The tree is kept along the actions that two positions share.
+/// A client names its whole position in each query. The tree is kept along the actions that two positions share.
 #[derive(Clone, Debug)]
 pub struct History<G> {
     start: G,

@@ -1,5 +1,5 @@
 //! KataGo's names of fields, for queries about Go (its document Analysis_Engine.md): its object is translated before the
-//! reader, and its fields are added after the answer. What azpy lacks is said.
+//! reader, and its fields are added after the answer. Warnings name what azpy does not support.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::shape::{KataGoFields, Policy, RootInfo, SearchResponse, rounded};
 const PLAYERS: [&str; 4] = ["b", "black", "w", "white"];
 /// The columns of Go as GTP names them: without I.
 const COLUMNS: &str = "ABCDEFGHJKLMNOPQRST";
-/// scoreLead where the odds are e : 1.
+/// The scoreLead at odds of e : 1.
 const POINTS: f64 = 4.0;
 
 /// The fields that say where the moves begin.
@@ -24,7 +24,7 @@ const BOARD: [&str; 5] = ["boardXSize", "boardYSize", "komi", "initialStones", "
 /// KataGo's other fields.
 const OTHERS: &str = "maxVisits rules overrideSettings includeOwnership includeMovesOwnership \
     includePVVisits _kt_continuous";
-/// What azpy plays of KataGo's rules, besides the ko. The names come in pairs, of queries and of KataGo's answers.
+/// KataGo's rules that azpy plays, besides the ko rule. The names come in pairs: of queries and of KataGo's answers.
 const PLAYED: [(&str, &str, &str); 6] = [
     ("scoring", "scoringRule", "AREA"),
     ("tax", "taxRule", "NONE"),
@@ -34,7 +34,7 @@ const PLAYED: [(&str, &str, &str); 6] = [
     ("friendlyPassOk", "friendlyPassOk", "false"),
 ];
 const BONUS: &str = "whiteHandicapBonus";
-/// What KataGo's names of rules that count areas say besides `PLAYED` (its document GTP_Extensions.md).
+/// The other settings of KataGo's named area-scoring rules (its document GTP_Extensions.md).
 const NAMED: [(&str, &[(&str, &str)]); 7] = [
     ("tromp-taylor", &[("ko", "POSITIONAL"), ("suicide", "true")]),
     ("chinese", &[("ko", "SIMPLE"), (BONUS, "N")]),
@@ -44,10 +44,10 @@ const NAMED: [(&str, &[(&str, &str)]); 7] = [
     ("bga", &[("ko", "SITUATIONAL"), (BONUS, "N-1")]),
     ("new-zealand", &[("ko", "SITUATIONAL"), ("suicide", "true")]),
 ];
-/// The settings of `overrideSettings` that count.
+/// The settings of `overrideSettings` that have an effect.
 const SETTINGS: [&str; 2] = ["maxTime", "reportAnalysisWinratesAs"];
 
-/// From where winrates and leads are seen.
+/// Whose view winrates and leads are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     Player(Player),
@@ -59,15 +59,15 @@ pub(crate) struct Translated<'a, P> {
     pub(crate) fields: Cow<'a, Object>,
     /// Where the moves begin if the fields name no position.
     pub(crate) start: P,
-    /// Who is to move before the first move, if it is said.
+    /// The player to move before the first move, if given.
     pub(crate) first: Option<Player>,
-    /// Fields that change nothing here, and why.
+    /// Ignored fields, with the reason.
     pub(crate) ignored: Vec<String>,
     /// None in other games than Go.
     pub(crate) view: Option<View>,
 }
 
-/// What an object says in azpy's fields; of another game than Go the object itself.
+/// Translates an object into azpy's fields; in other games than Go the object is unchanged.
 pub(crate) fn translated<'a, P: Position>(
     fields: &'a Object,
     start: &P,
@@ -170,7 +170,7 @@ fn board<P: Position>(fields: &Object, start: &P, first: Option<Player>) -> Resu
     board().map_err(|error| Error::field("boardXSize, komi, initialStones", error))
 }
 
-/// What SGF calls a vertex such as D4; none if it is none of the board.
+/// The SGF name of a vertex such as D4; `None` if it is not on the board.
 fn sgf_point(vertex: &str, size: usize) -> Option<String> {
     let vertex = vertex.to_uppercase();
     let column = COLUMNS.find(vertex.chars().next()?)?;
@@ -193,7 +193,7 @@ fn player(value: &Value, path: &str) -> Result<Player, Error> {
     Ok(if is_black { Player::Zero } else { Player::One })
 }
 
-/// A move and who plays it: `["B","D4"]`, or `"D4"` by who is to move.
+/// A move and its player: `["B","D4"]`, or `"D4"` for the player to move.
 fn moved(value: &Value, path: &str) -> Result<NamedAction, Error> {
     if let Some(name) = value.as_str() {
         return Ok((name.to_owned(), None));
@@ -215,7 +215,7 @@ fn chosen(value: &Value, list: &str, index: usize, ignored: &mut Vec<String>) ->
     if let Some(depth) = fields.get("untilDepth")
         && whole(depth, &format!("{path}.untilDepth"), 1, i64::MAX)? > 1
     {
-        ignored.push(format!("{list}.untilDepth: azpy restricts the first move alone, as with 1"));
+        ignored.push(format!("{list}.untilDepth: azpy only restricts the first move, as untilDepth 1 does"));
     }
     let side = player(fields.get("player").unwrap_or(&Value::Null), &format!("{path}.player"))?;
     let path = format!("{path}.moves");
@@ -223,14 +223,14 @@ fn chosen(value: &Value, list: &str, index: usize, ignored: &mut Vec<String>) ->
     moves.map(|(index, one)| Ok((go_name(text(one, &format!("{path}[{index}]"))?), Some(side)))).collect()
 }
 
-/// Says which fields change nothing here, and why.
+/// Warns of fields that are ignored, with the reason.
 fn say_ignored<P: Position>(fields: &Object, settings: &Map<String, Value>, start: &P, said: &mut Vec<String>) {
-    // What is switched off changes nothing in KataGo either.
+    // A field that is false has no effect in KataGo either.
     let is_on = |value: &Value| *value != Value::Bool(false) && value.as_f64() != Some(0.0);
     for (name, why) in [
-        ("includeOwnership", "azpy's networks tell no ownership"),
-        ("includeMovesOwnership", "azpy's networks tell no ownership"),
-        ("includePVVisits", "azpy does not tell the visits of later moves"),
+        ("includeOwnership", "azpy's networks do not predict ownership"),
+        ("includeMovesOwnership", "azpy's networks do not predict ownership"),
+        ("includePVVisits", "azpy does not report the visits of later moves"),
     ] {
         said.extend(fields.get(name).filter(|value| is_on(value)).map(|_| format!("{name}: {why}")));
     }
@@ -239,16 +239,16 @@ fn say_ignored<P: Position>(fields: &Object, settings: &Map<String, Value>, star
     }
     if fields.get("position").is_some() {
         let named = BOARD.iter().filter(|&&name| name != "initialPlayer" && fields.get(name).is_some());
-        said.extend(named.map(|name| format!("{name}: the position says it: it changes nothing")));
+        said.extend(named.map(|name| format!("{name}: ignored, because the position sets it")));
     }
     if fields.get("seconds").is_some() && settings.contains_key("maxTime") {
-        said.push("overrideSettings.maxTime: seconds counts in its place".to_owned());
+        said.push("overrideSettings.maxTime: ignored, because seconds is given".to_owned());
     }
     let unknown = settings.iter().filter(|(name, value)| !SETTINGS.contains(&name.as_str()) && is_on(value));
     said.extend(unknown.map(|(name, _)| format!("overrideSettings.{}: azpy does not have this setting", cut(name))));
 }
 
-/// Says which of these rules of KataGo, an object or a name, azpy does not play. Without a handicap no bonus counts.
+/// Names the rules, given as an object or a name, that azpy does not play. Without a handicap no bonus counts.
 fn say_rules<P: Position>(rules: &Value, start: &P, has_handicap: bool, said: &mut Vec<String>) {
     let ko = if start.game().contains("superko=0") { "SIMPLE" } else { "POSITIONAL" };
     let played = [("ko", "koRule", ko)].into_iter().chain(PLAYED);
@@ -306,7 +306,7 @@ pub(crate) fn translate_back<P: Position>(response: &mut SearchResponse<'_>, sta
             score_mean: lead,
             score_selfplay: lead,
             score_stdev: 0.0,
-            // Lower is worse for the player to move, whoever looks.
+            // Lower is worse for the player to move, in any view.
             lcb: lcb.map(|lcb| rounded((1.0 + side * lcb) / 2.0)),
             utility_lcb: lcb.map(|lcb| rounded(side * lcb)),
             current_player: None,

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::object::{Limits, Object, number, whole};
 
-/// The values of limits that bound nothing.
+/// Limit values that mean no limit.
 pub(crate) const ENDLESS: u32 = u32::MAX;
 pub(crate) const FOREVER: f64 = 1e6;
 
 /// A way to play: each search has a tree of its own.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Level {
-    /// What clients call it.
+    /// Its name for clients.
     pub name: String,
     /// Of a move.
     pub simulations: u32,
@@ -33,7 +33,7 @@ pub(crate) fn level_of(fields: &Object, levels: &[Level]) -> Result<Option<usize
         return Err(Error::field("level", format_args!("expected one of {}", known.join(", "))));
     };
     match ["simulations", "maxVisits"].into_iter().find(|name| fields.get(name).is_some()) {
-        Some(name) => Err(Error::field("level", format_args!("it has its number of simulations, so leave out {name}"))),
+        Some(name) => Err(Error::field("level", format_args!("a level sets the simulations: leave out {name}"))),
         None => Ok(Some(level)),
     }
 }

@@ -21,11 +21,11 @@ const WEIGHTS: &str = "model.safetensors";
 pub struct Player<G> {
     /// Where its games begin.
     pub start: G,
-    /// How it searches.
+    /// The search options.
     pub config: SearchConfig,
-    /// What clients call it.
+    /// Its name for clients.
     pub name: String,
-    /// What the action `query_models` says of it.
+    /// The entry in the response to `query_models`.
     pub about: Value,
     /// The hash of the model, if there is one.
     pub network: Option<String>,
@@ -33,7 +33,7 @@ pub struct Player<G> {
     pub simulations: u32,
     /// From the weakest to the strongest.
     pub levels: Vec<Level>,
-    /// Above 0 weaker actions are played too.
+    /// The temperature: above 0, weaker actions are played too.
     pub temperature: f64,
     /// Of the draws above temperature 0: with a seed always the same ones at a position.
     pub seed: Option<u64>,
@@ -56,7 +56,7 @@ impl<G> Player<G> {
     }
 }
 
-/// What answers for leaves: a network, or `plain` where there is none.
+/// The evaluator: a network, or `plain` without one.
 pub fn answers<E>(net: Option<Net>, plain: E) -> Answers<E> {
     net.map_or(Answers::Plain(plain), |net| Answers::Net(Box::new(NetEvaluator::new(net))))
 }
@@ -97,7 +97,7 @@ impl Run {
             Error::file(&config, format_args!("cannot be read ({error}): give a run, or a folder of --card"))
         })?;
         let settings = toml::from_str(&String::from_utf8_lossy(&settings))
-            .map_err(|error| Error::file(&config, format_args!("is no TOML: {}", error.message())))?;
+            .map_err(|error| Error::file(&config, format_args!("is not valid TOML: {}", error.message())))?;
         let newest = newest(files.names("checkpoints"))
             .ok_or_else(|| Error::file(folder, "has no checkpoint yet: az-train saves one after each iteration"))?;
         let checkpoint = format!("checkpoints/{newest}");
@@ -140,7 +140,8 @@ impl Run {
 
     fn text(&self, name: &str) -> Result<&str, Error> {
         let text = self.settings.get(name).and_then(Value::as_str);
-        let missing = || Error::file(format!("{}/config.toml", self.folder), format_args!("has no text as its {name}"));
+        let missing =
+            || Error::file(format!("{}/config.toml", self.folder), format_args!("does not have a text as its {name}"));
         text.ok_or_else(missing)
     }
 
@@ -168,17 +169,17 @@ impl Run {
         Ok((Player::new(start, config), net))
     }
 
-    /// What the games of the checkpoint's iteration were to beat, as the run noted it. A network that learned from
+    /// The score to beat in the checkpoint's iteration, as the run stored it. A network that learned from
     /// ranked rewards was trained on wins against this score, so its search counts wins too.
     fn score_to_beat(&self) -> Result<Option<f64>, Error> {
         let path = format!("{}/metrics.jsonl", self.folder);
         let text = match &self.figures {
-            // A card of a player of another kind may have no figures.
+            // A card may have no figures of iterations.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.as_ref().map_err(|error| Error::file(&path, format_args!("cannot be read: {error}")))?,
         };
         let mut found = None;
-        // A run that goes on may be about to write its last line.
+        // A running az-train may be writing the last line.
         for line in text.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n")) {
             let row: Value = serde_json::from_slice(line).map_err(|error| {
                 Error::file(&path, format_args!("has a line that is not JSON ({error}): delete it"))
@@ -234,7 +235,7 @@ impl Page {
     /// # Errors
     /// If the file does not say it.
     pub fn game(&self) -> Result<&str, Error> {
-        self.about["game"].as_str().ok_or_else(|| unreadable("about has no text as its game"))
+        self.about["game"].as_str().ok_or_else(|| unreadable("about.game is not a text"))
     }
 
     /// The player of games that begin at `start`, and its network, if there is one. `weights` are its file.

@@ -1,4 +1,4 @@
-//! What an analysis query asks for: its fields, read one by one. What is wrong is said with the field's name.
+//! The fields of an analysis query, read one by one. Errors name the field.
 
 use std::collections::HashMap;
 
@@ -25,15 +25,15 @@ const ACTIONS: [&str; 8] =
 const KNOWN: &str = "id model game level position moves analyzeTurns simulations seconds \
     priority reportDuringSearchEvery allowMoves avoidMoves analysisPVLen includePolicy includeLcb includeShortNames";
 
-/// The name of an action, and the player for whom it counts; for all if there is none.
+/// The name of an action, and the player it applies to; all players if `None`.
 pub(crate) type NamedAction = (String, Option<Player>);
 
 /// Names of actions for the first move of a search.
 #[derive(Clone, Debug, Default)]
 struct ActionFilter {
-    /// Each with the players at whose turns it counts, one a bit.
+    /// Each with the players it applies to, one bit per player.
     names: HashMap<String, u8>,
-    /// The players at whose turns a name counts.
+    /// The players that a name applies to.
     players: u8,
 }
 
@@ -67,7 +67,7 @@ fn bit(player: Player) -> u8 {
 pub struct Query<P> {
     /// Repeated in each answer.
     pub id: String,
-    /// What is searched: after so many of the query's moves, the position that a line leads to.
+    /// The positions to search, each with its number of moves.
     pub positions: Vec<(usize, Line<P>)>,
     /// The limits of each search, at least one of them.
     pub simulations: Option<u32>,
@@ -83,16 +83,16 @@ pub struct Query<P> {
     pub game: Option<String>,
     /// Which of the player's levels plays, by its index. It is part of `simulations`.
     pub level: Option<usize>,
-    /// Fields that change nothing, and why.
+    /// Ignored fields, with the reason.
     pub ignored: Vec<String>,
     allowed: ActionFilter,
     avoided: ActionFilter,
     /// The most moves of a principal variation.
     pub pv_length: usize,
     pub(crate) policy: bool,
-    /// Whether lines are told in short names too.
+    /// Whether lines also have short names.
     pub(crate) short_names: bool,
-    /// From where KataGo's numbers are seen; none for another game than Go.
+    /// Whose view KataGo's numbers are in; `None` in other games than Go.
     pub(crate) view: Option<View>,
 }
 
@@ -149,7 +149,7 @@ impl<P: Position> Query<P> {
         let length = fields.optional("analysisPVLen", |value, name| whole(value, name, 1, 1000))?;
         let game = fields.optional("game", text)?;
         let unknown = fields.fields().keys().filter(|name| !KNOWN.split(' ').any(|known| known == *name));
-        let unknown = unknown.map(|name| format!("{}: no field of a query: it changes nothing", cut(name)));
+        let unknown = unknown.map(|name| format!("{}: unknown field, ignored", cut(name)));
         Ok(Self {
             id,
             simulations,
@@ -212,7 +212,7 @@ pub(crate) fn read_position<P: Position>(
     Ok((moves.len(), line))
 }
 
-/// Where an object says that its moves begin, or where the player's games do.
+/// The start of an object's moves: its own, or that of the player's games.
 pub(crate) fn start_of<P: Position>(translated: &Translated<'_, P>, player: &player::Player<P>) -> Result<P, Error> {
     let start = match translated.fields.optional("position", text)? {
         Some(position) => translated.start.parse(position).map_err(Error::game)?,
@@ -226,7 +226,7 @@ pub(crate) fn start_of<P: Position>(translated: &Translated<'_, P>, player: &pla
     Ok(start)
 }
 
-/// Names of actions, and who plays them, if it is said.
+/// Names of actions, with their players if given.
 fn moves(fields: &Object, limits: &Limits, players: usize) -> Result<Vec<NamedAction>, Error> {
     let found = match fields.get("moves") {
         Some(Value::String(names)) => names.split_whitespace().map(|name| (name.to_owned(), None)).collect(),

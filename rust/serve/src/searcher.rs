@@ -1,4 +1,4 @@
-//! What a session asks of who searches: requests begin, and what becomes of them is taken as events.
+//! The interface between a session and its searches: requests start, and events report their progress.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::player::Player;
 /// A request for a search.
 #[derive(Clone, Debug)]
 pub struct SearchRequest {
-    /// Tells the open searches of a session apart; a later one is larger.
+    /// The number of the search in its session; later ones are larger.
     pub token: u64,
     /// The root's actions to choose among; empty for all.
     pub allowed: Vec<Action>,
@@ -51,7 +51,7 @@ impl Default for SearchRequest {
     }
 }
 
-/// What a search has found by now. All is seen by the player to move.
+/// The results of a search so far, in the view of the player to move.
 #[derive(Debug)]
 pub struct SearchReport {
     /// The result.
@@ -65,7 +65,7 @@ pub struct SearchReport {
 }
 
 impl SearchReport {
-    /// Looks at a search for what was asked for.
+    /// Reads what the request asks for from a search.
     pub fn of<G: Game>(search: &Search<G>, request: &SearchRequest) -> Self {
         Self {
             result: search.result(),
@@ -76,7 +76,7 @@ impl SearchReport {
     }
 }
 
-/// What became of the request with this token.
+/// What happened to the request with this token.
 #[derive(Debug)]
 pub enum Event {
     /// The search goes on, and has found this.
@@ -140,7 +140,7 @@ pub trait Searcher<G: Game> {
     /// Has a search end with what it has found.
     fn stop(&mut self, token: u64);
 
-    /// Has a search end for which nobody waits any more. It may have no further events.
+    /// Cancels a search. It may have no further events.
     fn cancel(&mut self, token: u64);
 
     /// The next event.

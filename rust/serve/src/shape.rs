@@ -73,7 +73,7 @@ pub(crate) enum RootInfo<'a> {
     },
 }
 
-/// What a game that is over pays, under the name of its kind; none before the end.
+/// The outcome of a finished game, under the name of its kind; none before the end.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Outcome {
@@ -110,7 +110,7 @@ pub(crate) struct KataGoFields {
     pub(crate) current_player: Option<&'static str>,
 }
 
-/// With six digits behind the point.
+/// With six decimal places.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

@@ -22,7 +22,7 @@ use crate::searcher::{Event, SearchReport, SearchRequest, Searcher};
 
 /// Simulations of a round that need no network: few, as the memory for all of them has to be there before.
 const KNOWN: u64 = 64;
-/// Trees of another network are dropped, and here is only one.
+/// Trees belong to a network, and there is only one here.
 const NETWORK: u64 = 1;
 /// The network's answers that are kept, at most.
 const MOST_ANSWERS: usize = 100_000;
@@ -40,7 +40,7 @@ struct OpenSearch<G: Game> {
     /// When it began, and when its last report was; milliseconds.
     began: Option<f64>,
     reported: f64,
-    /// Why it ends before its time.
+    /// Why it stops early.
     cut: Option<Stop>,
 }
 
@@ -49,7 +49,7 @@ impl<G: Game> OpenSearch<G> {
         self.search.as_ref().map_or(0, |search| search.tree().memory_bytes())
     }
 
-    /// Whether its time is over, or somebody stopped it.
+    /// Whether its time is over or it was stopped.
     fn has_to_end(&self, now: f64) -> bool {
         let is_late = |(began, seconds): (f64, f64)| now - began >= 1e3 * seconds;
         self.cut.is_some() || self.began.zip(self.request.seconds).is_some_and(is_late)
@@ -65,7 +65,7 @@ impl<G: Game> OpenSearch<G> {
     }
 }
 
-/// See the module.
+/// Searches for one player; see the module.
 pub struct Stepping<G: Game, E> {
     player: Arc<Player<G>>,
     evaluator: E,
@@ -79,7 +79,7 @@ pub struct Stepping<G: Game, E> {
 }
 
 impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
-    /// Nothing is searched yet.
+    /// No searches yet.
     ///
     /// # Arguments
     /// - `trees`: the memory of all trees, in bytes.
@@ -94,7 +94,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
         Self { player: Arc::new(player), evaluator, rounds, trees, games, open, events }
     }
 
-    /// One round of one search; `now` is in milliseconds by any clock. Whether searches go on.
+    /// Runs one round of one search; `now` is in milliseconds of any clock. Returns whether searches go on.
     pub fn step(&mut self, now: f64) -> bool {
         let ready = (0..self.open.len()).filter(|&place| self.open[place].search.is_some());
         let turn = |&place: &usize| {
@@ -141,7 +141,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Stepping<G, E> {
         }
     }
 
-    /// Ends a search that has no result, and drops its tree.
+    /// Ends a search without a result, and drops its tree.
     fn fail(&mut self, place: usize, error: Error) {
         let open = self.open.remove(place);
         self.events.push_back(Event::Failed(open.request.token, error));
@@ -254,7 +254,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Searcher<G> for Stepping<G, E> {
         };
         self.games.retain(|other| other.strong_count() > 0 && other.as_ptr() != Rc::as_ptr(game));
         self.games.push(Rc::downgrade(game));
-        // As in an engine, a search that ponders ends once its game is asked for something else.
+        // As in an engine, a pondering search ends once its game gets another request.
         let same = |open: &&mut OpenSearch<G>| open.game.as_ref().is_some_and(|other| Rc::ptr_eq(other, game));
         for open in self.open.iter_mut().filter(same).filter(|open| open.request.priority == Priority::Ponder) {
             open.cut = open.cut.or(Some(Stop::Stopped));
@@ -273,7 +273,7 @@ impl<G: Game, E: Evaluator<G, Error: Display>> Searcher<G> for Stepping<G, E> {
 
     fn cancel(&mut self, token: u64) {
         if let Some(place) = self.open.iter().position(|open| open.request.token == token) {
-            self.fail(place, Error::Search("nobody waits for this search any more".to_owned()));
+            self.fail(place, Error::Search("the search was cancelled".to_owned()));
         }
     }
 

@@ -24,7 +24,7 @@ impl Facts {
     /// Asks a position for everything.
     pub fn of<G: Game>(state: &G) -> Self {
         let turn = state.turn();
-        // What was in a buffer must not matter.
+        // The old content of a buffer must not matter.
         let (mut actions, mut outcomes, mut observation) =
             (vec![Action::MAX; 3], vec![(Action::MAX, 1.0); 3], Vec::new());
         let mut outcome = None;
@@ -57,7 +57,7 @@ impl Facts {
         (0..self.actions.len()).filter(|&index| can_come(index)).map(|index| self.actions[index]).collect()
     }
 
-    /// What is not the same in both, in words.
+    /// The names of the facts that differ.
     pub fn differences(&self, other: &Self) -> String {
         let mut found = Vec::new();
         let mut note = |differs: bool, name: &str, mine: String, theirs: String| {
@@ -78,7 +78,7 @@ impl Facts {
         found.join(", ")
     }
 
-    /// What a reply by itself must be.
+    /// Checks each reply by itself.
     pub(super) fn check<E>(&self, num_actions: usize, num_players: usize) -> Result<(), Violation<E>> {
         let broken = |rule, got: String, expected: String| Err(Violation::new(rule, got, expected));
         let actions = short(&format!("{:?}", self.actions));

@@ -11,7 +11,7 @@ use crate::search::Search;
 /// as many trees as it has plies.
 pub const KEPT_TREES: usize = 8;
 
-/// What a game was asked for, in order.
+/// A command to a game.
 enum Command<T> {
     Play(Action),
     Undo,
@@ -31,7 +31,7 @@ pub struct GameTree<G: Game, T> {
     seed: u64,
     /// Searches of the kept tree so far: each has draws of its own.
     runs: u64,
-    /// The positions that `undo` goes back to, after all commands; the last is the position now.
+    /// The positions that `undo` can return to, after all commands; the last one is the current position.
     asked: Vec<G>,
     /// Where the commands that are done have led.
     position: G,
@@ -90,7 +90,7 @@ impl<G: Game, T> GameTree<G, T> {
             return false;
         }
         self.asked.pop();
-        // A caller that only tries moves leaves nothing behind.
+        // Cancel a play that has not been applied, so that a caller who only tries moves leaves no commands.
         match self.commands.back() {
             Some(Command::Play(_)) => drop(self.commands.pop_back()),
             _ => self.commands.push_back(Command::Undo),
@@ -149,7 +149,7 @@ impl<G: Game, T> GameTree<G, T> {
         None
     }
 
-    /// The search of the last request comes back. `sound`: its tree can be used on.
+    /// Takes back the search of the last request. `sound`: its tree can be reused.
     pub fn give_back(&mut self, search: Search<G>, sound: bool) {
         self.out = false;
         if sound && !search.is_restricted() {

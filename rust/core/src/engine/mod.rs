@@ -1,4 +1,4 @@
-//! Requests that come and go: searches that share batches, join and leave between rounds, and end in time.
+//! Searches on request: they share batches, join and leave between rounds, and end in time.
 //!
 //! A [`Scheduler`] has the open searches of one network. A [`Pipeline`] takes some of them for a round: they gather
 //! their leaves, one batch is evaluated, and they come back. Two pipelines alternate, as in self-play: while the batch
@@ -35,7 +35,7 @@ pub use scheduler::Scheduler;
 /// How urgent a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Somebody waits for the answer.
+    /// A person or a game waits for the answer.
     #[default]
     Play,
     /// It has one turn for every [`STRIDE`] turns of a request at [`Priority::Play`], and all rows that are free.
@@ -47,21 +47,21 @@ pub enum Priority {
 /// Turns of a played move for one turn of an analysis.
 pub const STRIDE: u64 = 8;
 
-/// What the owner of a request wants of its search by now.
+/// The owner's current instruction for a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Go on.
     Continue,
     /// End with what is known.
     Stop,
-    /// End without an answer: nobody waits for it any more.
+    /// End without an answer, because the owner no longer waits.
     Cancel,
 }
 
 /// A request to search a position.
 #[derive(Clone, Debug)]
 pub struct Request<T> {
-    /// Whatever the owner tells requests apart by.
+    /// The owner's key for the request.
     pub token: T,
     /// Visits below the root.
     pub simulations: u32,

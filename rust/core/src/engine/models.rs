@@ -1,9 +1,9 @@
-//! The models of an engine: whose turn it is, which of them go, and when the engine ends. Threads meet here.
+//! The models of an engine: which one is served next, which are removed, and when the engine ends. Threads meet here.
 //!
 //! Four promises, which `races.rs` tries in hundreds of orders of the threads' steps:
 //!
-//! - Whoever got an [`Entry`] is answered: no thread ends while somebody is about to hand a request over.
-//! - A model goes only when nobody else has it. So a request that is handed to a model that was replaced meanwhile is
+//! - A caller with an [`Entry`] is answered: no thread ends while a request is about to be handed over.
+//! - A model is removed only when no caller holds it. So a request handed to a model that was replaced meanwhile is
 //!   still answered by this model.
 //! - The newest network of a game stays, in whatever order networks arrive.
 //! - A game that goes on has a model.
@@ -24,7 +24,7 @@ pub type Key = (String, String);
 
 /// What an engine asks of a model.
 pub trait EngineModel {
-    /// Tells networks apart: later ones have higher numbers.
+    /// The number of the network: later ones have higher numbers.
     fn number(&self) -> u64;
     /// Whether one thread at a time may touch its games.
     fn is_serial(&self) -> bool;
@@ -37,7 +37,7 @@ struct Slot<M: ?Sized> {
     model: Arc<M>,
     /// The round in which it was last served.
     served: u64,
-    /// Pipelines that are at it.
+    /// Pipelines that are serving it.
     pipelines: usize,
 }
 
@@ -47,10 +47,10 @@ struct State<M: ?Sized, S: ?Sized> {
     current: HashMap<Key, Arc<M>>,
     /// Games that go on, in the order of their last use.
     game_trees: Vec<(Key, Weak<S>)>,
-    /// What filled the batches of models that are gone.
+    /// Batch counts of removed models.
     retired: RoundStats,
     rounds: u64,
-    /// Threads that are about to hand a request over.
+    /// Callers that are about to hand a request over.
     entering: usize,
     closing: bool,
 }
@@ -123,7 +123,7 @@ impl<M: EngineModel + ?Sized, S: ?Sized> Models<M, S> {
         let served = state.rounds;
         state.slots.push(Slot { model: model.clone(), served, pipelines: 0 });
         let old = state.current.insert(key, model.clone());
-        // Here and above, the memory of the other one is freed without the lock.
+        // Here and above, free the memory of the other model after releasing the lock.
         drop(state);
         drop(old);
         model
@@ -171,7 +171,7 @@ impl<M: EngineModel + ?Sized, S: ?Sized> Models<M, S> {
         (rounds, left_over)
     }
 
-    /// Leave to hand a request over; `None` where the engine takes no more.
+    /// Permission to hand a request over; `None` if the engine is closing.
     #[must_use]
     pub fn enter(&self) -> Option<Entry<'_, M, S>> {
         let mut state = self.lock();
@@ -190,13 +190,13 @@ impl<M: EngineModel + ?Sized, S: ?Sized> Models<M, S> {
         }
     }
 
-    /// Wakes a pipeline, which lets models go that nobody has any more.
+    /// Wakes a pipeline, which removes unused models.
     pub fn wake(&self) {
         drop(self.lock());
         self.changed.notify_one();
     }
 
-    /// Takes no more requests, and ends with the last of those there are.
+    /// Refuses new requests, and ends once the open ones are answered.
     pub fn close(&self) {
         self.lock().closing = true;
         self.changed.notify_all();
@@ -218,7 +218,7 @@ impl<M: EngineModel + ?Sized, S: ?Sized> Models<M, S> {
         loop {
             let gone = state.retire(self.most);
             if !gone.is_empty() {
-                // Their memory is freed without the lock.
+                // Free their memory after releasing the lock.
                 drop(state);
                 drop(gone);
                 state = self.lock();
@@ -251,12 +251,12 @@ impl<M: EngineModel + ?Sized, S: ?Sized> Models<M, S> {
             if let Some(slot) = state.slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.model, &model)) {
                 slot.pipelines -= 1;
             }
-            // Before a pipeline looks for models that nobody has.
+            // First, before a pipeline looks for unused models.
             drop(model);
         });
     }
 
-    /// Changes what the end waits for. Whether the end is near.
+    /// Changes what a closing engine waits for. Returns whether the engine is closing.
     fn change(&self, change: impl FnOnce(&mut State<M, S>)) -> bool {
         let mut state = self.lock();
         change(&mut state);
@@ -275,7 +275,7 @@ impl<M: EngineModel + ?Sized, S: ?Sized> State<M, S> {
         self.slots.iter().map(|slot| slot.pipelines).sum()
     }
 
-    /// Whether nobody has the model but its `owners`. Whoever hands a request over has it.
+    /// Whether only its `owners` hold the model. A caller that hands a request over holds it too.
     fn is_unused(model: &Arc<M>, owners: usize) -> bool {
         Arc::strong_count(model) == owners && model.queue().is_empty()
     }
@@ -298,7 +298,7 @@ impl<M: EngineModel + ?Sized, S: ?Sized> State<M, S> {
     }
 }
 
-/// Leave to hand a request over: until it is dropped, no pipeline ends. A pipeline looks for work when it is.
+/// Permission to hand a request over. No pipeline ends before it is dropped, and dropping it wakes one.
 pub struct Entry<'a, M: EngineModel + ?Sized, S: ?Sized>(&'a Models<M, S>);
 
 impl<M: EngineModel + ?Sized, S: ?Sized> Drop for Entry<'_, M, S> {

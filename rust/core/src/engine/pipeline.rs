@@ -18,7 +18,7 @@ const BETWEEN_REPORTS: u32 = 4;
 
 /// Searches that a scheduler has given out, for a round.
 pub struct Pipeline<G: Game, T> {
-    /// Tells the pipelines of a scheduler apart.
+    /// The pipeline's number in its scheduler.
     pub(super) number: usize,
     pub(super) rounds: Rounds<G>,
     pub(super) open: Vec<OpenSearch<G, T>>,

@@ -1,5 +1,5 @@
-//! A network's queue of requests: they arrive here while its scheduler is busy, and the next pipeline that asks the
-//! scheduler meets them.
+//! A network's queue of requests. They arrive here while its scheduler is busy, and the next pipeline that uses the
+//! scheduler takes them.
 //!
 //! Threads meet here as well as at [`super::Models`]: the tests in `races.rs` have queues.
 
@@ -23,13 +23,13 @@ pub struct Queue<G: Game, T> {
     scheduler: Mutex<Scheduler<G, T>>,
 }
 
-/// The lock of something that is whole whenever a panic could leave it.
+/// Locks state that every panic leaves complete.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<G: Game, T> Queue<G, T> {
-    /// Nobody asks yet.
+    /// An empty queue.
     #[must_use]
     pub fn new(scheduler: Scheduler<G, T>) -> Self {
         Self { arrived: Mutex::default(), scheduler: Mutex::new(scheduler) }
@@ -51,9 +51,9 @@ impl<G: Game, T> Queue<G, T> {
     }
 }
 
-/// What an engine asks of a model's queue. Each answer comes soon: it is asked under a lock.
+/// What an engine asks of a model's queue. Answers must be quick, because they are computed under a lock.
 pub trait Waiting {
-    /// Whether there is something to do. `quiet`: nobody waits in the whole engine, so pondering goes on.
+    /// Whether there is work. `quiet`: the whole engine only ponders, so pondering goes on.
     fn has_work(&self, quiet: bool) -> bool;
     /// Whether a request does not ponder.
     fn in_earnest(&self) -> bool;

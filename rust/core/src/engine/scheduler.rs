@@ -11,10 +11,10 @@ use crate::config::SearchConfig;
 use crate::game::Game;
 use crate::search::{Search, Stop};
 
-/// Rounds of which the longest says how long the next one may take: few, so that a single slow one is soon forgotten.
+/// The longest of the last rounds predicts the next one. They are few, so that one slow round is soon forgotten.
 const ROUNDS_REMEMBERED: usize = 8;
 
-/// What a pipeline has of a scheduler's searches.
+/// The searches that a pipeline has taken from a scheduler.
 #[derive(Default)]
 struct Out {
     searches: usize,
@@ -34,10 +34,10 @@ pub struct Scheduler<G: Game, T> {
     max_batch: usize,
     /// Fewer rows than this are not shared out to several pipelines.
     split_from: usize,
-    /// Whether a game has failed in a way of its own: its request ends alone.
+    /// Whether a game has failed by itself, so that only its request ends.
     broken: fn(&G) -> bool,
     signal: fn(&T) -> Signal,
-    /// In the order of their turns.
+    /// The waiting searches, in the order of their turns.
     waiting: Vec<OpenSearch<G, T>>,
     /// What each pipeline has.
     out: Vec<Out>,
@@ -99,7 +99,7 @@ impl<G: Game, T> Scheduler<G, T> {
         }
         let report = request.report_every.map(|every| now + every);
         let turn = self.next_turn(request.priority);
-        // Few at first, as nobody foresees how a new tree grows.
+        // Few at first, because the growth of a new tree is unknown.
         let known = self.config.eval_batch as u64;
         self.queue(OpenSearch { search, request, turn, begun: false, known, bytes: 0, report });
     }
@@ -224,7 +224,7 @@ impl<G: Game, T> Scheduler<G, T> {
         true
     }
 
-    /// Takes back what a pipeline has done in a round. Those that ended go to their owners.
+    /// Takes a pipeline's searches back after a round. Finished searches go to their owners.
     pub fn take_back(&mut self, pipeline: &mut Pipeline<G, T>, now: Instant) -> Took<G, T> {
         if let Some(began) = pipeline.began.take() {
             self.lengths[self.oldest] = now.saturating_duration_since(began);
@@ -322,7 +322,7 @@ impl<G: Game, T> Scheduler<G, T> {
     /// answer still needs the root's evaluation. To get it they count as play from then on: as analysis or pondering they
     /// would wait for the others.
     fn end_due(&mut self, now: Instant) {
-        // And a quarter more, as the next round may be longer still.
+        // Add a quarter, because the next round may be longer.
         let longest = self.lengths.iter().max().copied().unwrap_or_default().mul_f64(1.25);
         let signal = self.signal;
         let is_late = |deadline: Instant| deadline.saturating_duration_since(now) <= longest;
@@ -351,7 +351,7 @@ impl<G: Game, T> Scheduler<G, T> {
                 || (self.signal)(&open.request.token) == Signal::Cancel
         };
         let mut ended: Vec<_> = self.waiting.extract_if(.., over).collect();
-        // Those whose owners have left may have leaves.
+        // Searches whose owners have left may still have leaves.
         ended.iter_mut().filter(|open| open.search.has_leaves()).for_each(|open| open.search.abandon());
         ended
     }

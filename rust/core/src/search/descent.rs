@@ -26,10 +26,10 @@ impl<G: Game> Search<G> {
     pub(super) fn descend<const PLAIN: bool>(&mut self) -> Result<Descent<G::Payoff>, GameFault> {
         let start = self.round.paths.len();
         let mut id = ROOT;
-        // Whose view `value_sum` is in at this node.
+        // The player whose view `value_sum` is in at this node.
         let mut chooser = Player::Zero;
         self.scratch.line.clear();
-        // First down the tree; only its end is a position of the game.
+        // Walk down the tree first. Only the end needs a position of the game.
         loop {
             self.round.paths.push(id);
             let kind = self.tree.node(id).kind;
@@ -38,7 +38,7 @@ impl<G: Game> Search<G> {
                 let value = PovValue(proven).absolute(chooser);
                 return Ok(Descent::Known(G::Payoff::of_proven(value), None));
             }
-            // Chosen before it is marked: the descent itself is not among those in flight.
+            // Select before marking, so that this descent does not count as in flight.
             let chosen = match kind {
                 Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config),
                 Kind::Decision(player) => self.choose(id, player, chooser),
@@ -73,7 +73,7 @@ impl<G: Game> Search<G> {
                 }
                 Turn::Player(player) => {
                     if !PLAIN && id == ROOT {
-                        // The root has to have children, whatever is known of it.
+                        // Expand the root even if its value is proven, because an action must be chosen.
                         self.root.winning = winning_action(&state, player, &self.config, &mut self.scratch.plies);
                     } else if !PLAIN
                         && let Some((value, plies)) = forced_end(&state, player, &self.config, &mut self.scratch.plies)
@@ -90,7 +90,7 @@ impl<G: Game> Search<G> {
             if self.round.paths.len() - start > self.size.max_plies + 1 {
                 return Err(GameFault::TooLong(self.size.max_plies));
             }
-            // A roll needs no network: its children are made on the way.
+            // A roll needs no network, so expand it during the descent.
             state.chance_outcomes(&mut self.scratch.outcomes);
             check_chance(&self.scratch.outcomes)?;
             if !self.tree.has_room(self.scratch.outcomes.len()) {
@@ -112,7 +112,7 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// Whose turn it is, and in `scratch.actions` what a player may do there.
+    /// The turn; fills `scratch.actions` with the legal actions of a player.
     fn turn_of(&mut self, state: &G) -> Turn {
         let turn = state.turn();
         if matches!(turn, Turn::Player(_)) {
@@ -121,7 +121,7 @@ impl<G: Game> Search<G> {
         turn
     }
 
-    /// Whether descents meet none of the options that most searches do without: they shall cost those nothing.
+    /// Whether the search uses none of the rarer options, so that descents can skip their checks.
     pub(super) fn is_plain(&self) -> bool {
         self.config.gumbel().is_none() && !self.config.solver
     }
@@ -146,8 +146,8 @@ impl<G: Game> Search<G> {
         self.tree.node(id).first_child + chosen as NodeId
     }
 
-    /// A roll for whose outcomes a full tree has no room: goes on without nodes to where a player has the turn. The
-    /// values that come back are those of the roll all the same.
+    /// The tree is full: sample the roll without adding nodes, and continue to the next decision. The values still back
+    /// up through the roll's node.
     fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent<G::Payoff>, GameFault> {
         for _ in 0..=self.size.max_plies {
             match self.turn_of(&state) {

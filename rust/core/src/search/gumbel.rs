@@ -44,7 +44,7 @@ impl<'a> Choice<'a> {
             highest = highest.max(q);
             tried += 1;
         }
-        // A node that waited for room in a full tree has been evaluated more than once.
+        // A node in a full tree may have been evaluated several times.
         let own_value = (self.value_sum - tried_sum) / f64::from((self.visits - simulations).max(1));
         let simulations = f64::from(simulations);
         let weighted_q = if tried > 0 { weighted_q / tried_prior } else { 0.0 };
@@ -53,7 +53,7 @@ impl<'a> Choice<'a> {
             lowest = lowest.min(mixed);
             highest = highest.max(mixed);
         }
-        // Equal Q everywhere must not be divided by nothing.
+        // If all Q are equal, do not divide by zero.
         let (zero, one) = if rule.gumbel_rescale { (lowest, (highest - lowest).max(1e-8)) } else { (0.0, 1.0) };
         let scale = (rule.maxvisit_init + f64::from(most)) * rule.value_scale / one;
         out.clear();

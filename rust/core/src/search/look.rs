@@ -1,6 +1,6 @@
 //! A look at a finished search: how its values scatter, the lines it found, and the part of its tree worth drawing.
 //!
-//! Everything is read from the tree when somebody asks; a search records nothing for it and pays nothing. Nothing may
+//! Everything is read from the tree on request, so a search itself pays nothing. Nothing may
 //! be in flight. Nothing here changes a tree, and nothing knows how a child is chosen.
 
 use std::cmp::Reverse;

@@ -1,8 +1,8 @@
 //! One search: descend to leaves, and ascend with their values.
 //!
-//! A search gathers up to `eval_batch` leaves (`gather`), someone else finds their values, and `apply` takes them up.
-//! It names no evaluator, no thread, no clock. With `eval_batch` 1 the visit counts are those of textbook PUCT, to the
-//! last visit; `n` simulations are exactly `n` visits below the root, or fewer where `evaluations` ran out first.
+//! A search gathers up to `eval_batch` leaves (`gather`), the caller evaluates them, and `apply` backs up their values.
+//! It uses no evaluator, thread or clock itself. With `eval_batch` 1 the visit counts equal those of textbook PUCT.
+//! `n` simulations are exactly `n` visits below the root, or fewer if `evaluations` ran out first.
 
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Turn, can_prove};
@@ -47,14 +47,14 @@ pub struct Search<G: Game> {
     widest_roll: usize,
 }
 
-/// So that rounds take searches alone, and searches in something else.
+/// Lets rounds take searches, or other types that contain one.
 impl<G: Game> AsMut<Self> for Search<G> {
     fn as_mut(&mut self) -> &mut Self {
         self
     }
 }
 
-/// What `begin` asked for, and what came of it so far.
+/// The goal that `begin` set, and the progress so far.
 #[derive(Clone, Debug)]
 struct Run {
     /// Simulations still to finish.
@@ -63,7 +63,7 @@ struct Run {
     /// Leaves get streams of their own from here, not from `stream`: dice must roll the same whether or not a cache
     /// answers for some leaves.
     leaf_streams: u64,
-    /// Leaves since `begin`, whoever answered for them.
+    /// Leaves since `begin`, answered by the evaluator or by the cache.
     leaves_met: u64,
     /// Plies of the longest descent.
     depth: usize,
@@ -88,7 +88,7 @@ impl Run {
     }
 }
 
-/// What is the same in all positions of a game.
+/// Facts that are equal in all positions of a game.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     num_actions: usize,
@@ -175,8 +175,7 @@ impl<G: Game> Search<G> {
         Ok(())
     }
 
-    /// Whether the searches to come explore their root for training: noise and temperature. They do unless told
-    /// otherwise.
+    /// Sets whether later searches explore their root for training, with noise and temperature. The default is true.
     pub fn set_exploring(&mut self, exploring: bool) {
         self.root.exploring = exploring;
     }
@@ -186,17 +185,17 @@ impl<G: Game> Search<G> {
         self.root.set_draws(draws);
     }
 
-    /// Ends the search where it is, between rounds. A root that was never evaluated still will be.
+    /// Ends the search between rounds. A root that was never evaluated is still evaluated.
     pub fn interrupt(&mut self) {
         self.cut_short(Stop::Interrupted);
     }
 
-    /// As [`Search::interrupt`], but in the middle of a round, and for any reason: what is in flight is taken back.
+    /// As [`Search::interrupt`], but in the middle of a round and for any reason: descents in flight are undone.
     pub(crate) fn cut_short(&mut self, why: Stop) {
         if self.is_done() {
             return;
         }
-        // But for the root itself, which is evaluated in any case: it would be gathered anew, and counted again.
+        // The root keeps its leaf, because it must be evaluated: otherwise it would be gathered and counted again.
         let at_root = self.round.leaves.first().is_some_and(|leaf| leaf.path.len() == 1);
         if !at_root {
             self.abandon();
@@ -209,7 +208,7 @@ impl<G: Game> Search<G> {
         self.run.stop = why;
     }
 
-    /// Searches another position from nothing; memory is kept.
+    /// Starts over at another position; memory is kept.
     pub fn reset(&mut self, root: G) {
         self.abandon();
         self.size = Size::of(&root);
@@ -291,7 +290,7 @@ impl<G: Game> Search<G> {
         self.tree.shrink();
     }
 
-    /// Lets go of the positions that it keeps to use again. To be called where it may not go on.
+    /// Drops the positions kept for reuse. Call it when the search may not continue.
     pub fn drop_spare(&mut self) {
         self.round.spare = Vec::new();
         self.scratch.plies.iter_mut().for_each(Ply::clear);
@@ -308,7 +307,7 @@ impl<G: Game> Search<G> {
         self.round.leaves.is_empty() && self.run.remaining == 0 && !self.root_is_due()
     }
 
-    /// Ends a search that cannot begin.
+    /// Ends a search that cannot start.
     pub(crate) fn fail(&mut self, fault: GameFault) {
         self.run.fault = Some(fault);
     }
@@ -341,12 +340,12 @@ impl<G: Game> Search<G> {
         !self.round.leaves.is_empty()
     }
 
-    /// How many of them the cache did not answer: the rows they need at most.
+    /// How many of them the cache did not answer, which is the most rows they need.
     pub(crate) fn rows(&self) -> usize {
         self.round.states.len()
     }
 
-    /// Whether the leaves met so far are all that may be evaluated.
+    /// Whether the search has used up its evaluations.
     fn evaluations_are_spent(&self) -> bool {
         self.config.evaluations.is_some_and(|evaluations| self.run.leaves_met >= u64::from(evaluations))
     }
@@ -355,12 +354,12 @@ impl<G: Game> Search<G> {
         self.tree.node(ROOT).kind == Kind::New && matches!(self.position.turn(), Turn::Player(_))
     }
 
-    /// Ends a search that has nothing left to find out. Nothing may be in flight.
+    /// Ends a search whose result is certain. Nothing may be in flight.
     fn end_early(&mut self) {
         if self.tree.node(ROOT).proof != 0 {
             self.end(Stop::Proven);
         } else if self.run.remaining == 0 {
-            // It did what it was asked for.
+            // The search finished its simulations.
         } else if self.evaluations_are_spent() {
             self.end(Stop::Evaluations);
         } else if self.config.early_stop && self.is_decided() {
@@ -368,14 +367,14 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// Whether the most visited action will be so whatever the simulations left find.
+    /// Whether the most visited action stays first whatever the remaining simulations find.
     fn is_decided(&self) -> bool {
         let children = self.tree.children(ROOT);
         let Some(best) = result::most_visited(children) else {
             return false;
         };
         let rivals = children.iter().enumerate().filter(|&(index, _)| index != best);
-        // Not before it was tried, even if it is the only one: a search leaves visits.
+        // Even an only action gets a visit first, so that the result has visits.
         children[best].visits > 0
             && rivals
                 .map(|(_, child)| child.visits.saturating_add(self.run.remaining))

@@ -114,7 +114,7 @@ impl<G: Game> Search<G> {
         let children = self.tree.children(ROOT);
         if let Some(rule) = self.config.gumbel() {
             if self.tree.node(ROOT).proof != 0 {
-                // Its sum is no longer that of its own evaluation and its children's.
+                // The sum of a proven node no longer equals its own evaluation plus its children's.
                 return (0..children.len()).map(|index| f32::from(u8::from(Some(index) == chosen))).collect();
             }
             let mut weights = Vec::new();
@@ -160,17 +160,17 @@ fn with_proofs(children: &[Node], chosen: Option<usize>, by_value: bool) -> Opti
         return chosen;
     };
     let open = |index: &usize| children[*index].proof == 0;
-    // What is known for certain was preferred to what is open, and is no certain loss.
+    // The proven action is better than the open ones, and is not a loss.
     if by_value && chosen.is_some_and(|index| !open(&index)) && children[proven].mean() > -1.0 {
         return Some(proven);
     }
-    // Visits alone say nothing of a proven action, which gets no more: the most visited of the others stands in.
+    // A proven action gets no more visits, so compare with the most visited of the others.
     let other = chosen.filter(open).or_else(|| {
         let others = (0..children.len()).filter(open);
         others.reduce(|best, index| if children[index].visits > children[best].visits { index } else { best })
     });
     match other {
-        // Nothing is worse than a certain loss.
+        // Any action is at least as good as a proven loss.
         Some(other) if children[proven].mean() <= -1.0 => Some(other),
         Some(other) if children[other].visits > 0 && children[other].mean() > children[proven].mean() => Some(other),
         _ => Some(proven),

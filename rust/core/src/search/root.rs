@@ -1,4 +1,4 @@
-//! What a search knows of its root besides the tree, and what it does to the root's priors: temperature and noise.
+//! Facts about a search's root that are not in the tree, and the changes to its priors: temperature and noise.
 
 use crate::config::SearchConfig;
 use crate::game::Action;
@@ -6,7 +6,7 @@ use crate::rng::Stream;
 use crate::search::gumbel::Halving;
 use crate::search::tree::{Node, ROOT, Tree};
 
-/// What a search knows of its root besides the tree.
+/// Facts about the root that are not in the tree.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
     /// `[L]` priors before noise; empty until the root is expanded.
@@ -39,7 +39,7 @@ impl Default for Root {
 }
 
 impl Root {
-    /// Another position is the root.
+    /// Resets it for another root position.
     pub(crate) fn forget(&mut self) {
         self.clean_priors.clear();
         self.noised = false;
@@ -49,11 +49,11 @@ impl Root {
         self.allowed.clear();
     }
 
-    /// A position of the tree is the root: these are its children.
+    /// Moves the root to a position of the tree with these children.
     pub(crate) fn inherit(&mut self, children: &[Node]) {
-        // Noise was on the old root's children only: these are clean.
+        // Noise changed only the old root's children, so these priors are clean.
         self.clean_priors.extend(children.iter().map(|child| child.prior));
-        // A look before the next search sees a root without draws.
+        // Reading the tree before the next search must see a root without draws.
         self.halving.inherited.extend(children.iter().map(|child| child.visits));
         self.halving.draws.resize(self.clean_priors.len(), 0.0);
     }

@@ -14,7 +14,7 @@ use crate::search::tree::{Kind, NodeId, ROOT};
 /// A search pauses after so many simulations that end in known positions, so that others get their turn.
 pub(crate) const GATHER_AT_MOST: u64 = 4096;
 
-/// Where a leaf's answer is.
+/// Where the answer of a leaf is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer<V> {
     /// In this row of the batch; `u32::MAX` until the batch is made.
@@ -53,7 +53,7 @@ pub(crate) struct Round<G: Game> {
     pub(crate) leaves: Vec<Leaf<PovOf<G>>>,
     /// Positions of the leaves that the cache did not answer.
     pub(crate) states: Vec<G>,
-    /// Positions that nobody needs any more, to be overwritten.
+    /// Positions to reuse: their content is no longer needed.
     pub(crate) spare: Vec<G>,
     pub(crate) legal: Vec<Action>,
     hit_priors: Vec<f32>,
@@ -107,7 +107,7 @@ impl<G: Game> Search<G> {
         let mut wanted = self.wanted();
         let root_is_due = self.root_is_due();
         let plain = self.is_plain();
-        // While a leaf waits, other descents shun it. Endgames can have thousands of finished games to visit: were they
+        // Other descents avoid a waiting leaf. Endgames can have thousands of finished games to visit: if those were
         // free, they would take the visits that the waiting leaf deserves, so they count once a leaf waits.
         let mut terminals = 0;
         while self.round.leaves.len() + terminals < wanted
@@ -123,7 +123,7 @@ impl<G: Game> Search<G> {
             self.widest_roll = self.widest_roll.max(self.tree.nodes().len() - nodes);
             match descent {
                 Err(fault) => {
-                    // The whole round is taken back: nothing stays in flight.
+                    // Undo the whole round, so that nothing stays in flight.
                     self.tree.release(&self.round.paths[start as usize..]);
                     self.abandon();
                     self.run.fault = Some(fault);
@@ -215,7 +215,7 @@ impl<G: Game> Search<G> {
         };
         self.run.leaves_met += 1;
         if let Some(fault) = fault {
-            // Noted all the same, so that `abandon` takes it back with the others.
+            // Record it even so, so that `abandon` undoes it with the others.
             self.round.leaves.push(leaf);
             return Err(fault);
         }
@@ -234,7 +234,7 @@ impl<G: Game> Search<G> {
         Ok(())
     }
 
-    /// Takes the round's leaves up, in the order they were gathered, and then releases the collisions.
+    /// Applies the answers to the round's leaves, in the order they were gathered, and then releases the collisions.
     pub(crate) fn apply(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>) {
         for index in 0..self.round.leaves.len() {
             let leaf = self.round.leaves[index].clone();
@@ -280,7 +280,7 @@ impl<G: Game> Search<G> {
             }
             let value = value.absolute(leaf.player);
             self.ascend(path.clone(), value);
-            // The root is searched, whatever is known of it: an action is to be chosen.
+            // Search the root even if its value is proven, because an action must be chosen.
             if proof != 0 && self.config.solver && path.len() > 1 && leaf.at_node {
                 let plies = usize::from(proof) - 1;
                 solver::prove(&mut self.tree, &self.round.paths[path], value.proven(), plies);
@@ -291,7 +291,7 @@ impl<G: Game> Search<G> {
         self.end_early();
     }
 
-    /// Takes back everything in flight.
+    /// Undoes everything in flight.
     pub(crate) fn abandon(&mut self) {
         for leaf in self.round.leaves.drain(..) {
             self.tree.release(&self.round.paths[leaf.path.start as usize..leaf.path.end as usize]);

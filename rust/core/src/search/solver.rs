@@ -9,7 +9,7 @@
 use crate::game::{Player, Pov, PovValue, Value};
 use crate::search::tree::{Kind, LONGEST_PROOF, Node, NodeId, Tree};
 
-/// A whole win for whoever it belongs to; nothing is better.
+/// The value of a whole win, which nothing exceeds.
 const WIN: f32 = 1.0;
 
 /// The proven value of a node, as its `value_sum` sees it.
@@ -33,7 +33,7 @@ pub(crate) fn ascend(tree: &mut Tree, path: &[NodeId], value: Value) {
     }
 }
 
-/// Notes that the game is over at most `plies` after the last node of `path`, and worth `value`; and whatever follows
+/// Records that the game ends at most `plies` after the last node of `path` with `value`, and proves what follows
 /// from that above.
 pub(crate) fn prove(tree: &mut Tree, path: &[NodeId], mut value: Value, mut plies: usize) {
     for at in (0..path.len()).rev() {
@@ -66,7 +66,7 @@ fn follows(tree: &Tree, id: NodeId) -> Option<(Value, usize)> {
             Some((PovValue(value).absolute(player), plies_after(&children[best])))
         }
         Kind::Chance => {
-            // An outcome of probability 0 never comes.
+            // Skip outcomes of probability 0.
             let possible = || children.iter().filter(|child| child.prior > 0.0);
             let (mut sum, mut weights) = (0.0, 0.0);
             for child in possible() {

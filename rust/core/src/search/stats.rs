@@ -71,7 +71,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// What users read.
+    /// The name that users see.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -36,10 +36,10 @@ pub const ROOT: NodeId = 0;
 /// most 65,536 leaves and 65,536 collisions), so that `visits + in_flight` does not overflow either.
 pub const MOST_VISITS: u32 = u32::MAX - (1 << 18);
 
-/// What is known of the position at a node.
+/// The state of the position at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Not expanded: never reached by a descent, or its children found no room, or a look ahead proved its value.
+    /// Not expanded: no descent reached it, the tree was full, or a look ahead proved its value.
     New,
     /// A leaf whose evaluation is under way.
     Pending,
@@ -69,14 +69,14 @@ pub struct Node {
     pub action: Action,
     /// How many children there are; 0 until the node is expanded.
     pub num_children: u16,
-    /// What is known of the position.
+    /// The state of the position.
     pub kind: Kind,
     /// 0, or 1 + the plies in which the game is proven to end with the node's mean value, at most [`LONGEST_PROOF`].
     /// Only a search with a solver writes it.
     pub proof: u8,
 }
 
-/// What `Node::proof` stops counting at.
+/// The largest number of plies that `Node::proof` counts.
 pub const LONGEST_PROOF: u8 = u8::MAX;
 
 impl Kind {
@@ -118,11 +118,11 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
-    /// Nodes it may have; the root and its children come even so.
+    /// Most nodes it may have. The root and its children are always allowed.
     max_nodes: usize,
-    /// Sums for each player that every node has beside it: P, or 0 where `Node::value_sum` says enough.
+    /// Sums per player stored for every node: P, or 0 where `Node::value_sum` is enough.
     sums: usize,
-    /// What every node has beside it, one after another; empty where that is nothing.
+    /// These sums, node after node; empty if there are none.
     beside: Vec<f64>,
 }
 
@@ -184,24 +184,24 @@ impl Tree {
         Self::bytes_of(self.nodes.capacity(), self.sums)
     }
 
-    /// Memory held once there are so many nodes more.
+    /// Memory held after adding a number of nodes.
     #[must_use]
     pub fn memory_after(&self, more: usize) -> usize {
         Self::bytes_of(self.capacity_for(self.nodes.len().saturating_add(more).min(self.max_nodes)), self.sums)
     }
 
-    /// Takes room for as many nodes as this memory holds.
+    /// Reserves capacity for as many nodes as fit into this memory.
     pub fn reserve(&mut self, bytes: usize) {
         self.grow_to((bytes / Self::bytes_of(1, self.sums)).min(self.max_nodes));
     }
 
-    /// Gives back the room that no node has taken.
+    /// Frees the unused capacity.
     pub fn shrink(&mut self) {
         self.nodes.shrink_to_fit();
         self.beside.shrink_to_fit();
     }
 
-    /// Nodes that there will be room for once there are `needed`.
+    /// The capacity after growing to hold `needed` nodes.
     #[inline]
     fn capacity_for(&self, needed: usize) -> usize {
         let capacity = self.nodes.capacity();
@@ -249,7 +249,7 @@ impl Tree {
         self.nodes[id as usize].in_flight += 1;
     }
 
-    /// Says what the position at an unexpanded node is.
+    /// Sets the state of an unexpanded node.
     #[inline]
     pub fn set_kind(&mut self, id: NodeId, kind: Kind) {
         self.nodes[id as usize].kind = kind;
@@ -328,7 +328,7 @@ impl Tree {
         }
     }
 
-    /// Takes back a descent that found nothing new. A leaf that was waiting at its end can be reached again.
+    /// Undoes a descent that found nothing new. If a leaf waited at its end, descents can reach it again.
     pub fn release(&mut self, path: &[NodeId]) {
         for &id in path {
             let node = &mut self.nodes[id as usize];

@@ -5,7 +5,7 @@
 //! record over and begins the next game of a queue of id ranges. A pipeline without a game waits until its owner admits
 //! more.
 //!
-//! What a game is depends on (seed, game id) and the network's answers alone: each draw comes from a stream keyed by
+//! A game depends only on (seed, game id) and the network's answers: each draw comes from a stream keyed by
 //! (seed, game id) and the ply, so the number of pipelines, slots and threads changes nothing but the speed.
 //!
 //! Pipelines and their owner share one small state under one lock: who may run, which evaluators are next, and the
@@ -43,7 +43,7 @@ pub mod timing;
 pub use play::{SelfPlayConfig, choose, sharpen, soften};
 pub use shared::{Inside, Layout, SelfPlayError, SelfPlayStats};
 
-/// Self-play going on in its own threads, by evaluators that fail with an `F`. Its threads alone know the game.
+/// Self-play running in its own threads, with evaluators whose error is `F`. Only its threads know the game type.
 pub struct SelfPlay<E, F> {
     shared: Arc<Shared<E, F>>,
     threads: Vec<JoinHandle<()>>,
@@ -99,7 +99,7 @@ impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
         let until = Instant::now() + patience;
         let mut state = self.shared.lock();
         loop {
-            // An error first: games of a broken run are no use to anyone who was not told of it.
+            // Return the error first, so that the caller does not use games of a broken run without knowing.
             if let Some(error) = state.error.take() {
                 return Err(error);
             }
@@ -126,7 +126,7 @@ impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
         games
     }
 
-    /// Puts games back that were taken: they are the next ones again, in their order.
+    /// Puts taken games back at the front, in their order.
     pub fn put_back(&self, games: Vec<GameRecord>) {
         let mut state = self.shared.lock();
         games.into_iter().rev().for_each(|game| state.finished.push_front(game));
@@ -208,7 +208,7 @@ impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
         self.shared.lock().score_to_beat = Some(score);
     }
 
-    /// Waits at most `patience` for something that the pipelines do; true at once when none is left to do it.
+    /// Waits at most `patience` for a condition that pipelines bring about; returns true at once if all have ended.
     fn wait_until(&self, patience: Duration, done: impl Fn(&State<E, F>) -> bool) -> bool {
         let until = Instant::now() + patience;
         let mut state = self.shared.lock();
@@ -261,7 +261,7 @@ impl<E, F> Drop for SelfPlay<E, F> {
         if self.process.is_current() {
             self.shared.stop();
         } else {
-            // A fork has no pipelines. The state may be locked for ever, and the handles are of threads that are not there.
+            // A fork has no pipelines. The state may stay locked, and the handles belong to threads of the parent.
             std::mem::forget(std::mem::take(&mut self.threads));
         }
     }

@@ -48,7 +48,7 @@ pub(crate) struct Pipeline<E, G: Game> {
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
     ramp: Ramp,
-    /// What is not handed over yet, and since when.
+    /// Finished games not handed over yet, and since when.
     spent: PipelineStats,
     began: Instant,
 }
@@ -112,7 +112,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         while self.hand_over(shared, std::mem::take(&mut over)) {
             self.refill(shared);
             if self.searches.is_empty() {
-                continue; // another pipeline was faster, or these games were over at once
+                continue; // another pipeline took the games, or they were over at once
             }
             self.check()?;
             let mut clocked = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
@@ -123,7 +123,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let config = &self.config;
             let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
             self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
-                // Games end and begin here; a search that is not done has nothing to be told.
+                // Games end and start here. An unfinished search needs nothing.
                 if search.is_done() {
                     finish_move(search, game, config, network);
                     begin_move(search, game, config, network);
@@ -149,7 +149,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         fault.map_or(Ok(()), |(search, fault)| Err(SearchError::Game { search, fault }))
     }
 
-    /// Begins games until every open slot has one or none is there to begin.
+    /// Starts games until every open slot has one or no game is left.
     fn refill(&mut self, shared: &Shared<E, E::Error>) {
         while self.searches.len() < self.ramp.open {
             let next = {
@@ -167,7 +167,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let (mut game, position) = begun.unwrap_or_else(anew);
             let mut search = Search::new(position, game.search_config(&self.config));
             begin_move(&mut search, &mut game, &self.config, self.network());
-            // A game without a single search (over at once, or all opening) still counts.
+            // A game without any search (over at once, or all opening) still counts.
             if game.over {
                 self.hand_over(shared, vec![game.into_record()]);
             } else {
@@ -177,8 +177,8 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
     }
 
-    /// Hands finished games over, waits where it has to, takes a new evaluator. Says whether to go on: then there is a
-    /// game in a slot, or there was one to begin.
+    /// Hands over finished games, waits if necessary, and takes a new evaluator. Returns whether to go on: a slot has a
+    /// game, or a game was waiting to start.
     fn hand_over(&mut self, shared: &Shared<E, E::Error>, over: Vec<GameRecord>) -> bool {
         let mut state = shared.lock();
         let rounds = std::mem::take(&mut self.rounds.stats);
@@ -194,7 +194,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
         stats.rounds.add(&rounds);
         let mut spent = std::mem::take(&mut self.spent);
-        // Random openings cost no search.
+        // Random openings need no search.
         let plies = |game: &GameInPlay| game.record.plies.len().saturating_sub(game.opening);
         self.ramp.widen(self.games.iter().map(plies).max().unwrap_or(0), over.len());
         spent.in_play = self.games.len();
@@ -220,7 +220,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 state.waiting -= usize::from(waiting);
                 return !state.stop;
             }
-            // Said once: two pipelines that told each other of every wake-up would never sleep.
+            // Notify once: two pipelines that answered every wake-up would never sleep.
             if !waiting {
                 waiting = true;
                 state.waiting += 1;

@@ -24,23 +24,23 @@ options! {
     /// How games are played.
     #[derive(Clone, Debug)]
     pub struct SelfPlayConfig {
-        /// simulations a move, on top of those of a reused tree
+        /// simulations per move, in addition to those of a reused tree
         simulations: u32 = 100, unit = "simulations", low = Whole(1);
-        /// probability that a move gets a full search and is learned from; the others get a fast one without noise
+        /// probability that a move gets a full search and is learned from
         full_search_share: f64 = 1.0, unit = "share", source = "KataGo, Wu 2019", above = true, high = Whole(1);
-        /// simulations of a fast search; if not given, a quarter of simulations
+        /// simulations of a fast search; none: a quarter of simulations
         fast_simulations: Option<u32> = None, unit = "simulations", low = Whole(1);
-        /// in the first plies an action is drawn in proportion to target^(1 / this); 0 takes the search's choice
+        /// temperature of moves in the first plies; 0 plays the best
         temperature: f64 = 1.0, source = ZERO, high = MOST, rule = Rule::Puct;
-        /// plies at the start of a game whose action is drawn by visits
+        /// plies at the start of a game that use temperature
         temperature_plies: usize = 30, unit = "plies", source = ZERO, rule = Rule::Puct;
-        /// the temperature of the later plies
+        /// temperature of moves after temperature_plies
         temperature_final: f64 = 0.0, high = MOST, rule = Rule::Puct;
-        /// random plies before a game, drawn from 0 up to this; nothing is learned from them
+        /// most random plies before a game; training skips them
         opening_plies: usize = 0, unit = "plies";
-        /// whether a search begins with what the last one found below the action played
+        /// start each search with the subtree of the move played
         tree_reuse: bool = true;
-        /// a game of so many plies is a draw, and marked as capped; none: a longer game than the rules allow is an error
+        /// plies after which a game ends as a draw, marked as capped
         max_plies: Option<usize> = None, unit = "plies", low = Whole(1);
         with
         /// How each move is searched.

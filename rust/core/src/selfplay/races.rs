@@ -17,7 +17,7 @@ use crate::toy::Toy;
 
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Knows nothing, and fails after so many answers.
+/// An evaluator with even answers that fails after a number of calls.
 struct Network {
     left: u32,
 }

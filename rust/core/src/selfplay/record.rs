@@ -271,7 +271,10 @@ impl GameRecord {
         let players = start.num_players();
         if (self.num_players, self.outcomes.len()) != (players, G::Payoff::width(players)) {
             let sum = if self.is_zero_sum() { " and zero sum" } else { "" };
-            return Err(wrong(format!("it is a record of {} players{sum}, the game has {players}", self.num_players)));
+            return Err(wrong(format!(
+                "it is a record of {} players{sum}, but the game has {players}",
+                self.num_players
+            )));
         }
         let mut state = start.clone();
         let mut legal = Vec::new();
@@ -283,11 +286,14 @@ impl GameRecord {
                 Turn::Terminal => return refused(format!("ply {index} comes after the end of the game")),
             };
             if player != ply.player {
-                return refused(format!("ply {index} is said to be by player {}, the rules say {player}", ply.player));
+                return refused(format!(
+                    "ply {index} is marked as player {}'s, but by the rules it is player {player}'s",
+                    ply.player
+                ));
             }
             self.check_search(index)?;
             if ply.flags & PLAYED != 0 && !self.imported {
-                return refused(format!("ply {index} is said to be played elsewhere, but the game is not imported"));
+                return refused(format!("ply {index} is marked as played elsewhere, but the game is not imported"));
             }
             if ply.flags & SEARCHED != 0 {
                 state.legal_actions(&mut legal);
@@ -299,7 +305,7 @@ impl GameRecord {
         }
         let rules = match state.turn() {
             _ if self.imported && (self.capped || self.resigned) => {
-                return Err(wrong("it is said to be imported, and to have ended in self-play"));
+                return Err(wrong("it is marked both as imported and as ended in self-play"));
             }
             Turn::Player(_) | Turn::Chance if self.imported => {
                 let beyond = self.outcomes.iter().find(|number| !(-1.0..=1.0).contains(*number));
@@ -308,24 +314,24 @@ impl GameRecord {
                 }
                 None
             }
-            Turn::Terminal if self.resigned => return Err(wrong("it is said to be resigned, but it ended")),
+            Turn::Terminal if self.resigned => {
+                return Err(wrong("it is marked as resigned, but it ended by the rules"));
+            }
             Turn::Terminal if !self.capped => Some(state.outcome()),
-            Turn::Terminal => return Err(wrong("it is said to be cut short, but it ended")),
+            Turn::Terminal => return Err(wrong("it is marked as cut short, but it ended by the rules")),
             Turn::Player(_) if self.resigned && !G::Payoff::ZERO_SUM => {
-                return Err(wrong("it is said to be resigned, which only one of two players with a zero sum can do"));
+                return Err(wrong("it is marked as resigned, but only zero-sum games of two players can be"));
             }
             Turn::Player(player) if self.resigned && !self.capped => {
                 Some(G::Payoff::of_proven(PovValue(-1.0).absolute(player)))
             }
-            _ if self.resigned => return Err(wrong("it is said to be resigned, but not at a player's turn")),
+            _ if self.resigned => return Err(wrong("it is marked as resigned, but not at a player's turn")),
             _ if self.capped => Some(G::Payoff::draw(players)),
             _ => return Err(wrong("it stops before the end of the game")),
         };
         let fits = |score: &f32| self.num_players == 1 && (-1.0..=1.0).contains(score);
         if let Some(score) = self.score_to_beat.filter(|score| !fits(score)) {
-            return Err(wrong(format!(
-                "it is said to have the score {score} to beat, expected one player and -1 to 1"
-            )));
+            return Err(wrong(format!("its score to beat is {score}, expected one player and a score from -1 to 1")));
         }
         let Some(rules) = rules.map(Payoff::each) else { return Ok(()) };
         let (told, rules) = (self.outcomes.as_slice(), &rules.numbers()[..self.outcomes.len()]);
@@ -336,7 +342,7 @@ impl GameRecord {
         if told == rules {
             return Ok(());
         }
-        Err(wrong(format!("its outcome is said to be {}, the rules say {}", shown(told), shown(rules))))
+        Err(wrong(format!("its outcome is marked as {}, but by the rules it is {}", shown(told), shown(rules))))
     }
 
     /// Whether a ply's numbers are some that a search can give.
@@ -350,13 +356,13 @@ impl GameRecord {
             _ => ply.flags == 0,
         };
         if !fits {
-            return refused(format!("ply {index} has flags {:#04x}, which do not go together", ply.flags));
+            return refused(format!("ply {index} has flags {:#04x}, which contradict each other", ply.flags));
         }
         let number = |x: f32| x.is_finite() && x.abs() <= 1.0;
         let width = self.outcomes.len();
         let found = &self.root_values[index * width..(index + 1) * width];
         if !found.iter().chain(&self.priors[range.clone()]).all(|&value| number(value)) {
-            return refused(format!("ply {index} has a value or prior that no search gives"));
+            return refused(format!("ply {index} has a value or prior out of range"));
         }
         if ply.flags & SEARCHED == 0 {
             if range.is_empty() {

@@ -256,7 +256,7 @@ fn value_target(record: &GameRecord, ply: usize, seat: usize, draw: Draw) -> f32
     let player = Player::ALL[(mover + seat) % record.num_players];
     let end = record.reward_of(player);
     if record.plies[ply].flags & PLAYED != 0 {
-        return end; // nobody searched it
+        return end; // the ply was not searched
     }
     (1.0 - draw.root_value_weight) * end + draw.root_value_weight * record.root_value_of(ply, player)
 }

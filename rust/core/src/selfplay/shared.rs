@@ -14,7 +14,7 @@ use crate::batched::{RoundStats, SearchError};
 use crate::selfplay::record::GameRecord;
 use crate::selfplay::timing::PipelineStats;
 
-/// What keeps the games going.
+/// How many games are played, and how they start.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Games at once, over all pipelines.
@@ -38,7 +38,7 @@ impl Default for Layout {
     }
 }
 
-/// Runs what it is given, once.
+/// Runs a closure once.
 pub type Inside = Box<dyn FnOnce(&mut (dyn FnMut() + Send)) + Send>;
 
 /// Why self-play stopped.
@@ -46,7 +46,7 @@ pub type Inside = Box<dyn FnOnce(&mut (dyn FnMut() + Send)) + Send>;
 pub enum SelfPlayError<E> {
     /// A round failed.
     Search(SearchError<E>),
-    /// The evaluators to change to do not go with the pipelines there are.
+    /// The number of new evaluators differs from the number of pipelines.
     Swap(String),
     /// A bug: a pipeline panicked.
     Panic(String),
@@ -89,7 +89,7 @@ pub(crate) struct State<E, Error> {
     /// Finished games that may wait before the pipelines do.
     pub(crate) room: usize,
     pub(crate) error: Option<SelfPlayError<Error>>,
-    /// Whether a pipeline has failed. What fails after it is not told: it is taken for the same trouble.
+    /// Whether a pipeline has failed. Later failures are not reported, because they probably have the same cause.
     pub(crate) failed: bool,
     /// Pipelines still at work, and how many of them wait.
     pub(crate) running: usize,
@@ -98,16 +98,16 @@ pub(crate) struct State<E, Error> {
     pub(crate) next: Vec<Option<E>>,
     /// Pipelines that have ended: they take no evaluator any more.
     pub(crate) ended: Vec<bool>,
-    /// Of the games to come, in place of the option.
+    /// The score to beat of the next games, in place of the option.
     pub(crate) score_to_beat: Option<f32>,
     pub(crate) stats: SelfPlayStats,
     /// One a pipeline.
     pub(crate) pipelines: Vec<PipelineStats>,
-    /// Since when a pipeline stands still, and why.
+    /// Since when a pipeline is waiting, and why.
     pub(crate) standing: Vec<Option<(Instant, Standing)>>,
 }
 
-/// Why a pipeline stands still.
+/// Why a pipeline is waiting.
 #[derive(Clone, Copy)]
 pub(crate) enum Standing {
     /// Its owner asked for it.
@@ -132,7 +132,7 @@ impl<E, Error> State<E, Error> {
         Some((game_id, self.score_to_beat, self.begun.remove(&game_id)))
     }
 
-    /// Whether no game is in play or waits for a slot, or nobody is left to play it.
+    /// Whether no game is in play or waiting, or all pipelines have ended.
     pub(crate) fn is_idle(&self) -> bool {
         self.running == 0 || (self.in_play == 0 && self.queue.is_empty())
     }

@@ -1,4 +1,4 @@
-//! Where the time of a self-play pipeline goes.
+//! How a self-play pipeline spends its time.
 //!
 //! A pipeline is always doing one of five things, so its times add up to its life: growing trees (descending, encoding
 //! rows, expanding, playing moves), evaluating (inside the evaluator, its turn at a shared one included), waiting for
@@ -15,15 +15,15 @@ use crate::game::Game;
 pub struct PipelineStats {
     /// Rounds: every slot's tree gathers, one batch is evaluated, every tree takes its answers up.
     pub rounds: u64,
-    /// The host's work: everything that is none of the below.
+    /// The host's work: everything that the other fields do not count.
     pub growing: Duration,
     /// In the evaluator, except where it has rows encoded.
     pub evaluating: Duration,
-    /// Standing still because enough finished games wait to be taken.
+    /// Waiting because enough finished games wait to be taken.
     pub waiting: Duration,
-    /// Standing still because there is no game to play.
+    /// Waiting because there is no game to play.
     pub idle: Duration,
-    /// Standing still because the owner asked for it.
+    /// Waiting because the owner paused it.
     pub paused: Duration,
     /// Games in its slots after the last round.
     pub in_play: usize,

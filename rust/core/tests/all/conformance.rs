@@ -143,9 +143,9 @@ fn each_broken_rule_is_found_and_named() {
         (
             maps(|symmetry, action| if symmetry == 1 { 0 } else { action }, true),
             &[],
-            "symmetry: symmetry 1 leads two actions to one",
+            "symmetry: symmetry 1 maps two actions to one",
         ),
-        (maps(|_, action| action, false), &[], "symmetry: symmetry 1 is there twice"),
+        (maps(|_, action| action, false), &[], "symmetry: symmetry 1 appears twice"),
         (maps(mirrored, false), &[0], "symmetry: symmetry 1: another observation"),
         (claims([0.0, 0.3, 0.0], &[2]), &[], "planes: 0.3 at row 0, column 1 of plane 0"),
         (claims([0.0; 3], &[0]), &[], "planes: plane_divisors [0]"),

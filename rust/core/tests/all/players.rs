@@ -204,7 +204,7 @@ fn one_players_values_are_proven_and_those_of_three_refused() {
     let mut search = Search::new(Toy::random_of(3, 1, 5, false), config);
     let fault = search.begin(10, Stream::keyed(&[1])).unwrap_err();
     assert_eq!(fault, GameFault::Unprovable(3));
-    assert!(fault.to_string().contains("this game has 3 players: search without solver and lookahead"));
+    assert!(fault.to_string().contains("this game has 3 players: leave out solver and lookahead"));
 }
 
 /// Every score that a game of one player can end with, ascending.
@@ -258,7 +258,7 @@ fn a_score_to_beat_makes_wins_and_losses_of_scores() {
     for players in [2, 3] {
         let fault =
             Search::new(Toy::random_of(players, 1, 5, false), config).begin(10, Stream::keyed(&[1])).unwrap_err();
-        assert!(fault.to_string().contains(&format!("and this game has {players} players: leave score_to_beat out")));
+        assert!(fault.to_string().contains(&format!("but this game has {players} players: leave score_to_beat out")));
     }
 }
 
@@ -284,7 +284,7 @@ fn a_game_keeps_the_score_to_beat_that_it_began_with() {
             Some(to_beat) => assert_eq!(reward, if score > to_beat { 1.0 } else { -1.0 }),
         }
         let said = GameRecord { score_to_beat: Some(1.5), ..game.clone() }.check(&start).unwrap_err().to_string();
-        assert!(said.contains("the score 1.5 to beat"));
+        assert!(said.contains("its score to beat is 1.5"));
     }
     // A coin that each game tosses once.
     let tied = |game_id| GameRecord { game_id, outcomes: vec![0.5], ..found[40].clone() };
@@ -327,7 +327,7 @@ fn a_record_holds_a_number_for_each_player() {
                 change(&mut other);
                 other.check(&start).unwrap_err().to_string()
             };
-            assert!(said(|record| *record.outcomes.last_mut().unwrap() = 0.125).contains("its outcome is said to be "));
+            assert!(said(|record| *record.outcomes.last_mut().unwrap() = 0.125).contains("its outcome is marked as "));
             assert!(said(|record| record.root_values[0] = f32::NAN).contains("ply 0 has a value or prior"));
             assert!(said(|record| record.root_values.truncate(1)).contains("do not fit together"));
             let two = |record: &mut GameRecord| {
@@ -335,7 +335,7 @@ fn a_record_holds_a_number_for_each_player() {
                 record.root_values = vec![0.0; record.plies.len()];
                 record.plies.iter_mut().for_each(|ply| ply.player %= 2);
             };
-            assert!(said(two).contains("it is a record of 2 players and zero sum, the game has"));
+            assert!(said(two).contains("it is a record of 2 players and zero sum, but the game has"));
         }
     }
 }

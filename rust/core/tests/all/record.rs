@@ -167,13 +167,13 @@ fn what_no_game_can_have_is_refused() {
     let of_import = |flags| GameRecord { imported: true, ..flagged(flags) };
     for (record, expected) in [
         (GameRecord { imported: false, ..imported() }, "but the game is not imported"),
-        (GameRecord { outcomes: vec![1.0], ..imported() }, "said to be 1, the rules say -1"),
-        (GameRecord { capped: true, ..imported() }, "to have ended in self-play"),
-        (GameRecord { resigned: true, ..imported() }, "to have ended in self-play"),
-        (of_import(PLAYED | SEARCHED), "which do not go together"),
-        (of_import(PLAYED | MIXED_NETWORKS), "which do not go together"),
-        (flagged(SEARCHED | FAST_SEARCH), "which do not go together"),
-        (flagged(MIXED_NETWORKS), "which do not go together"),
+        (GameRecord { outcomes: vec![1.0], ..imported() }, "marked as 1, but by the rules it is -1"),
+        (GameRecord { capped: true, ..imported() }, "both as imported and as ended in self-play"),
+        (GameRecord { resigned: true, ..imported() }, "both as imported and as ended in self-play"),
+        (of_import(PLAYED | SEARCHED), "which contradict each other"),
+        (of_import(PLAYED | MIXED_NETWORKS), "which contradict each other"),
+        (flagged(SEARCHED | FAST_SEARCH), "which contradict each other"),
+        (flagged(MIXED_NETWORKS), "which contradict each other"),
         (with_visits, "ply 1 is not searched, but has visits"),
         (targets(&[0.5; 1]), "do not fit together"),
         (targets(&[0.5; 3]), "do not fit together"),
@@ -185,9 +185,9 @@ fn what_no_game_can_have_is_refused() {
         (targets(&[0.5, 0.5, f32::INFINITY, f32::NEG_INFINITY]), not_whole),
         (targets(&[0.0; 4]), not_whole),
         (GameRecord { visits: vec![0, 0, 2, 2], ..game() }, "the policy target of ply 0 must be shares"),
-        (GameRecord { root_values: vec![0.5, f32::NAN], ..game() }, "ply 1 has a value or prior that no search gives"),
-        (GameRecord { root_values: vec![0.5, 2.0], ..game() }, "ply 1 has a value or prior that no search gives"),
-        (lost, "its outcome is said to be -1, the rules say 1"),
+        (GameRecord { root_values: vec![0.5, f32::NAN], ..game() }, "ply 1 has a value or prior out of range"),
+        (GameRecord { root_values: vec![0.5, 2.0], ..game() }, "ply 1 has a value or prior out of range"),
+        (lost, "its outcome is marked as -1, but by the rules it is 1"),
         (GameRecord { resigned: false, ..resigned() }, "stops before the end"),
         (GameRecord { resigned: true, ..game() }, "but it ended"),
     ] {
@@ -204,7 +204,7 @@ fn what_no_game_can_have_is_refused() {
         ..GameRecord::default()
     };
     rolled(0).check(&dice).unwrap();
-    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().to_string().contains("which do not go together"));
+    assert!(rolled(FAST_SEARCH).check(&dice).unwrap_err().to_string().contains("which contradict each other"));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn bytes_that_no_record_has_are_refused() {
         let said = refused(&changed(stored(0, NO_PLY, &[]), 0, 7, format));
         assert_eq!(said, format!("a game record of format {format}, expected 7"));
     }
-    assert!(refused(&stored(128, NO_PLY, &[])).contains("flags 0x80, which no game has"));
+    assert!(refused(&stored(128, NO_PLY, &[])).contains("unknown flags 0x80"));
     assert!(refused(&stored(8, NO_PLY, &[])).contains("bytes of plies, expected"));
     assert!(refused(&stored(0, NO_PLY, TARGETS)).contains("bytes of plies, expected"));
     for player in [2, 127, 128, 254] {
@@ -242,7 +242,7 @@ fn bytes_that_no_record_has_are_refused() {
     let said = refused(&changed(imported().to_bytes(), FLAGS, 16, 0));
     assert!(said.contains("ply flags 0x10, which a game of self-play does not have"), "{said}");
     let said = refused(&stored(8 | 32, &[NO_PLY, &[44, 1, 0, 0]].concat(), TARGETS));
-    assert_eq!(said, "a game of a run whose simulations grew, which this version of azpy does not read");
+    assert_eq!(said, "a game of a run with growing simulations, which this version of azpy does not read");
     for players in [0, 3, 7] {
         let said = refused(&changed(stored(0, NO_PLY, &[]), FLAGS + 1, 2, players));
         assert!(said.contains("do not fit together"), "{players}: {said}");

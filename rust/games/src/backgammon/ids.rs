@@ -104,9 +104,9 @@ fn read_gnu(start: &Backgammon, board: &str, of_match: Option<&str>) -> Result<B
     let mover = if part(6, 1) == Some(0) { Player::One } else { Player::Zero };
     let dice = [15, 18].map(|from| part(from, 3).unwrap_or(0));
     let pending = match (part(8, 3), part(12, 1), part(13, 2)) {
-        (Some(3..), ..) => "a player gave up, which azpy's rules do not have",
-        (_, Some(1), _) => "a double is offered: azpy has no cube",
-        (.., Some(1..)) => "a resignation is offered: azpy has none",
+        (Some(3..), ..) => "a player resigned, which azpy's backgammon does not have",
+        (_, Some(1), _) => "a double is offered, but azpy plays without the cube",
+        (.., Some(1..)) => "a resignation is offered, which azpy's backgammon does not have",
         _ => "",
     };
     if !pending.is_empty() {
@@ -170,7 +170,9 @@ fn read_xgid(start: &Backgammon, text: &str) -> Result<Backgammon, Error> {
     let dice = match dice.as_bytes() {
         [first @ b'0'..=b'9', second @ b'0'..=b'9'] => [first, second].map(|die| u32::from(die - b'0')),
         b"D" | b"B" | b"R" => {
-            return Err(invalid!("the dice of the XGID are {dice}, a double that is offered: azpy has no cube"));
+            return Err(invalid!(
+                "the dice of the XGID are {dice}, an offered double, but azpy plays without the cube"
+            ));
         }
         _ => return Err(Error::value("the dice of an XGID", "00 or two digits from 1 to 6", shown(dice))),
     };

@@ -30,7 +30,7 @@ fn place(name: &str) -> Result<u32, Error> {
     match name.parse::<u32>() {
         _ if name == "bar" => Ok(BAR),
         Ok(point @ 1..=24) => Ok(point - 1),
-        _ => Err(invalid!("{} is no place: expected 1 to 24 or bar", shown(name))),
+        _ => Err(invalid!("{} is not a place: expected 1 to 24 or bar", shown(name))),
     }
 }
 
@@ -96,10 +96,10 @@ fn read_roll(game: &mut Backgammon, words: &Words<'_>) -> Result<(), Error> {
     }
     let starts = (game.sides, game.mover, game.plies_left) == ([Side::START; 2], Player::Zero, game.max_plies);
     if game.opening && !starts {
-        return Err(invalid!("roll=opening is for the start of a game alone, where x is to move"));
+        return Err(invalid!("roll=opening is only for the start of a game, where x is to move"));
     }
     if game.winner() == Some(game.mover) {
-        let expected = format!("{mover} has all checkers off, so that the other player is to move");
+        let expected = format!("{mover} has all checkers off, so the other player is to move");
         return Err(Error::form(expected, mover));
     }
     let Some(roll) = roll.filter(|_| !game.opening) else {
@@ -126,7 +126,7 @@ fn read_roll(game: &mut Backgammon, words: &Words<'_>) -> Result<(), Error> {
             game.closed |= 1 << place(name)?;
         }
         if let Some(place) = each(game.closed & !game.own().taken()).next() {
-            return Err(invalid!("closed has {}, where {mover} has no checker", name(place)));
+            return Err(invalid!("closed has {}, where {mover} does not have a checker", name(place)));
         }
     }
     if !game.can_go() {

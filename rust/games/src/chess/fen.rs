@@ -55,10 +55,10 @@ impl Chess {
         let board = builder.build().map_err(|error| refusal(error, words[3]))?;
         // The crate does not count kings among what gives check.
         if get_king_moves(board.king(Color::White)).has(board.king(Color::Black)) {
-            return Err(invalid!("the kings stand side by side; no game leads there"));
+            return Err(invalid!("the kings stand side by side, which no game can reach"));
         }
         if board.checkers().len() > 2 {
-            return Err(invalid!("{} men give check at once; no game leads there", board.checkers().len()));
+            return Err(invalid!("{} men give check at once, which no game can reach", board.checkers().len()));
         }
         let mut game = Self::at(board, rules);
         if game.ply() > usize::from(rules.max_plies) {
@@ -254,7 +254,7 @@ fn read_men(builder: &mut BoardBuilder, word: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What no game of chess has, so that the reason can be named.
+/// Checks for impossible positions, so that the error can name the reason.
 fn check_men(builder: &BoardBuilder) -> Result<(), Error> {
     for (color, name) in [(Color::White, "White"), (Color::Black, "Black")] {
         let count = |wanted: Option<Piece>| {
@@ -305,7 +305,7 @@ fn read_castling(builder: &mut BoardBuilder, word: &str, chess960: bool) -> Resu
                 }
             }
         };
-        let rook = rook.ok_or_else(|| nonsense(&format!("there is no rook for {letter}")))?;
+        let rook = rook.ok_or_else(|| nonsense(&format!("the board has no rook for {letter}")))?;
         if !chess960 && (king != File::E || !matches!(rook, File::A | File::H)) {
             return Err(nonsense(
                 "king and rooks are not where a standard game begins; make the game with chess960=518",
@@ -314,7 +314,7 @@ fn read_castling(builder: &mut BoardBuilder, word: &str, chess960: bool) -> Resu
         let CastleRights { short, long } = builder.castle_rights_mut(color);
         let right = if rook > king { short } else { long };
         if right.replace(rook).is_some() {
-            return Err(nonsense("a right is there twice"));
+            return Err(nonsense("a right is given twice"));
         }
     }
     Ok(())
@@ -335,7 +335,7 @@ fn refusal(error: BoardBuilderError, en_passant: &str) -> Error {
             let square = shown(en_passant);
             invalid!("no pawn can just have gone two steps past {square}, the en-passant square of the FEN")
         }
-        // Each of the others was looked at before.
+        // The other kinds were checked before.
         error => invalid!("{error} (in a FEN)"),
     }
 }

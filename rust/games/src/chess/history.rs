@@ -1,4 +1,4 @@
-//! What a game of chess remembers of its past: which positions came before, and how the board stood lately.
+//! The history of a game of chess: the earlier positions, and the latest boards.
 //!
 //! A search copies a position for each of its simulations, so a history must be cheap to copy. The newest plies are in
 //! the value itself; older ones are in a chain of chunks that all copies share and none changes.
@@ -43,7 +43,7 @@ pub(super) fn by_piece([black, a, b, c]: Men) -> [[u64; 6]; 2] {
 /// The plies before those that a history holds itself.
 #[derive(Debug)]
 enum Past {
-    /// None: here the record of the game begins.
+    /// None at the first chunk of the game.
     Start(Board),
     Plies {
         before: Arc<Past>,

@@ -27,7 +27,7 @@ const VARIANTS: [(&str, bool); 10] = [
     ("fischer random", true),
 ];
 
-/// Whether a word at the beginning is meant as the men of a FEN, and not as part of a PGN.
+/// Whether the first word of a text looks like the board of a FEN, and not like part of a PGN.
 fn looks_like_fen(word: &str) -> bool {
     word.contains('/') && !word.contains(['{', '(', '[', ';', '$', '%', '-', '.'])
 }
@@ -62,7 +62,7 @@ impl Notation for Chess {
         Square::ALL.iter().filter_map(man).collect()
     }
 
-    /// The dearest first.
+    /// The most valuable first.
     fn captured(&self, actions: &[Action]) -> Vec<String> {
         let sorted = |men: String| {
             let mut men: Vec<char> = men.chars().collect();
@@ -122,7 +122,7 @@ impl Notation for Chess {
             return Ok(None);
         }
         if game.result.is_none() && rest.is_empty() {
-            let why = "the last game has no result (1-0, 0-1, 1/2-1/2 or *) behind its moves: the text was cut";
+            let why = "the last game lacks a result (1-0, 0-1, 1/2-1/2 or *) after its moves: the text was cut";
             return Ok(Some((WrittenGame::unreadable(why.to_owned()), rest)));
         }
         let begins_here = self.check_start(&game, &Board::default());
@@ -152,7 +152,7 @@ impl Notation for Chess {
             |told, other| join(&mut told.notes, other.notes),
         )?;
         let mut tags = tags_of(&game);
-        // Where the tag says no result, the text behind the moves may.
+        // If the tag has no result, the text after the moves may have one.
         tags.retain(|(name, value)| name != "Result" || pgn::is_result(value));
         tags.retain(|(name, _)| pgn::is_free(name));
         tags.extend(game.result.map(|result| ("Result".to_owned(), result.to_owned())));
@@ -168,7 +168,7 @@ impl Notation for Chess {
         bounds: Bounds,
     ) -> Result<String, azpy_core::Error> {
         if self.history.plies() > 0 {
-            return Err("a PGN begins at a position without a past: give the moves before it too".into());
+            return Err("a PGN needs the moves that led to this position: give them too".into());
         }
         let mut remarks = notes.iter().map(pgn::remarks).collect::<Result<Vec<_>, _>>()?;
         let before = remarks.first_mut().map(std::mem::take).unwrap_or_default();
@@ -337,7 +337,9 @@ impl Chess {
                 }
                 Err(Unfit::Start(format!("the tag FEN has more than a position: {}", shown(rest))))
             }
-            None if needs_start => Err(Unfit::Start("a game of Chess960 without its start, FEN".to_owned())),
+            None if needs_start => {
+                Err(Unfit::Start("a Chess960 game without its start position: add the tag FEN".to_owned()))
+            }
             None => Ok(None),
         }
     }
@@ -348,7 +350,7 @@ impl Chess {
         if start == self.board {
             return Ok(());
         }
-        Err(Unfit::Start(format!("the game begins at {}, and not here, at {}", fen_of(&start), self.fen())))
+        Err(Unfit::Start(format!("the game starts at {}, not at this position, {}", fen_of(&start), self.fen())))
     }
 
     /// Where a game begins: at the position before its moves, at its own, or here.

@@ -188,7 +188,7 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, E
             '%' if begins_line => end_of_line(after),
             ';' | '{' => {
                 let (comment, after) = if first == '{' {
-                    read_comment(after).ok_or_else(|| invalid!("a comment that begins with {{ has no end"))?
+                    read_comment(after).ok_or_else(|| invalid!("a comment that starts with {{ lacks its closing }}"))?
                 } else {
                     after.split_at(after.len() - end_of_line(after).len())
                 };
@@ -258,7 +258,7 @@ fn scan<'a>(rest: &mut &'a str, variations: Option<Bounds>) -> Result<Pgn<'a>, E
     }
     if depth > 0 {
         *rest = open.pop().map_or(*rest, |(begin, _)| begin);
-        return Err(invalid!("a variation that begins with ( has no end"));
+        return Err(invalid!("a variation that starts with ( lacks its closing )"));
     }
     Ok(game)
 }
@@ -348,7 +348,7 @@ pub(super) fn remarks(notes: &Notes) -> Result<Vec<String>, Error> {
     for (name, values) in notes.iter().filter(|(name, _)| *name != COMMENT) {
         let is_number = |value: &&String| value.parse::<u8>().is_ok();
         if name != GLYPH || !values.iter().all(|value| is_number(&value)) {
-            return Err(invalid!("{} {} is no note of PGN", shown(name), shown(&values.join(" "))));
+            return Err(invalid!("{} {} is not valid in PGN", shown(name), shown(&values.join(" "))));
         }
         words.extend(values.iter().map(|value| format!("${value}")));
     }
@@ -407,7 +407,7 @@ pub(super) fn write(
     }
     for (name, value) in tags.iter().filter(|(name, _)| ROSTER.iter().all(|(known, _)| known != name)) {
         if !is_free(name) {
-            return Err(invalid!("{} is no tag to choose", shown(name)));
+            return Err(invalid!("{} is not a tag that can be set", shown(name)));
         }
         put(name, value);
     }

@@ -1,4 +1,4 @@
-//! The star: its cells in rows, their neighbours, its turns by sixths, and where the picture has them.
+//! The star: its cells in rows, their neighbours, its rotations by sixths, and their places in the picture.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ const STEPS: [(isize, isize); POINTS] = [(-1, 0), (0, 1), (1, 1), (1, 0), (0, -1
 
 pub(super) type Cells = cells::Cells<2>;
 
-/// What lies where on the star.
+/// The geometry of the star.
 pub(super) struct Star {
     /// Row and column in the planes, by cell.
     pub(super) places: Vec<(usize, usize)>,
@@ -43,7 +43,7 @@ pub(super) struct Star {
 pub(super) static STAR: LazyLock<Star> = LazyLock::new(|| {
     let row_of = |(row, &(count, first)): (usize, &(usize, usize))| (first..first + count).map(move |x| (row, x));
     let places: Vec<_> = ROWS.iter().enumerate().flat_map(row_of).collect();
-    // Numbers below 0 become numbers that no cell has.
+    // Negative numbers wrap to numbers of no cell.
     let at = |row: isize, x: isize| places.iter().position(|&place| place == (row as usize, x as usize));
     let middle = (SIDE / 2) as isize;
     let signed: Vec<_> = places.iter().map(|&(row, x)| (row as isize, x as isize)).collect();
@@ -67,7 +67,9 @@ pub(super) fn cell_name(cell: usize) -> String {
 }
 
 pub(super) fn read_cell(word: &str) -> Result<usize, Error> {
-    (0..CELLS).find(|&cell| cell_name(cell) == word).ok_or_else(|| invalid!("{} is no cell of the star", shown(word)))
+    (0..CELLS)
+        .find(|&cell| cell_name(cell) == word)
+        .ok_or_else(|| invalid!("{} is not a cell of the star", shown(word)))
 }
 
 /// Pixels between two cells of a row, and between two rows.

@@ -16,7 +16,7 @@ pub(super) const MAX_SIZE: usize = 19;
 const MAX_CELLS: usize = MAX_SIZE * MAX_SIZE;
 const MAX_WORDS: usize = MAX_CELLS.div_ceil(64);
 
-/// What stands on a cell, in the highest bits of what names its chain: nothing, a stone (1 or 2 by player), or no cell.
+/// The content of a cell, in the highest bits of its chain's name: nothing, a stone (1 or 2 by player), or off board.
 const KIND: u32 = 14;
 const NO_CELL: u16 = 3;
 /// All four sides of a cell, each with bit 0 of its pair of bits.
@@ -77,7 +77,7 @@ impl Air {
     }
 }
 
-/// The last cell of the fewest words that hold the board, which is none of the board.
+/// A cell off the board: the last one of the fewest words that hold the board.
 const fn off_board(size: usize) -> usize {
     if size * size < 128 { 127 } else { 64 * MAX_WORDS - 1 }
 }
@@ -358,7 +358,7 @@ impl<const WORDS: usize> Chains<WORDS> {
             }
         }
         self.atari = self.atari.without(gone);
-        // Whoever was beside the chain has more liberties now. One that had none, or one, may have one.
+        // The neighbours of the chain have more liberties now. A chain that had none or one may have exactly one.
         geometry.around(gone).and(others).for_each(|near| self.note(near, self.edges(near)));
     }
 }

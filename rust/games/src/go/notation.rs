@@ -48,7 +48,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     fn result_text(&self) -> String {
         let score = self.score();
         let how = if score == 0.0 { "(jigo)".to_owned() } else { format!("by {}", score.abs()) };
-        // Without two passes nobody said that the game is played out.
+        // Without two passes the players have not agreed that the game is over.
         outcome_text(self, &if self.passes < 2 { how + ", at the limit of plies" } else { how })
     }
 
@@ -144,7 +144,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         Some(state)
     }
 
-    /// Anyone may be to move.
+    /// Either player may be to move.
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         self.set_up(self.board().stones, mover.unwrap_or(self.mover))
     }

@@ -278,7 +278,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         let rules = &self.root.rules;
         if !is_first {
             let (text, komi) = (shown(&property.values.join(" ")), rules.komi());
-            let why = format!("KM[{text}] is behind the first node, and left out: the komi is {komi}");
+            let why = format!("KM[{text}] is ignored, because it comes after the first node: the komi is {komi}");
             self.late_komi.get_or_insert(Wrong { at: property.at, why });
             return;
         }
@@ -286,7 +286,7 @@ impl<'a, const WORDS: usize> Line<'a, WORDS> {
         let found = property.value().ok().and_then(read);
         let said = || {
             format!(
-                "KM[{}] is no komi of these rules: it counts as {}",
+                "KM[{}] is not a komi under these rules: azpy reads it as {}",
                 shown(&property.values.join(" ")),
                 rules.komi()
             )
@@ -373,14 +373,14 @@ impl<const WORDS: usize> Root<WORDS> {
                 let player = match property.value()?.to_ascii_lowercase().as_str() {
                     "b" | "black" | "1" => Player::Zero,
                     "w" | "white" | "2" => Player::One,
-                    other => return Err(invalid!("PL[{other}] is no colour, expected B or W")),
+                    other => return Err(invalid!("PL[{other}] is not a colour, expected B or W")),
                 };
                 self.mover = Some(player);
                 return Ok(());
             }
             _ => {
                 let value = property.value()?;
-                self.handicap = value.parse().map_err(|_| invalid!("HA[{value}] is no number of stones"))?;
+                self.handicap = value.parse().map_err(|_| invalid!("HA[{value}] is not a number of stones"))?;
                 return Ok(());
             }
         };
@@ -392,7 +392,7 @@ impl<const WORDS: usize> Root<WORDS> {
             let (rows, columns) = (from / size..=to / size, from % size..=to % size);
             if rows.is_empty() || columns.is_empty() {
                 return Err(invalid!(
-                    "{}[{value}] is no rectangle, expected its upper left and lower right",
+                    "{}[{value}] is not a rectangle, expected its upper left and lower right",
                     property.name
                 ));
             }
@@ -455,7 +455,7 @@ fn cell_of(point: &str, size: usize) -> Result<usize, Error> {
         [column, row] if line(column) < size && line(row) < size => Ok(line(row) * size + line(column)),
         _ => {
             let last = char::from(b'a' + size as u8 - 1);
-            Err(invalid!("{} is no point: expected two letters from a to {last}", shown(point)))
+            Err(invalid!("{} is not a point: expected two letters from a to {last}", shown(point)))
         }
     }
 }

@@ -138,7 +138,7 @@ impl Rolled {
     }
 }
 
-/// All that the roll allows.
+/// All legal plays of the roll.
 pub(super) fn plays(rolled: &Rolled) -> Plays {
     let (filter, mut plays) = rolled.filter();
     if plays.dice > 0 {

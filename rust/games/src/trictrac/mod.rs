@@ -384,7 +384,7 @@ impl Game for Trictrac {
     #[inline]
     fn key(&self) -> u128 {
         let (score, rolls) = (self.score, self.rolls);
-        // How many plies are left decides how the game can end; how many there were does not matter.
+        // Only the number of plies left decides how the game can end.
         let facts = [
             (u64::from(score.points[0]), 4),
             (u64::from(score.points[1]), 4),

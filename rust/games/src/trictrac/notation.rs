@@ -168,10 +168,10 @@ fn read_first(game: &mut Trictrac, left: &str, first: &str) -> Result<(), Error>
     let to = place + game.die(which);
     let own = game.own();
     if to < FIELDS as u32 && own.taken() >> to & 1 == 0 {
-        return Err(invalid!("first is {first}, but {} has no checker on {}", mark(game.mover), to + 1));
+        return Err(invalid!("first is {first}, but {} does not have a checker on {}", mark(game.mover), to + 1));
     }
     if to >= FIELDS as u32 && own.off() == 0 {
-        return Err(invalid!("first is {first}, but {} has no checker off", mark(game.mover)));
+        return Err(invalid!("first is {first}, but {} has not borne off a checker", mark(game.mover)));
     }
     if from_other_side(game.other().taken()) >> place & 1 == 1 {
         return Err(invalid!("first is {first}, where {} stands", mark(game.mover.opponent())));

@@ -26,7 +26,7 @@ impl Rolled {
         outside == 0 || (is_single(outside) && outside & self.levels.two == 0)
     }
 
-    /// All that the roll allows.
+    /// All legal plays of the roll.
     #[inline]
     pub(super) fn plays(&self) -> Plays {
         let mut plays = if self.may_leave() { exits::plays(self) } else { self.open_plays() };

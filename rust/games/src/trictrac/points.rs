@@ -1,4 +1,4 @@
-//! What a roll is worth, and how points become holes.
+//! The points of a roll, and how points become holes.
 
 use azpy_core::game::Player;
 

@@ -339,7 +339,7 @@ impl WallGame {
                 let expected = "expected a wall such as >b1 or ^a1 between two cells of the board, or turn";
                 let slot = self.read_wall(word).ok_or_else(|| Error::form(expected, shown(word)))?;
                 if position.board.is_closed(slot) {
-                    return Err(invalid!("the wall {word} is there twice"));
+                    return Err(invalid!("the wall {word} is given twice"));
                 }
                 position.board.build(slot);
             }

@@ -64,31 +64,31 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     let refused = |text: &str| Backgammon::default().parse(text).unwrap_err().to_string();
     let start = "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5";
     let with = |more: &str| refused(&format!("{start} {more}"));
-    assert!(refused("x=24:2 turn=x").starts_with("x has 2 checkers, those off included; expected 15"));
+    assert!(refused("x=24:2 turn=x").starts_with("x has 2 checkers, including those off; expected 15"));
     assert!(refused(start).starts_with("turn= is missing: expected x=PLACES"));
     assert!(refused("turn=x").starts_with("x= is missing"));
-    assert!(with("turn=x turn=o").starts_with("turn= is there twice"));
+    assert!(with("turn=x turn=o").starts_with("turn= is given twice"));
     assert!(with("turn=x z=3").starts_with("\"z=3\" is not understood"));
     assert_eq!(with("turn=z"), "turn must be x or o, got \"z\"");
     assert_eq!(refused("x=24:16 o=6:15 turn=x"), "x has \"24:16\": expected place:number, as in 24:2, bar:1 or off:3");
     assert_eq!(refused("x=24:15,1:1 o=6:15 turn=x"), "x has more than 15 checkers");
-    assert_eq!(refused("x=25:15 o=6:15 turn=x"), "\"25\" is no place: expected 1 to 24 or bar");
+    assert_eq!(refused("x=25:15 o=6:15 turn=x"), "\"25\" is not a place: expected 1 to 24 or bar");
     assert_eq!(refused("x=24:15 o=1:15 turn=x"), "x's point 24 has checkers of both players");
     assert_eq!(refused("x=off:15 o=off:15 turn=x"), "both players have all checkers off");
     assert_eq!(refused("x=off:15 o=1:15 turn=o roll=3-1"), "roll is \"3-1\", but the game is over");
-    let winner_moves = "x has all checkers off, so that the other player is to move, got x";
+    let winner_moves = "x has all checkers off, so the other player is to move, got x";
     assert_eq!(refused("x=off:15 o=1:15 turn=x"), winner_moves);
     for late in ["turn=o roll=opening", "turn=x roll=opening plies=2"] {
-        assert_eq!(with(late), "roll=opening is for the start of a game alone, where x is to move");
+        assert_eq!(with(late), "roll=opening is only for the start of a game, where x is to move");
     }
-    assert!(refused("x=1:15 o=1:15 turn=x roll=opening").starts_with("roll=opening is for the start"));
+    assert!(refused("x=1:15 o=1:15 turn=x roll=opening").starts_with("roll=opening is only for the start"));
     assert_eq!(with("turn=x roll=7-1"), "roll must be dice from 1 to 6 with - between, got \"7-1\"");
     assert_eq!(with("turn=x roll=1-2-3"), "roll must be two dice as in 3-1, or opening, got \"1-2-3\"");
     assert_eq!(with("turn=x roll=3-1 left=2"), "left must be dice of the roll 3-1, got \"2\"");
     assert_eq!(with("turn=x roll=3-1 left=3-3"), "left must be dice of the roll 3-1, got \"3-3\"");
     assert_eq!(with("turn=x left=3"), "left= needs a roll that is being played");
     assert_eq!(with("turn=x roll=3-1 closed=24"), "closed is \"24\", but no checker has moved: all dice are left");
-    assert_eq!(with("turn=x roll=3-1 left=3 closed=5"), "closed has 5, where x has no checker");
+    assert_eq!(with("turn=x roll=3-1 left=3 closed=5"), "closed has 5, where x does not have a checker");
     assert_eq!(with("turn=x plies=3001"), "plies must be at most 3000 in this game, got 3001");
     assert_eq!(with("turn=x plies=-1"), "plies must be a whole number, got \"-1\"");
     let blocked = "x=bar:1,6:14 o=1:2,2:2,3:2,4:2,5:2,6:2,12:3 turn=x roll=3-1";
@@ -161,7 +161,7 @@ fn ids_that_are_none_are_refused_with_the_reason() {
     assert!(refused("4HPwATDgc/ABMA:MIH9AAAAAAAE").starts_with("the dice must be from 1 to 6, got 3 and 7"));
     assert!(refused("4HPwATDgc/ABMA:cBkPAAAAAAAE").starts_with("the match id says that a double is offered"));
     assert!(refused("4HPwATDgc/ABMA:cCkPAAAAAAAE").starts_with("the match id says that a resignation is offered"));
-    assert!(refused("4HPwATDgc/ABMA:cAsPAAAAAAAE").starts_with("the match id says that a player gave up"));
+    assert!(refused("4HPwATDgc/ABMA:cAsPAAAAAAAE").starts_with("the match id says that a player resigned"));
     assert_eq!(refused("Position ID: 4HPw Match ID: MIHlAAAAAAAE"), format!("{letters}\"4HPw\""));
     assert!(refused("Position ID: 4HPwATDgc/ABMA Match ID: MIH").starts_with("the match id must be 12 letters"));
     assert!(refused("X to move\nXGID=-b:0").starts_with("an XGID must be BOARD:CUBE:OWNER:TURN:DICE"));
@@ -179,7 +179,7 @@ fn ids_that_are_none_are_refused_with_the_reason() {
         let text = format!("-b----E-C---eE---c-e----B-:0:0:1:{double}");
         assert_eq!(
             xgid(&text),
-            format!("the dice of the XGID are {double}, a double that is offered: azpy has no cube")
+            format!("the dice of the XGID are {double}, an offered double, but azpy plays without the cube")
         );
     }
     for dice in ["0", "1", "-1", "x1", ""] {

@@ -166,12 +166,12 @@ fn breakthrough_4x3_is_won_by_the_first_player() {
 fn boards_that_no_game_leads_to_are_refused_with_the_reason() {
     let refused = |text: &str| gomoku(5, 3).parse(text).unwrap_err().to_string();
     assert_eq!(refused("xxx../...../xxx../ooo../oo... o"), "both x and o have won");
-    let twice = "x has won more than once: no last stone can have done that";
+    let twice = "x has won more than once, which no single stone can do";
     assert_eq!(refused("xxx../oo.oo/xxx../o..../..... o"), twice);
     let refused = |text: &str| breakthrough(3, 4).parse(text).unwrap_err().to_string();
     assert_eq!(refused("ooo/o../.../xxx x"), "o has at most 3 pieces, got 4");
     assert_eq!(refused("x../.../.../o.. x"), "both x and o have won");
-    assert_eq!(refused("x../o../.../... x"), "x has won, so that o is to move, got x");
+    assert_eq!(refused("x../o../.../... x"), "x has won, so o is to move, got x");
     assert_eq!(refused("xx./o../.../... o"), twice);
-    assert_eq!(refused(".../.../x../... x"), "x has won, so that o is to move, got x");
+    assert_eq!(refused(".../.../x../... x"), "x has won, so o is to move, got x");
 }

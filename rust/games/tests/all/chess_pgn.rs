@@ -34,7 +34,7 @@ fn a_pgn_is_read_past_all_that_is_no_move() {
     let text = format!("[SetUp \"1\"]\n[FEN \"{fen}\"]\n\n20. a8=Q+ Kd7 1-0");
     assert_eq!(start.parse(&text).unwrap().fen(), "Q7/3k4/8/8/8/8/8/4K3 w - - 1 21");
     assert_eq!(at(fen).parse_actions(&text).unwrap().len(), 2);
-    assert!(start.parse_actions(&text).unwrap_err().to_string().contains("the game begins at"));
+    assert!(start.parse_actions(&text).unwrap_err().to_string().contains("the game starts at"));
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn text_that_is_no_game_is_refused_with_the_place() {
         ("e2e4 e7e5 0000", "action 3 is \"0000\""),
         ("e9", "action 1 is \"e9\""),
         ("f3 e5 g4 Qh4# a3", "action 5 is \"a3\", but the game is over before it"),
-        ("1. e4 {never closed", "a comment that begins with { has no end"),
-        ("1. e4 (1. d4", "a variation that begins with ( has no end"),
+        ("1. e4 {never closed", "a comment that starts with { lacks its closing }"),
+        ("1. e4 (1. d4", "a variation that starts with ( lacks its closing )"),
         ("1. e4 ) e5", "a ) without its ("),
         ("1. e4 } e5", "'}' where a move was expected"),
         ("1. e4 1-0 e5", "\"e5\" after the result"),
@@ -201,7 +201,7 @@ fn variations_are_read_where_they_stand() {
     let wrong = read("4k3/8/8/8/8/8/8/4K2R w K - 0 1;\nmoves e1g1\nKe7\nKe5").unwrap_err().to_string();
     assert!(wrong.starts_with("line 4: action 3 is \"Ke5\""), "{wrong}");
     let wrong = read("startpos moves e2e4\ne7e5 {").unwrap_err().to_string();
-    assert_eq!(wrong, "line 2: a comment that begins with { has no end");
+    assert_eq!(wrong, "line 2: a comment that starts with { lacks its closing }");
 }
 
 #[test]
@@ -248,15 +248,15 @@ fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
 fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     for (text, why) in [
         ("1. e4 e5\n2. Ke3", "line 2: action 3 is \"Ke3\", which is not among the legal ones"),
-        ("1. e4 e5\n2. Nf3 {never closed", "line 2: a comment that begins with { has no end"),
-        ("1. e4\n(1. d4\n(1. c4)\n", "line 2: a variation that begins with ( has no end"),
+        ("1. e4 e5\n2. Nf3 {never closed", "line 2: a comment that starts with { lacks its closing }"),
+        ("1. e4\n(1. d4\n(1. c4)\n", "line 2: a variation that starts with ( lacks its closing )"),
         ("1. e4\n(\n(1. d4))", "line 3: a variation that begins with ( stands for no move"),
         ("(1. e4)", "line 1: a variation that begins with ( stands for no move"),
         ("1. e4\n)", "line 2: a ) without its ("),
         ("1. e4 1-0\n\n[Event \"?\"]\n1. d4", "line 1: more than one game"),
         ("[Event \"?\"]\n[Event]\n1. e4", "line 2: a tag is [Name \"value\"]"),
         ("[Variant \"Atomic\"]\n1. e4", "the variant is \"Atomic\""),
-        ("[Variant \"Chess960\"]\n1. e4", "a game of Chess960 without its start, FEN"),
+        ("[Variant \"Chess960\"]\n1. e4", "a Chess960 game without its start position: add the tag FEN"),
         ("[FEN \"nonsense\"]\n1. e4", "a FEN has 6 words"),
     ] {
         let error = read(text).err().unwrap_or_else(|| panic!("{text} was accepted"));
@@ -268,9 +268,9 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     let few =
         |text, moves| az119().read_variations(text, Bounds { moves, depth: 1 }).err().map(|error| error.to_string());
     assert_eq!(few("e4 (d4) e5 (c5)", 4), None);
-    assert_eq!(few("e4 (d4) e5 (c5)", 3).unwrap(), "line 1: the game has more than 3 moves with its variations");
+    assert_eq!(few("e4 (d4) e5 (c5)", 3).unwrap(), "line 1: the game with its variations has more than 3 moves");
     let deep = few("e4 (d4 d5 (e5)) e5", 9).unwrap();
-    assert_eq!(deep, "line 1: variations stand in each other more than 1 deep");
+    assert_eq!(deep, "line 1: variations are nested more than 1 deep");
 }
 
 #[test]
@@ -307,14 +307,14 @@ fn a_game_is_written_with_numbers_where_they_are_needed() {
     assert!(write(&az119(), &mate, &[]).unwrap().ends_with("1. f3 e5 2. g4 Qh4# 0-1\n"));
     for (moves, tags, why) in [
         (&[(None, "e2e5")][..], &[][..], "move 0 is \"e2e5\", which is not among the legal ones"),
-        (&[(Some(0), "e2e4")], &[], "move 0 stands behind move 0"),
+        (&[(Some(0), "e2e4")], &[], "move 0 names move 0 as the one before it"),
         (&[], &[("Result", "2-0")], "tag Result: expected one of 1-0, 0-1, 1/2-1/2, *, got \"2-0\""),
-        (&[], &[("FEN", "x")], "\"FEN\" is no tag to choose"),
-        (&[], &[("a b", "x")], "\"a b\" is no tag to choose"),
+        (&[], &[("FEN", "x")], "\"FEN\" is not a tag that can be set"),
+        (&[], &[("a b", "x")], "\"a b\" is not a tag that can be set"),
     ] {
         let error = write(&az119(), moves, tags).unwrap_err().to_string();
         assert!(error.starts_with(why), "{error}");
     }
     let error = write(&at("e4 e5"), &[], &[]).unwrap_err().to_string();
-    assert_eq!(error, "a PGN begins at a position without a past: give the moves before it too");
+    assert_eq!(error, "a PGN needs the moves that led to this position: give them too");
 }

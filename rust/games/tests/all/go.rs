@@ -356,7 +356,7 @@ fn a_start_has_stones_where_they_were_put() {
     assert_eq!((planes[12], planes[25]), (1.0, 1.0));
     assert_eq!(planes.iter().sum::<f32>(), 2.0);
     let refused = |cells: [&[usize]; 2]| go(5).with_stones(cells, Player::Zero).unwrap_err().to_string();
-    assert_eq!(refused([&[25], &[]]), "cell 25 is not on the board: there are 0 to 24");
+    assert_eq!(refused([&[25], &[]]), "cell 25 is not on the board, expected 0 to 24");
     assert_eq!(refused([&[3], &[3]]), "D5 has two stones");
-    assert_eq!(refused([&[0], &[1, 5]]), "the stone on A5 has no liberty");
+    assert_eq!(refused([&[0], &[1, 5]]), "the stone on A5 does not have a liberty");
 }

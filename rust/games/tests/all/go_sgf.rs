@@ -173,27 +173,27 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
         ("(;B[aa])", "the game is of size 19, expected 9 (a game without SZ is of 19)"),
         ("(;SZ[9]GM[2])", "GM[2] is another game, expected GM[1], Go"),
         ("(;SZ[9]HA[3];W[aa])", "HA[3] without the stones: expected them as AB"),
-        ("(;SZ[9]HA[x])", "HA[x] is no number of stones"),
-        ("(;SZ[9]PL[red])", "PL[red] is no colour, expected B or W"),
-        ("(;SZ[9];B[aa];B[bb];W[bb])", "move 3, W[bb], at B8, is illegal: there is a stone already"),
-        ("(;SZ[9];B[aa];W[aa])", "move 2, W[aa], at A9, is illegal: there is a stone already"),
+        ("(;SZ[9]HA[x])", "HA[x] is not a number of stones"),
+        ("(;SZ[9]PL[red])", "PL[red] is not a colour, expected B or W"),
+        ("(;SZ[9];B[aa];B[bb];W[bb])", "move 3, W[bb], at B8, is illegal: the point has a stone already"),
+        ("(;SZ[9];B[aa];W[aa])", "move 2, W[aa], at A9, is illegal: the point has a stone already"),
         ("(;SZ[9];B[ab];W[];B[ba];W[aa])", "move 4, W[aa], at A9, is illegal: the stone would have no liberty"),
         ("(;SZ[9];B[];W[];B[aa])", "move 3, B[aa], comes after the end of the game"),
-        ("(;SZ[9];B[jj])", "move 1, B[jj], \"jj\" is no point: expected two letters from a to i"),
-        ("(;SZ[9];B[C3x])", "move 1, B[C3x], \"C3x\" is no point: expected two letters from a to i"),
+        ("(;SZ[9];B[jj])", "move 1, B[jj], \"jj\" is not a point: expected two letters from a to i"),
+        ("(;SZ[9];B[C3x])", "move 1, B[C3x], \"C3x\" is not a point: expected two letters from a to i"),
         ("(;SZ[9];B[aa][bb])", "B takes one value, got 2"),
-        ("(;SZ[9]PL[\u{1b}[31m])", "PL has a value that cannot be meant: \"\\u{1b}[31m\""),
+        ("(;SZ[9]PL[\u{1b}[31m])", "PL has an invalid value: \"\\u{1b}[31m\""),
         ("(;SZ[9]AB[aa][aa]AW[aa])", "A9 is set up twice"),
-        ("(;SZ[9]AB[cc:aa])", "AB[cc:aa] is no rectangle, expected its upper left and lower right"),
-        ("(;SZ[9]AB[aa]AW[ab][ba])", "the stone on A9 has no liberty"),
+        ("(;SZ[9]AB[cc:aa])", "AB[cc:aa] is not a rectangle, expected its upper left and lower right"),
+        ("(;SZ[9]AB[aa]AW[ab][ba])", "the stone on A9 does not have a liberty"),
         ("(;SZ[9];B[aa]", "the game ends before its last )"),
-        ("()", "the text has no game: a game begins with (;"),
-        ("(;SZ[9];B[aa)", "a value of B has no ]: \"[aa)\""),
-        ("(;SZ[9];B;W[aa])", "property B has no value: \";W[aa])\""),
-        ("(SZ[9])", "the text has no game: a game begins with (;"),
-        ("(;SZ[9]) (;SZ[9])", "the text has a second game; give one"),
+        ("()", "the text does not hold a game: expected it to start with (;"),
+        ("(;SZ[9];B[aa)", "a value of B lacks its closing ]: \"[aa)\""),
+        ("(;SZ[9];B;W[aa])", "property B lacks a value: \";W[aa])\""),
+        ("(SZ[9])", "the text does not hold a game: expected it to start with (;"),
+        ("(;SZ[9]) (;SZ[9])", "the text holds more than one game; give one at a time"),
         ("(;SZ[9];B[aa] (;SZ[9]))", "another game begins before the last ) of this one"),
-        ("(;SZ[9] \u{e9})", "\"\u{e9})\" is no SGF: expected ( ; ) or a property"),
+        ("(;SZ[9] \u{e9})", "\"\u{e9})\" is not valid SGF: expected ( ; ) or a property"),
     ];
     for (text, expected) in cases {
         assert_eq!(go(9).parse(text).unwrap_err().to_string(), expected, "{text}");
@@ -201,7 +201,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
     let ko = "(;SZ[9]AB[ba][ab][bc]AW[ca][bb][db][cc]PL[B];B[cb];W[bb])";
     assert!(go(9).parse(ko).unwrap_err().to_string().ends_with("is illegal: it brings back an earlier board"));
     let simple = Go9::new(9, 7.5, false).unwrap();
-    assert!(simple.parse(ko).unwrap_err().to_string().ends_with("is illegal: it takes back a ko at once"));
+    assert!(simple.parse(ko).unwrap_err().to_string().ends_with("is illegal: it retakes a ko at once"));
     let long = format!("(;SZ[9];B[{}])", "a".repeat(1000));
     assert!(go(9).parse(&long).unwrap_err().to_string().len() < 200);
     assert!(go(9).parse("D4 I5").unwrap_err().to_string().contains("\"I5\""), "there is no column I");
@@ -232,7 +232,7 @@ fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
     assert_eq!(
         game.left_out,
         [
-            "line 3: move 3, B[cc], at C7, is illegal: there is a stone already",
+            "line 3: move 3, B[cc], at C7, is illegal: the point has a stone already",
             "line 3: AB after move 1: a position is set up before the moves"
         ]
     );
@@ -244,13 +244,13 @@ fn what_cannot_be_played_in_variations_is_left_out_with_its_line() {
 #[test]
 fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
     for (text, expected) in [
-        ("(;SZ[9]\n;B[aa]\n;W[aa])", "line 3: move 2, W[aa], at A9, is illegal: there is a stone already"),
-        ("(;SZ[9];B[aa]\n(;W[bb]\n(;B[cc", "line 3: a value of B has no ]: \"[cc\""),
+        ("(;SZ[9]\n;B[aa]\n;W[aa])", "line 3: move 2, W[aa], at A9, is illegal: the point has a stone already"),
+        ("(;SZ[9];B[aa]\n(;W[bb]\n(;B[cc", "line 3: a value of B lacks its closing ]: \"[cc\""),
         ("\n(;SZ[9];B[aa]\n", "line 2: the game ends before its last )"),
-        ("(;SZ[9])\n(;SZ[9])", "line 2: the text has a second game; give one"),
-        ("((;SZ[9])\n(;SZ[9]))", "line 2: the text has a second game; give one"),
-        ("(;SZ[9]\nx", "line 2: property X has no value: \"\""),
-        ("()", "line 1: the text has no game: a game begins with (;"),
+        ("(;SZ[9])\n(;SZ[9])", "line 2: the text holds more than one game; give one at a time"),
+        ("((;SZ[9])\n(;SZ[9]))", "line 2: the text holds more than one game; give one at a time"),
+        ("(;SZ[9]\nx", "line 2: property X lacks a value: \"\""),
+        ("()", "line 1: the text does not hold a game: expected it to start with (;"),
         ("(;SZ[13])", "the game is of size 13, expected 9"),
         ("D4 I5", "action 2 is \"I5\", which is not among the legal ones"),
     ] {
@@ -263,19 +263,19 @@ fn what_cannot_be_read_with_its_variations_is_refused_with_the_line() {
         |text: &str| go(9).read_variations(text, Bounds { moves: 3, depth: 1 }).err().map(|error| error.to_string());
     assert_eq!(few("(;SZ[9];B[aa](;W[bb])(;W[cc]))"), None);
     let error = few("(;SZ[9];B[aa](;W[bb])(;W[cc])(;W[dd]))").unwrap();
-    assert_eq!(error, "the game has more than 3 moves with its variations");
+    assert_eq!(error, "the game with its variations has more than 3 moves");
     let error = few("(;SZ[9](;B[aa])(;B[bb](;W[cc])(;W[dd])))").unwrap();
     assert!(error.contains("more than"), "{error}");
     assert_eq!(
         few("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))").unwrap(),
-        "the game has more than 3 moves with its variations"
+        "the game with its variations has more than 3 moves"
     );
     let deep = go(9).read_variations("(;SZ[9](;B[aa])(;B[bb](;W[])(;W[cc])))", Bounds { moves: 9, depth: 1 }).err();
-    assert_eq!(deep.unwrap().to_string(), "variations stand in each other more than 1 deep");
+    assert_eq!(deep.unwrap().to_string(), "variations are nested more than 1 deep");
     // Moves that are set up as a position count too.
     let black = |moves: usize| format!("(;SZ[9]{})", ";B[]".repeat(moves));
     assert_eq!(few(&black(3)), None);
-    assert_eq!(few(&black(4)).unwrap(), "the game has more than 3 moves with its variations");
+    assert_eq!(few(&black(4)).unwrap(), "the game with its variations has more than 3 moves");
     assert!(few("(;SZ[9];B[aa];AW[bb];B[cc];AW[dd];B[ee];AE[aa];B[ff])").unwrap().contains("more than 3 moves"));
     let _ = read(&("(;SZ[9]".repeat(100_000) + &")".repeat(100_000))); // in time, and without a stack that overflows
 }
@@ -303,11 +303,14 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
     // A komi that the rules cannot have.
     let odd = read("(;SZ[9]KM[3.7];B[aa])").unwrap();
     assert_eq!((odd.start.komi(), odd.moves.all().len()), (7.5, 1));
-    assert_eq!(odd.left_out, ["KM[\"3.7\"] is no komi of these rules: it counts as 7.5"]);
+    assert_eq!(odd.left_out, ["KM[\"3.7\"] is not a komi under these rules: azpy reads it as 7.5"]);
     // The komi of a variation is none of the game.
     let late = read("(;FF[4]SZ[9]KM[6.5];B[cc](;W[dd])\n(;W[ee]KM[0.5]))").unwrap();
     assert_eq!((late.start.komi(), late.moves.all().len()), (6.5, 3));
-    assert_eq!(late.left_out, ["line 2: KM[\"0.5\"] is behind the first node, and left out: the komi is 6.5"]);
+    assert_eq!(
+        late.left_out,
+        ["line 2: KM[\"0.5\"] is ignored, because it comes after the first node: the komi is 6.5"]
+    );
     assert_eq!(go(9).parse(text).unwrap().komi(), 0.5);
     assert!(matches!(go(9).read_game(text).unwrap().unwrap().0.actions, Err(Unfit::Komi(_))));
 }
@@ -445,15 +448,15 @@ fn what_is_no_game_is_not_written() {
     for (moves, tags, why) in [
         (&[(None, "C3"), (Some(0), "C3")][..], &[][..], "move 1 is \"C3\", which is not among the legal ones"),
         (&[(None, "c3")], &[], "move 0 is \"c3\""),
-        (&[(Some(0), "C3")], &[], "move 0 stands behind move 0, which does not come before it"),
+        (&[(Some(0), "C3")], &[], "move 0 names move 0 as the one before it, but that comes later"),
         (&[(None, "pass"), (Some(0), "pass"), (Some(1), "C3")], &[], "but the game is over before it"),
-        (&[(None, "A1"); 5], &[], "the game has more than 4 moves"),
-        (&[], &[("SZ", "9")], "\"SZ\" is no property to choose"),
-        (&[], &[("P]", "9")], "\"P]\" is no property to choose"),
+        (&[(None, "A1"); 5], &[], "the game with its variations has more than 4 moves"),
+        (&[], &[("SZ", "9")], "\"SZ\" is not a property that can be set"),
+        (&[], &[("P]", "9")], "\"P]\" is not a property that can be set"),
     ] {
         let error = write(&go(5), moves, tags).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
     let error = write(&go(5).parse("C3").unwrap(), &[], &[]).unwrap_err().to_string();
-    assert_eq!(error, "an SGF begins at a position without a past: give the moves before it too");
+    assert_eq!(error, "an SGF needs the moves that led to this position: give them too");
 }

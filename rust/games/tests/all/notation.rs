@@ -102,9 +102,9 @@ fn a_board_of_another_form_is_refused() {
             ("3/3/3 x", "row 1 of the board must have 3 cells, got 1: \"3\""),
             (".../.X./... x", "row 2 of the board must be made of x, o and dots, got 'X'"),
             (".../.../..\u{1b} x", "got '\\u{1b}'"),
-            (".../.../...", "after the board stands who is to move, x or o; got nothing"),
-            (".../.../... 0", "after the board stands who is to move, x or o, got \"0\""),
-            (".../.../... x x", "nothing stands after who is to move, got \"x\""),
+            (".../.../...", "expected the player to move (x or o) after the board; got nothing"),
+            (".../.../... 0", "expected the player to move (x or o) after the board, got \"0\""),
+            (".../.../... x x", "expected nothing after the player to move, got \"x\""),
             ("b2 .../.../... x", "action 2 is \".../.../...\", which is not among the legal ones: a3, b3"),
             ("b2 b2", "action 2 is \"b2\", which is not among the legal ones"),
         ],
@@ -115,13 +115,10 @@ fn a_board_of_another_form_is_refused() {
 
 #[test]
 fn numbers_of_stones_that_nobody_can_have_are_refused() {
-    let turns = "where x is to move both have as many stones, got 3 of x and 2 of o";
+    let turns = "with x to move, both have equally many stones, got 3 of x and 2 of o";
     refused(
         &TicTacToe::new(),
-        &[
-            ("xxx/oo./... x", turns),
-            (".../.../... o", "where o is to move x has one stone more, got 0 of x and 0 of o"),
-        ],
+        &[("xxx/oo./... x", turns), (".../.../... o", "with o to move, x has one stone more, got 0 of x and 0 of o")],
     );
     refused(&ConnectFour::new(4, 4, 4).unwrap(), &[("..../..../..../xo.. o", "got 1 of x and 1 of o")]);
     refused(&Hex::new(3, false).unwrap(), &[(".../.o./... x", "got 0 of x and 1 of o"), ("x../o../... o", "got 1")]);
@@ -136,13 +133,13 @@ fn numbers_of_stones_that_nobody_can_have_are_refused() {
 fn games_that_would_have_been_over_before_are_refused() {
     refused(
         &TicTacToe::new(),
-        &[("xxx/ooo/... x", "both x and o have won"), ("xxx/oo./o.. x", "x has won, so that o is to move, got x")],
+        &[("xxx/ooo/... x", "both x and o have won"), ("xxx/oo./o.. x", "x has won, so o is to move, got x")],
     );
     let (one_row, two_rows) = (ConnectFour::new(7, 1, 3).unwrap(), ConnectFour::new(7, 2, 3).unwrap());
-    refused(&one_row, &[("xxxooo. x", "both x and o have won"), ("xxxoo.o x", "x has won, so that o is to move")]);
-    refused(&two_rows, &[("oo...oo/xxxoxxx o", "x has won more than once: no last stone can have done that")]);
+    refused(&one_row, &[("xxxooo. x", "both x and o have won"), ("xxxoo.o x", "x has won, so o is to move")]);
+    refused(&two_rows, &[("oo...oo/xxxoxxx o", "x has won more than once, which no single stone can do")]);
     refused(&Hex::new(4, false).unwrap(), &[("xoxo/xoxo/xoxo/xox. o", "x has won more than once")]);
-    refused(&Hex::new(3, true).unwrap(), &[("x.o/x.o/xo. x", "x has won, so that o is to move, got x")]);
+    refused(&Hex::new(3, true).unwrap(), &[("x.o/x.o/xo. x", "x has won, so o is to move, got x")]);
 }
 
 #[test]
@@ -155,19 +152,16 @@ fn stones_that_float_and_discs_apart_are_refused() {
         &Othello::new(4).unwrap(),
         &[
             ("..../.o../.xo./.... x", "a cell in the centre is empty"),
-            ("..../.ox./.xo./.... o", "with four discs a game begins"),
-            ("..../.xx./.xx./.... x", "with four discs a game begins"),
+            ("..../.ox./.xo./.... o", "a board with four discs must be the start"),
+            ("..../.xx./.xx./.... x", "a board with four discs must be the start"),
         ],
     );
     let apart = "x...../....../..ox../..xo../....../...... x";
-    refused(&Othello::new(6).unwrap(), &[(apart, "the disc on a1 does not hang together with the centre")]);
+    refused(&Othello::new(6).unwrap(), &[(apart, "the disc on a1 is not connected to the centre")]);
     // Not around the edge: f3 and a4 are no neighbours.
     let after_f3 = "....../....../..oxxx/..xo../x...../...... o";
     let before_a4 = "....../.....x/..ox../xxxo../....../...... o";
-    refused(
-        &Othello::new(6).unwrap(),
-        &[(after_f3, "the disc on a5 does not"), (before_a4, "the disc on f2 does not")],
-    );
+    refused(&Othello::new(6).unwrap(), &[(after_f3, "the disc on a5 is not"), (before_a4, "the disc on f2 is not")]);
     // The start of the other diagonal: images of games begin there.
     assert!(Othello::new(4).unwrap().parse("..../.xo./.ox./.... x").is_ok());
 }
@@ -206,7 +200,7 @@ fn dice_games_refuse_what_no_line_of_play_leads_to() {
             ("heap 9 roll 4 player 1", "the roll must be a whole number from 1 to 3, got \"4\""),
             ("heap 12 player 1", "with 12 of 12 counters left player 1 cannot be to move"),
             ("heap 11 player 0", "with 11 of 12 counters left player 0 cannot be to move"),
-            ("heap 0 roll 1 player 1", "the game is over with the heap"),
+            ("heap 0 roll 1 player 1", "the heap is empty"),
             ("roll 2 take 3 roll 1", "action 2 is \"take 3\", which is not among the legal ones: take 1, take 2"),
         ],
     );
@@ -218,10 +212,10 @@ fn games_of_other_numbers_of_players_refuse_what_no_line_of_play_leads_to() {
         &ConnectFourForThree::new(4, 2, 3).unwrap(),
         &[
             ("..../xoz. x", "row 2 of the board must be made of x, o, y and dots, got 'z'"),
-            ("..../xoy. z", "after the board stands who is to move, x, o or y, got \"z\""),
-            ("..../xoy. y", "where y is to move x and o have one stone more, got 1 of x and 1 of o and 1 of y"),
-            ("..../xoyx x", "where x is to move all have as many stones, got 2 of x and 1 of o and 1 of y"),
-            ("yyoo/xxxo y", "x has won, so that o is to move, got y"),
+            ("..../xoy. z", "expected the player to move (x, o or y) after the board, got \"z\""),
+            ("..../xoy. y", "with y to move, x and o have one stone more, got 1 of x and 1 of o and 1 of y"),
+            ("..../xoyx x", "with x to move, all have equally many stones, got 2 of x and 1 of o and 1 of y"),
+            ("yyoo/xxxo y", "x has won, so o is to move, got y"),
         ],
     );
     refused(
@@ -234,13 +228,13 @@ fn games_of_other_numbers_of_players_refuse_what_no_line_of_play_leads_to() {
             ("2,./.,128 score 0", "a tile must be a power of two up to 64, got 128"),
             ("2,./.,1 score 0", "a tile must be a whole number from 2 to"),
             ("2,./.,2 score +4", "the score must be a whole number, got \"+4\""),
-            ("2,./.,8 score 20", "such tiles score 16, or 4 less for each four that came, got 20"),
-            ("2,./.,8 score 14", "such tiles score 16"),
-            ("2,./.,8 score 4", "such tiles score 16"),
-            ("2,./.,. score 0", "with such tiles and such a score 0 cannot be to come"),
-            ("2,./.,. score 0 to come 2", "with such tiles and such a score 2 cannot be to come"),
-            ("2,2/2,2 score 0 to come 1", "with such tiles and such a score 1 cannot be to come"),
-            ("64,./.,. score 256 to come 1", "with such tiles and such a score 1 cannot be to come"),
+            ("2,./.,8 score 20", "these tiles score 16, or 4 less for each four that appeared, got 20"),
+            ("2,./.,8 score 14", "these tiles score 16"),
+            ("2,./.,8 score 4", "these tiles score 16"),
+            ("2,./.,. score 0", "these tiles and this score cannot have 0 to come"),
+            ("2,./.,. score 0 to come 2", "these tiles and this score cannot have 2 to come"),
+            ("2,2/2,2 score 0 to come 1", "these tiles and this score cannot have 1 to come"),
+            ("64,./.,. score 256 to come 1", "these tiles and this score cannot have 1 to come"),
         ],
     );
     refused(
@@ -248,8 +242,8 @@ fn games_of_other_numbers_of_players_refuse_what_no_line_of_play_leads_to() {
         &[
             ("x/.x", "the board must be .../.../......./......./......./.../... with x where pegs are, got \"x/.x\""),
             ("xxx/xxx/xxxxxxx/xxx.xxx/xxxxxxx/xxx/xxx x", "with x where pegs are"),
-            ("xxx/xxx/xxxxxxx/xxxxxxx/xxxxxxx/xxx/xxx", "no jump ends in such a board, and it is no start"),
-            (".../.../......./......./......./.../...", "no jump ends in such a board"),
+            ("xxx/xxx/xxxxxxx/xxxxxxx/xxxxxxx/xxx/xxx", "no game reaches this board, and it is not a start"),
+            (".../.../......./......./......./.../...", "no game reaches this board"),
             ("d2d4 d2d4", "action 2 is \"d2d4\", which is not among the legal ones"),
         ],
     );

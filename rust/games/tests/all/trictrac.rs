@@ -117,10 +117,10 @@ fn keys_tell_apart_whatever_the_words_do() {
 fn positions_that_make_no_sense_are_refused_with_the_reason() {
     let refused = |text: &str| Trictrac::default().parse(text).unwrap_err().to_string();
     let with = |more: &str| refused(&format!("x=1:13,12:2 o=1:15 {more}"));
-    assert_eq!(refused("x=1:2 o=1:15 turn=x"), "x has 2 checkers, those off included; expected 15");
+    assert_eq!(refused("x=1:2 o=1:15 turn=x"), "x has 2 checkers, including those off; expected 15");
     assert!(with("").starts_with("turn= is missing: expected x=FIELDS"));
     assert!(refused("turn=x").starts_with("x= is missing"));
-    assert_eq!(with("turn=x turn=o"), "turn= is there twice");
+    assert_eq!(with("turn=x turn=o"), "turn= is given twice");
     assert!(with("turn=x z=3").starts_with("\"z=3\" is not understood"));
     assert_eq!(with("turn=z"), "turn must be x or o, got \"z\"");
     assert_eq!(refused("x=1:16 o=1:15 turn=x"), "x has \"1:16\": expected field:number, as in 1:13 or off:2");
@@ -135,8 +135,8 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     assert_eq!(with("turn=x left=3"), "left= needs a roll that is being played");
     assert!(with("turn=x roll=3-1 left=3").starts_with("first= is missing"));
     assert_eq!(with("turn=x roll=3-1 left=2 first=1"), "left must be a die of the roll 3-1, got 2");
-    assert_eq!(with("turn=x roll=3-1 left=1 first=1"), "first is 1, but x has no checker on 4");
-    assert_eq!(with("turn=x roll=3-1 left=1 first=23"), "first is 23, but x has no checker off");
+    assert_eq!(with("turn=x roll=3-1 left=1 first=1"), "first is 1, but x does not have a checker on 4");
+    assert_eq!(with("turn=x roll=3-1 left=1 first=23"), "first is 23, but x has not borne off a checker");
     let late = "x=1:12,7:1,12:2 o=1:15 turn=x roll=4-3 left=4 first=4";
     assert_eq!(refused(late), "first is 4, but no play of this roll begins there");
     assert_eq!(with("turn=x roll=3-1 stage=play"), "stage must be choice, got \"play\"");

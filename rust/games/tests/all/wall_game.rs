@@ -352,7 +352,7 @@ fn errors_say_what_came_and_what_was_expected() {
         ("cats a3 c3 a1 c1", "expected the word mice, got \"a1\""),
         ("cats a3 c3 mice a1 c1", "expected the word turn, got \"\""),
         ("cats a3 c3 mice a1 c1 walls >c3 turn 1 red", "expected a wall such as >b1"),
-        ("cats a3 c3 mice a1 c1 walls >a3 >a3 turn 1 red", "the wall >a3 is there twice"),
+        ("cats a3 c3 mice a1 c1 walls >a3 >a3 turn 1 red", "the wall >a3 is given twice"),
         ("cats a3 c3 mice a1 c1 walls >a3 ^a2 turn 1 red", "walls leave red's cat no path"),
         ("cats a3 c3 mice a1 c1 turn 102 red", "from 1 to 100 and red or blue, got \"102\" \"red\""),
         ("cats a3 c3 mice a1 c1 turn 01 red", "got \"01\""),

@@ -105,7 +105,9 @@ impl EngineGame {
     /// Search until the next call on this game, while the engine has nothing else to do. Returns a future.
     fn ponder(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         if self.engine.get().config.gumbel().is_some() {
-            return Err(PyValueError::new_err("sequential halving has a number of simulations: it cannot ponder"));
+            return Err(PyValueError::new_err(
+                "sequential halving needs a fixed number of simulations, so it cannot ponder",
+            ));
         }
         self.search(py, Some(Whole(u32::MAX.into())), None, "ponder", None, None, None, false, None)
     }
@@ -138,7 +140,7 @@ impl EngineGame {
         if undone {
             return Ok(());
         }
-        Err(PyValueError::new_err("undo() at the position that the game began with"))
+        Err(PyValueError::new_err("undo() has no move to take back: the game is at its start position"))
     }
 
     /// Go to the position to which `actions` lead from `start`, for programs that name the whole line of play each

@@ -258,7 +258,7 @@ fn katagos_object_says_the_board_and_who_begins() {
     assert_eq!(found.positions[0].1.state.game(), "go(size=7,komi=6.5,superko=1)");
     assert_eq!(found.simulations, Some(9));
     let said = [
-        "new: no field of a query: it changes nothing",
+        "new: unknown field, ignored",
         "rules: azpy plays ko POSITIONAL, scoring AREA, tax NONE, whiteHandicapBonus 0, suicide false, hasButton false, \
          friendlyPassOk false: other rules are not played",
     ];
@@ -283,7 +283,7 @@ fn null_leaves_a_field_out_in_every_message() {
             assert_eq!((found.positions.len(), found.game, found.level), (1, None, None));
             assert_eq!(found.positions[0].1.state.key(), start.key());
             assert!(
-                found.ignored.iter().all(|said| said.starts_with("overrideSettings: no field")),
+                found.ignored.iter().all(|said| said.starts_with("overrideSettings: unknown field")),
                 "{:?}",
                 found.ignored
             );
@@ -313,7 +313,7 @@ fn fields_of_katago_that_change_nothing_are_named() {
         (json!({"includePVVisits": true}), "includePVVisits: "),
         (json!({"includePVVisits": false, "includeOwnership": false}), ""),
         (json!({"includeMovesOwnership": true}), "includeMovesOwnership: "),
-        (json!({"position": "(;SZ[5])", "komi": 6.5}), "komi: the position"),
+        (json!({"position": "(;SZ[5])", "komi": 6.5}), "komi: ignored, because the position"),
         (json!({"rootPolicyTemperature": 1.5}), "rootPolicyTemperature: "),
         (json!({"rules": "japanese"}), "rules: "),
         (json!({"rules": "aga-button"}), "rules: "),

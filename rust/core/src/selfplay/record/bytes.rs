@@ -9,11 +9,11 @@ const FORMAT: u32 = 7;
 /// Bits of the byte of flags of a game.
 const CAPPED: u8 = 1;
 const RESIGNED: u8 = 2;
-/// A game that was played to the end although a player would have resigned. It is read as any other game, and not written.
+/// The game was played on although a player would have resigned. It is read as a usual game, and no longer written.
 const CONTROL: u8 = 4;
 const TARGETS: u8 = 8;
 const IMPORTED: u8 = 16;
-/// It has a number of simulations of its own, which no game has any more.
+/// The record has its own number of simulations, which is no longer written.
 const SIMULATIONS: u8 = 32;
 const RANKED: u8 = 64;
 const GAME_FLAGS: u8 = CAPPED | RESIGNED | CONTROL | TARGETS | IMPORTED | RANKED;
@@ -73,10 +73,12 @@ impl GameRecord {
         let seed = reader.u64()?;
         let flags = reader.u8()?;
         if flags & SIMULATIONS != 0 {
-            return Err(unreadable("a game of a run whose simulations grew, which this version of azpy does not read"));
+            return Err(unreadable(
+                "a game of a run with growing simulations, which this version of azpy does not read",
+            ));
         }
         if flags & !GAME_FLAGS != 0 {
-            return Err(unreadable(format!("a game record with flags {flags:#04x}, which no game has")));
+            return Err(unreadable(format!("a game record with unknown flags {flags:#04x}")));
         }
         let (num_players, width) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
         reader.u32()?; // the ply of a resignation: it is known from the flags and the number of plies
@@ -122,7 +124,7 @@ impl GameRecord {
             targets: floats(words(num_targets)?),
             root_values: floats(words(num_values)?),
         };
-        // Here too, so that a record can be looked at before it is checked.
+        // Check the shape here too, so that a record can be read before `check`.
         if record.shape_fits() { Ok(record) } else { Err(unreadable("a game record whose arrays do not fit together")) }
     }
 }
@@ -136,7 +138,7 @@ struct Reader<'a>(&'a [u8]);
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Error> {
         let (taken, rest) =
-            self.0.split_at_checked(count).ok_or_else(|| unreadable("a game record that ends too soon"))?;
+            self.0.split_at_checked(count).ok_or_else(|| unreadable("a game record that is cut short"))?;
         self.0 = rest;
         Ok(taken)
     }

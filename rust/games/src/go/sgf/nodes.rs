@@ -1,4 +1,4 @@
-//! SGF as a text: the nodes of a game with their properties, whatever these mean.
+//! SGF as a text: the nodes of a game with their properties, without interpreting them.
 
 use azpy_core::text::shown;
 use azpy_core::written::Wrong;
@@ -16,16 +16,16 @@ impl Property {
     /// The one value there may be.
     pub(super) fn value(&self) -> Result<&str, Error> {
         match &self.values[..] {
-            // Errors repeat it.
+            // Errors quote it.
             [value] if value.len() > 40 || value.trim().contains(char::is_control) => {
-                Err(invalid!("{} has a value that cannot be meant: {}", self.name, shown(value)))
+                Err(invalid!("{} has an invalid value: {}", self.name, shown(value)))
             }
             [value] => Ok(value.trim()),
             values => Err(invalid!("{} takes one value, got {}", self.name, values.len())),
         }
     }
 
-    /// Whether it is there without a value. A move without one is a pass, but is not asked here.
+    /// Whether it has no value. (A move without a value is a pass, which callers check themselves.)
     pub(super) fn says_nothing(&self) -> bool {
         self.values.iter().all(|value| value.trim().is_empty())
     }
@@ -83,10 +83,12 @@ pub(in crate::go) fn is_sgf(text: &str) -> bool {
 pub(super) fn one_game(text: &str, read: Read) -> Result<Vec<Node>, Wrong> {
     let (nodes, rest) = first_game(text, read).map_err(|(wrong, _)| wrong)?;
     if nodes.is_empty() {
-        return Err(wrong(0, invalid!("the text has no game: a game begins with (;")));
+        return Err(wrong(0, invalid!("the text does not hold a game: expected it to start with (;")));
     }
     match next_game(rest, 0, false) {
-        Some(at) => Err(wrong(text.len() - rest.len() + at, invalid!("the text has a second game; give one"))),
+        Some(at) => {
+            Err(wrong(text.len() - rest.len() + at, invalid!("the text holds more than one game; give one at a time")))
+        }
         None => Ok(nodes),
     }
 }
@@ -120,7 +122,7 @@ impl From<Error> for Broken {
 /// Takes the game that begins at a byte of a text, and says where the text goes on, or what is wrong.
 fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, Broken> {
     let (bytes, begin) = (text.as_bytes(), *at);
-    // A count and a list, not a recursion: variations may stand in each other as deep as someone likes. The list has the
+    // Use a count and a list instead of recursion, because variations may be nested arbitrarily deep. The list has the
     // node before each (.
     let (mut nodes, mut depth, mut open, mut here) = (Vec::<Node>::new(), 0_usize, Vec::new(), 0);
     // Whether the main line has ended, and whether a variation of this node has.
@@ -163,7 +165,7 @@ fn scan(text: &str, at: &mut usize, read: Read) -> Result<Vec<Node>, Broken> {
                 *at = next;
                 continue;
             }
-            _ => return Err(invalid!("{} is no SGF: expected ( ; ) or a property", shown(&text[*at..])).into()),
+            _ => return Err(invalid!("{} is not valid SGF: expected ( ; ) or a property", shown(&text[*at..])).into()),
         }
         *at += 1;
     }
@@ -187,7 +189,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
     let name_end = end(at, u8::is_ascii_alphabetic);
     let name = property_name(&text[at..name_end]);
     if name.len() > 30 {
-        return Err(invalid!("{} is no property's name", shown(&name)).into());
+        return Err(invalid!("{} is not a property name", shown(&name)).into());
     }
     let mut values = Vec::new();
     at = end(name_end, u8::is_ascii_whitespace);
@@ -197,7 +199,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
         let length = loop {
             match rest.next() {
                 None => {
-                    let error = invalid!("a value of {name} has no ]: {}", shown(&text[at..]));
+                    let error = invalid!("a value of {name} lacks its closing ]: {}", shown(&text[at..]));
                     return Err(Broken { error, is_cut: true });
                 }
                 Some((length, ']')) => break length,
@@ -212,7 +214,7 @@ fn read_property(text: &str, mut at: usize) -> Result<(Property, usize), Broken>
         at = end(at + 1 + length + 1, u8::is_ascii_whitespace);
     }
     if values.is_empty() {
-        return Err(invalid!("property {name} has no value: {}", shown(&text[name_end..])).into());
+        return Err(invalid!("property {name} lacks a value: {}", shown(&text[name_end..])).into());
     }
     Ok((Property { at: begin, name, values }, at))
 }

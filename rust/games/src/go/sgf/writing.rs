@@ -49,7 +49,7 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     bounds: Bounds,
 ) -> Result<String, Error> {
     if start.plies > 0 {
-        return Err(invalid!("an SGF begins at a position without a past: give the moves before it too"));
+        return Err(invalid!("an SGF needs the moves that led to this position: give them too"));
     }
     let moves = moves_of(
         start,
@@ -65,7 +65,7 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     )?;
     for name in tags.iter().map(|(name, _)| name).chain(notes.iter().flat_map(Notes::keys)) {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) || OWN.contains(&&name[..]) {
-            return Err(invalid!("{} is no property to choose", shown(name)));
+            return Err(invalid!("{} is not a property that can be set", shown(name)));
         }
     }
     let mut text = String::new();
@@ -75,7 +75,7 @@ pub(in crate::go) fn write_tree<const WORDS: usize>(
     Ok(text_of(start, &text, score.filter(|_| tags.iter().all(|(name, _)| name != "RE")), &moves))
 }
 
-/// Nothing where it has no values: a name alone is no SGF.
+/// Empty if it has no values, because a name alone is not valid SGF.
 fn put_property(text: &mut String, name: &str, values: &[String]) {
     if values.is_empty() {
         return;
@@ -90,7 +90,7 @@ fn put_property(text: &mut String, name: &str, values: &[String]) {
 /// over.
 fn text_of<const WORDS: usize>(rules: &Go<WORDS>, tags: &str, score: Option<f32>, moves: &Moves<Ply>) -> String {
     let (size, komi) = (rules.size(), rules.komi());
-    // With its point, no komi can be taken for hundredths.
+    // With a decimal point, readers do not take the komi for hundredths.
     let komi = if komi.abs() < 100.0 { komi.to_string() } else { format!("{komi:.1}") };
     let mut text = format!("(;FF[4]GM[1]CA[UTF-8]AP[azpy]{tags}SZ[{size}]KM[{komi}]");
     // Cannot fail: a string takes all that is written to it.
