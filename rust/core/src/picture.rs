@@ -79,14 +79,14 @@ pub fn board_svg(text: &str, height: usize, width: usize) -> String {
         let look = "fill=\"none\" stroke=\"#94a3b8\"";
         let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{CELL}\" height=\"{CELL}\" {look}/>");
         if let Some(glyph) = glyphs.get(cell).filter(|glyph| **glyph != ".") {
-            write_middle(&mut svg, [x + CELL / 2, y + CELL / 2], 20, glyph);
+            write_glyph(&mut svg, [x + CELL / 2, y + CELL / 2], glyph);
         }
     }
     for column in 0..width {
-        write_middle(&mut svg, [CELL * (column + 1) - 5, high - 6], 9, &letters(column));
+        write_name(&mut svg, [CELL * (column + 1) - 5, high - 6], &letters(column));
     }
     for row in 0..height {
-        write_middle(&mut svg, [6, CELL * row + 6], 9, &(height - row).to_string());
+        write_name(&mut svg, [6, CELL * row + 6], &(height - row).to_string());
     }
     svg += "</g>";
     write_lines(&mut svg, &below, high + LINE / 2);
@@ -134,10 +134,14 @@ fn write_lines(svg: &mut String, lines: &[&str], top: usize) {
     *svg += "</g>";
 }
 
-/// Text whose middle is at (x, y).
-fn write_middle(svg: &mut String, [x, y]: [usize; 2], size: usize, text: &str) {
-    let (y, text) = (y + 7 * size / 20, xml_text(text));
-    let _ = write!(svg, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\">{text}</text>");
+/// What stands in a cell, with its middle at (x, y).
+fn write_glyph(svg: &mut String, [x, y]: [usize; 2], glyph: &str) {
+    let _ = write!(svg, "<text x=\"{x}\" y=\"{}\" font-size=\"20\">{}</text>", y + 7, xml_text(glyph));
+}
+
+/// The name of a column or a row: its class tells it from what stands in the cells.
+fn write_name(svg: &mut String, [x, y]: [usize; 2], name: &str) {
+    let _ = write!(svg, "<text class=\"name\" x=\"{x}\" y=\"{}\" font-size=\"9\">{name}</text>", y + 3);
 }
 
 /// The top left corner of a board's cell.

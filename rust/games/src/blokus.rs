@@ -441,8 +441,8 @@ impl<P: Payoff> Notation for Blokus<P> {
         }
         for line in 0..size {
             let at = STEP * line as f32;
-            picture.text(at + STEP - 4.0, side - 4.0, 7.0, &letter(line).to_string());
-            picture.text(5.0, at + 5.0, 7.0, &(size - line).to_string());
+            picture.name(at + STEP - 4.0, side - 5.0, &letter(line).to_string());
+            picture.name(6.0, at + 5.0, &(size - line).to_string());
         }
         let left = if self.over { 0 } else { self.left[self.mover.index()] };
         for piece in (0..PIECES).filter(|piece| left >> piece & 1 == 1) {

@@ -390,7 +390,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         }
         for (row, &(_, first)) in ROWS.iter().enumerate() {
             let (x, y) = star::at(row, first);
-            picture.text(x + 21.0, y, 9.0, &(row + 1).to_string());
+            picture.name(x + 21.0, y, &(row + 1).to_string());
         }
         for cell in 0..CELLS {
             let (x, y) = star::middle(cell);

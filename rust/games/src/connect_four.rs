@@ -387,7 +387,7 @@ where
         let mut picture = Svg::on_ground(CELL * width as f32, high + RIM, self);
         let rows = in_rows(width, height, self.k(), |cell| self.stone(cell % width, cell / width));
         for column in 0..width {
-            picture.text(centre(column), high + RIM / 2.0 - 1.0, 9.0, &(column + 1).to_string());
+            picture.name(centre(column), high + RIM / 2.0 - 1.0, &(column + 1).to_string());
         }
         for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
             let look = match self.stone(column, row) {

@@ -51,6 +51,7 @@ pub(crate) fn to_svg(
     stone: impl Fn(usize) -> Option<Player>,
     is_marked: impl Fn(usize) -> bool,
 ) -> String {
+    const NAME: &str = "class=\"name\"";
     const LINE: &str = "stroke=\"#4a3a1c\" stroke-width=\"1.2\" stroke-linecap=\"square\"";
     let ([left, top], [right, bottom]) = (at(0), at(size - 1));
     let side = right + NEAR;
@@ -60,8 +61,8 @@ pub(crate) fn to_svg(
         let [x, y] = at(line);
         svg.line((left, y), (right, y), LINE);
         svg.line((x, top), (x, bottom), LINE);
-        svg.text(x, side - 6.0, 11.0, &char::from(letter).to_string());
-        svg.text(6.5, y, 11.0, &(size - line).to_string());
+        svg.text_that_looks(x, side - 6.0, 11.0, &char::from(letter).to_string(), NAME);
+        svg.text_that_looks(6.5, y, 11.0, &(size - line).to_string(), NAME);
     }
     let middle = |cell: usize| (at(cell % size)[0], at(cell / size)[1]);
     for cell in star_cells(size) {

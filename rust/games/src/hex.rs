@@ -421,7 +421,7 @@ impl Notation for Hex {
         }
         for (place, letter) in svg::letters(size).iter().enumerate() {
             let ((x, y), (left, beside)) = (middle(0, place), middle(place, 0));
-            let white = "fill=\"#ffffff\"";
+            let white = "class=\"name\" fill=\"#ffffff\"";
             picture.text_that_looks(x, y - RADIUS - 7.0, 9.0, letter, white);
             picture.text_that_looks(left - HALF - 7.0, beside, 9.0, &(place + 1).to_string(), white);
         }

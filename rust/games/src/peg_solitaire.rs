@@ -353,9 +353,9 @@ impl Notation for PegSolitaire {
             // The columns run along the left edge, and their letters stand at the right one.
             for (number, letter) in svg::letters(side).iter().enumerate() {
                 let (x, y) = self.middle([number, number]);
-                picture.text(x + 0.42 * CELL, y - 0.3 * CELL, 9.0, letter);
+                picture.name(x + 0.42 * CELL, y - 0.3 * CELL, letter);
                 let (x, y) = self.middle([number, 0]);
-                picture.text(x - 0.43 * CELL, y, 9.0, &(side - number).to_string());
+                picture.name(x - 0.43 * CELL, y, &(side - number).to_string());
             }
         } else {
             picture.name_cells(side, side, true);

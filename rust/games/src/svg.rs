@@ -73,11 +73,11 @@ impl Svg {
     pub(crate) fn name_cells(&mut self, columns: usize, rows: usize, up: bool) {
         let bottom = CELL * rows as f32 - 6.0;
         for (column, letter) in letters(columns).iter().enumerate() {
-            self.text(centre(column) + CELL / 2.0 - 5.0, bottom, 9.0, letter);
+            self.name(centre(column) + CELL / 2.0 - 5.0, bottom, letter);
         }
         for row in 0..rows {
             let number = if up { rows - row } else { row + 1 };
-            self.text(6.0, centre(row) - CELL / 2.0 + 6.0, 9.0, &number.to_string());
+            self.name(6.0, centre(row) - CELL / 2.0 + 6.0, &number.to_string());
         }
     }
 
@@ -113,6 +113,11 @@ impl Svg {
     /// Text whose middle is at (x, y). Not by `dominant-baseline`, which many programs do not know.
     pub(crate) fn text(&mut self, x: f32, y: f32, size: f32, text: &str) {
         self.text_that_looks(x, y, size, text, "");
+    }
+
+    /// The small name of a column, row or point: its class tells it from what lies on the board.
+    pub(crate) fn name(&mut self, x: f32, y: f32, name: &str) {
+        self.text_that_looks(x, y, 9.0, name, "class=\"name\"");
     }
 
     pub(crate) fn text_that_looks(&mut self, x: f32, y: f32, size: f32, text: &str, look: &str) {

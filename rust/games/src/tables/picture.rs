@@ -89,7 +89,7 @@ impl BoardPicture {
             let fill = if point % 2 == 0 { even } else { odd };
             svg.polygon(&[(x, edge), (x + STEP / 2.0, tip), (x + STEP, edge)], &format!("fill=\"{fill}\""));
             let y = MARGIN / 2.0 + if upper { 0.0 } else { MARGIN + HEIGHT };
-            svg.text_that_looks(x + STEP / 2.0, y, 10.0, &point.to_string(), "fill=\"#ffffff\"");
+            svg.text_that_looks(x + STEP / 2.0, y, 10.0, &point.to_string(), "class=\"name\" fill=\"#ffffff\"");
         }
         svg
     }

@@ -119,10 +119,10 @@ impl WallGame {
         svg.rect(NAMED_RIM, RIM, wide, high, "fill=\"#f4efe6\" stroke=\"#404040\" stroke-width=\"2\"");
         for column in 0..columns {
             let x = NAMED_RIM + CELL * (column as f32 + 0.5);
-            svg.text(x, height - NAMED_RIM / 2.0, 10.0, &letter(column).to_string());
+            svg.name(x, height - NAMED_RIM / 2.0, &letter(column).to_string());
         }
         for row in 0..rows {
-            svg.text(NAMED_RIM / 2.0, RIM + CELL * (row as f32 + 0.5), 10.0, &(rows - row).to_string());
+            svg.name(NAMED_RIM / 2.0, RIM + CELL * (row as f32 + 0.5), &(rows - row).to_string());
         }
         // Each edge between two cells: a thin line, or a wall, which comes later and so on top.
         let edges = (0..2 * cells).filter(|&slot| self.board.is_slot(slot));

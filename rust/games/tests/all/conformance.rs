@@ -93,7 +93,7 @@ fn counts_stand_beside_the_names_of_their_players() {
         ("hex", "", &[][..]),
         ("othello", "d3", &["4 discs", "1 disc"]),
         ("blokus", "e10,f10", &["-87 points", "-89 points"]),
-        ("chinese_checkers(players=3)", "a4-a5", &["", "turn 2 of 300", ""]),
+        ("chinese_checkers(players=3)", "a4-e5", &["", "turn 2 of 300", ""]),
         ("wall_game", ">e4", &["turn 1, second action", ""]),
         ("maedn", "x=40,b turn=x die=3", &["1 of 4 in the goal", "0 of 4 in the goal"]),
         ("peg_solitaire", "", &["32 pegs"]),
