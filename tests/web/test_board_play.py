@@ -123,3 +123,17 @@ def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, ad
     board.until(lambda: board.one("status").text.startswith("Touch the dead stones."))
     board.script("for (const at of ['B5', 'E1']) document.querySelector(`[data-place=${at}]`).click()")
     board.until(lambda: board.crossed == {"B5"})
+
+
+def test_words_of_the_position_stand_beside_the_name_of_their_player(board: Board, address: str) -> None:
+    def counts() -> list[str]:
+        content = "return getComputedStyle(document.getElementById('named_{}'), '::after').content"
+        return [board.script(content.format(side)) for side in range(2)]
+
+    board.open(address, "walls")
+    board.until(lambda: "turn 1, first action" in counts()[0])
+    board.click("wall right of a8")
+    board.until(lambda: "turn 1, second action" in counts()[0])
+    assert counts()[1] == "none"
+    board.click("wall right of b8")
+    board.until(lambda: "turn 2, first action" in counts()[0])
