@@ -138,15 +138,32 @@ class Board:
         return self.one(id_)
 
     def choose(self, id_: str, value: str) -> None:
-        """Chooses from a list, by the value or by the text."""
+        """Chooses from a list, by the value or by the text.
+
+        Opens the dialog of a new game for its lists, and then goes on with the game on the board, if there is one.
+        """
+        asks = self.all(f"#setup #{id_}") != [] and not self.one("setup").is_displayed()
+        if asks:
+            self.one("new").click()
         options = Select(self.unfold(id_)).options
         next(one for one in options if value in (one.get_attribute("value"), one.text)).click()
+        if asks:
+            (self.one("keep") if self.one("keep").is_displayed() else self.one("start")).click()
+            self.until(lambda: self.state != "busy" or "thinking" in self.one("status").text)
 
     def enter(self, id_: str, text: str) -> None:
         """Types into a field, and leaves it."""
         field = self.unfold(id_)
         field.clear()
         field.send_keys(text, Keys.TAB)
+
+    def begin(self, **chosen: str) -> None:
+        """Begins a new game with what is chosen in its dialog."""
+        self.one("new").click()
+        for id_, value in chosen.items():
+            if self.one(id_).is_displayed():  # a server of one game does not ask for it
+                self.choose(id_, value)
+        self.one("start").click()
 
     def open(self, address: str, name: str | None = None, size: tuple[int, int] = WIDE) -> None:
         """Opens the page in a new tab, with a player and nothing that was kept from before."""
@@ -163,11 +180,13 @@ class Board:
         self.driver.get(f"http://{address}/")
         self.until(lambda: self.one("status").text != "…")
         if name is not None:
-            self.choose("game", name)
+            self.begin(game=name)
         self.settle()
 
     def places(self, kind: str = "") -> dict[str, Any]:
+        """The places that can be touched now, or those of a kind."""
         # One call of the browser, not one a place.
+        kind = kind or ":not([aria-disabled])"
         by_name = "[...document.querySelectorAll(arguments[0])].map((place) => [place.dataset.place, place])"
         found: dict[str, Any] = self.script(f"return Object.fromEntries({by_name});", f".place{kind}")
         return found
@@ -217,7 +236,7 @@ class Board:
 
     def load(self, text: str) -> str:
         """Loads a text; returns what is said against it."""
-        self.one("open_load").click()
+        self.unfold("open_load").click()
         self.script("document.getElementById('load_text').value = arguments[0]", text)
         self.all("#load_form .main")[0].click()
         said = self.until(lambda: not self.one("load").is_displayed() or "cannot" in self.one("load_said").text)
@@ -227,12 +246,14 @@ class Board:
         assert said
         return refused
 
-    def save(self, folder: Path, button: str = "save_game") -> str:
-        """What a button of the save dialog saves into an empty folder."""
+    def save(self, folder: Path, what: str = "game") -> str:
+        """What the save dialog saves into an empty folder."""
         for file in folder.iterdir():
             file.unlink()
-        self.one("open_save").click()
-        self.one(button).click()
+        self.unfold("open_save").click()
+        self.choose("save_what", what)
+        self.until(lambda: self.one("save_text").get_attribute("value"))
+        self.one("save_file").click()
         text = self.until(lambda: next((file.read_text() for file in folder.glob("*.[!c]*")), ""))
         self.one("save_cancel").click()
         return str(text)

@@ -37,7 +37,7 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: board.one("preview").is_displayed())
     board.one("analyse").click()
     board.until(lambda: len(board.all("#graph .value")) == board.ply + 1)
-    board.one("tree_details").click()
+    board.one("researchers").click()
     assert len(board.all("#tree > li")) == 7
     for depth in ("#tree > li", "#tree > li > details > ul > li"):  # branches of branches
         board.all(f"{depth} > details > summary")[0].click()
@@ -67,7 +67,7 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
 def test_screen_reader_text_survives_search_reports(board: Board, address: str) -> None:
     """Figures change around the element with the focus; it stays in the page, and so does its text."""
     board.open(address, "go")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.click("C3")
     board.one("hints").click()
     board.until(lambda: "Searched" in board.one("root").text)
@@ -157,7 +157,7 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
     # Where one search has room, a network's move goes before the advice.
     with site_of(models, Bounds(client=replace(CLIENT_LIMITS, searches=1))) as address:
         board.open(address, "of 0.5")
-        board.choose("player_1", "of 0.9")
+        board.begin(side="other", player_1="of 0.9")
         board.one("hints").click()
         for _ in range(2):
             ply = board.ply
@@ -169,7 +169,7 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         board.choose("adviser", "of 0.9")
         board.until(lambda: board.one("root").text.startswith("Searched"))
         assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
-        board.until(lambda: board.one("alone").text.startswith("The network alone: value "))
+        board.until(lambda: board.unfold("alone").text.startswith("The network alone: value "))
         assert not board.all("#analysis_table .beside")[0].is_displayed()
         board.choose("beside", "of 0.5")
         board.until(lambda: board.one("root_beside").text.startswith("of 0.5: "))
@@ -227,9 +227,9 @@ def test_the_page_is_accessible_and_never_scrolls_sideways(
         board.one("hints").click()
         board.until(lambda: "Searched" in board.one("root").text)
         board.script(axe)
-        for dialog in (None, "open_load", "open_save"):
+        for dialog in (None, "new", "open_load", "open_save", "open_archive"):
             if dialog is not None:
-                board.one(dialog).click()
+                board.unfold(dialog).click()
             found = board.driver.execute_async_script(
                 "const done = arguments[0]; axe.run().then((found) => done(found.violations.map((one) => "
                 "[one.id, one.nodes.map((node) => node.html.slice(0, 200))])), (error) => done(String(error)))"

@@ -65,8 +65,12 @@ def test_a_lost_connection_is_shown_and_play_continues(board: Board) -> None:
         board.until(lambda: "lost" in board.one("connected").text)
         assert "waiting for the connection" in board.one("status").text
         assert board.ply == 2
+        # Once nothing answers, the page says what to do.
+        board.until(lambda: board.one("problem_text").text.startswith("The program that serves this page has ended"))
+        assert "Start it again" in board.one("problem_text").text
     with process(*arguments, "--port", port):
         board.until(lambda: board.one("connected").text == "connected")
+        assert not board.one("problem").is_displayed()
         board.settle()
         moves = board.moves
         board.click(next(iter(board.places())))
@@ -198,7 +202,7 @@ def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) 
                 board.until(lambda: board.one("login").is_displayed())
                 board.one("token").send_keys(token, Keys.ENTER)
                 board.until(lambda: board.one("connected").text == "connected")
-                board.one("new").click()
+                board.begin()
                 board.until(lambda: board.state == "open" and board.ply == 0)
                 board.click("b2")
                 assert board.ply == 2

@@ -25,7 +25,7 @@ def is_loaded(board: Board, text: str) -> bool:
 
 def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: str, tmp_path: Path) -> None:
     board.open(address, "go")
-    board.one("open_load").click()
+    board.unfold("open_load").click()
     for number, (encoding, stated, letters) in enumerate(
         (
             ("utf-16", "", "表示能力ソ"),
@@ -46,7 +46,7 @@ def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: st
 
 def pasted(board: Board) -> str:
     """What is on the clipboard."""
-    board.one("open_load").click()
+    board.unfold("open_load").click()
     board.one("load_text").clear()
     board.one("load_text").send_keys(Keys.CONTROL, "v")
     found = str(board.one("load_text").get_attribute("value"))
@@ -71,11 +71,11 @@ def test_a_saved_game_of_go_names_players_and_date(board: Board, address: str, s
     begun = datetime.now().astimezone() - timedelta(days=3)
     board.driver.refresh()
     board.until(lambda: board.moves[:1] == ["C3"])
-    board.one("new").click()
+    board.begin()
     board.until(lambda: board.moves == [])
     board.one("undo").click()
     board.until(lambda: board.moves[:1] == ["C3"])
-    assert told(board, saved) == ["person", "go", f"{begun:%Y-%m-%d}", 600, "5x30 byo-yomi"]
+    assert told(board, saved) == ["person", "azpy", f"{begun:%Y-%m-%d}", 600, "5x30 byo-yomi"]
 
 
 def test_a_game_from_elsewhere_names_no_player_of_this_page(board: Board, saved: Path, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_game_from_elsewhere_names_no_player_of_this_page(board: Board, saved:
         board.choose("clock", "10/5x30")
         assert board.load("C3") == ""
         assert told(board, saved) == [None] * 5
-        board.one("open_archive").click()
+        board.unfold("open_archive").click()
         board.until(lambda: board.all("#archive_games button"))
         board.all("#archive_games button")[0].click()
         board.until(lambda: not board.one("archive").is_displayed())
@@ -96,26 +96,30 @@ def test_a_game_from_elsewhere_names_no_player_of_this_page(board: Board, saved:
 
 def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, address: str, saved: Path) -> None:
     board.open(address, "chess")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.click("e2", "e4")
     board.click("c7", "c5")
-    board.one("open_save").click()
+    board.unfold("open_save").click()
     position = chess.Board()
     for move in ("e4", "c5"):
         position.push_san(move)
-    assert board.one("save_position").get_attribute("value") == position.fen(en_passant="fen")
-    assert chess.Board(board.one("save_position").get_attribute("value")).is_valid()
+    fen = position.fen(en_passant="fen")
+    assert chess.Board(fen).is_valid()
     names = []
-    for id_ in ("copy_position", "copy_game"):
-        board.one(id_).click()
+    for what in ("position", "game"):
+        board.choose("save_what", what)
+        board.until(lambda: board.one("save_text").get_attribute("value"))
+        board.one("copy_text").click()
         board.until(lambda: "clipboard" in board.one("save_said").text)
         board.one("save_cancel").click()
         names.append(pasted(board))
-        board.one("open_save").click()
-    assert names[0] == position.fen(en_passant="fen")
+        board.unfold("open_save").click()
+    assert names[0] == fen
     assert "1. e4 c5" in names[1]
-    for id_, name in (("save_svg", "chess.svg"), ("save_png", "chess.png")):
-        board.one(id_).click()
+    for what, name in (("svg", "chess.svg"), ("png", "chess.png")):
+        board.choose("save_what", what)
+        assert not board.one("save_text").is_displayed()
+        board.one("save_file").click()
         board.until((saved / name).exists)
     board.one("save_cancel").click()
     assert "<svg" in (saved / "chess.svg").read_text()
@@ -125,11 +129,11 @@ def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, addr
 def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> None:
     """Where the server refuses for once, before it answers, after a resignation, and beside another tab."""
     board.open(address, "go")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.choose("clock", "5")
     for place in ("C3", "C2"):
         board.click(place)
-    board.one("comment").send_keys("of white")
+    board.unfold("comment").send_keys("of white")
     refuse = """
         window.sent ??= WebSocket.prototype.send;
         const [from, to] = arguments;
@@ -143,8 +147,8 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.script(refuse, '"id"', '"later"')
     board.one("on").click()
     assert board.one("comment").get_attribute("value") == ""
-    board.one("comment").send_keys("of black")
-    board.one("new").click()
+    board.unfold("comment").send_keys("of black")
+    board.begin()
     board.script("WebSocket.prototype.send = window.sent")
     board.driver.refresh()
     board.until(lambda: board.state == "open")
@@ -178,13 +182,13 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.driver.switch_to.new_window("tab")
     board.driver.get(f"http://{address}/")
     board.until(lambda: board.moves == ["C3", "C2", "D3"])
-    board.one("new").click()
+    board.begin()
     board.until(lambda: board.moves == [])
     board.click("A1")
     second = board.driver.current_window_handle
     board.driver.switch_to.window(first)
     board.click("B2")
-    board.one("open_archive").click()
+    board.unfold("open_archive").click()
     assert len(board.all("#games_before button")) == 1
     board.one("archive_cancel").click()
     board.driver.switch_to.window(second)

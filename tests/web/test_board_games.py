@@ -73,15 +73,16 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str, saved
     board.until(lambda: board.ply == 1)
     board.one("on").click()
     board.until(lambda: board.ply == 2)
-    board.choose("player_1", "")
+    board.choose("side", "all")
     for place in ("B2", "D4", "B4"):
         board.click(place)
     assert board.ply == 5
-    board.one("open_save").click()
-    sgf = board.one("save_position").get_attribute("value")
+    board.unfold("open_save").click()
+    board.choose("save_what", "position")
+    sgf = board.until(lambda: board.one("save_text").get_attribute("value"))
     board.one("save_cancel").click()
     moves = board.moves
-    board.one("new").click()
+    board.begin()
     board.until(lambda: board.ply == 0)
     assert board.load(sgf.replace("(;", "(;PB[a\\]b;W[aa\\]]")) == ""
     board.until(lambda: board.moves == moves)
@@ -90,7 +91,7 @@ def test_go_to_its_end_by_two_people_with_undo(board: Board, address: str, saved
     text = board.save(saved)
     assert text.endswith("AB[bb][dd]PL[W](\n;W[cc];B[])(;W[aa]))\n")
     assert board.places().keys() == {f"{column}{row}" for column in "ABCDE" for row in "12345"} - {"B4", "D2", "C3"}
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.click("A1")
     board.script("document.querySelector('#choices button').focus()")
     for expected in ("pass", ""):  # no button is left, and the focus is where the last one was
@@ -147,7 +148,7 @@ def test_moves_are_short_in_lists_lines_and_trees(board: Board, address: str) ->
 
 def test_a_turned_board_is_played_where_its_pieces_stand(board: Board, address: str) -> None:
     board.open(address, "chess")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     frame = board.one("board").rect
     square, rim = frame["width"] / 9, frame["width"] / 18
 
@@ -182,14 +183,14 @@ def test_a_turned_board_is_played_where_its_pieces_stand(board: Board, address: 
     board.driver.refresh()
     board.until(lambda: board.moves == ["e4", "d5"])
     assert board.one("turn").get_attribute("aria-pressed") == "true"
-    board.choose("game", "fours")
+    board.begin(game="fours")
     board.until(lambda: "column 1" in board.places())
     assert not board.one("turn").is_displayed()
     first, last = (board.places()[f"column {column}"].rect["x"] for column in (1, 7))
     assert first < last
-    board.choose("game", "go")
+    board.begin(game="go")
     board.until(lambda: "A1" in board.places())
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.press(board.places()["A1"].rect)
     board.settle(1)
     assert board.moves == ["A1"]
@@ -199,7 +200,7 @@ def test_a_turned_board_is_played_where_its_pieces_stand(board: Board, address: 
 
 def test_a_whole_game_by_keys_alone(board: Board, address: str) -> None:
     board.open(address, "noughts")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     focused = "return document.activeElement.dataset.place"
     board.script("document.activeElement.blur()")
     for _ in range(20):
@@ -245,21 +246,22 @@ def test_networks_play_at_a_level_in_words(board: Board, address: str, monkeypat
 
     monkeypatch.setattr(Session, "take", noted)
     board.open(address, "noughts")
-    levels = Select(board.unfold("level"))
-    assert [option.text for option in levels.options][1:] == [level.capitalize() for level in LEVELS]
+    board.one("new").click()
+    strengths = Select(board.one("strength"))
+    assert [option.text for option in strengths.options][: len(LEVELS)] == [level.capitalize() for level in LEVELS]
     assert not board.one("ladder").is_displayed()
-    levels.select_by_value("casual")
+    strengths.select_by_value("casual")
     assert "not calibrated" in board.one("ladder").text
-    assert not board.one("simulations").is_enabled()
-    assert board.one("who_1").text == "Network noughts, casual"
-    assert board.one("who_0").text == "Person"
+    board.one("start").click()
+    board.until(lambda: board.one("who_1").text == "azpy, casual")
+    board.settle()
     board.click("b2")
     board.settle(2)
     board.driver.refresh()
     board.until(lambda: board.one("status").text != "…")
-    assert Select(board.unfold("level")).first_selected_option.text == "Casual"
-    board.choose("level", "")
-    assert board.one("who_1").text == "Network noughts"
+    assert board.one("who_1").text == "azpy, casual"
+    board.choose("strength", "20")
+    assert board.one("who_1").text == "azpy, 20 simulations"
     board.click(next(iter(board.places())))
     board.settle(4)
     assert asked == [("casual", None), (None, 20)]

@@ -5,12 +5,13 @@ r"""What people do on the board in a browser, and what they see: `journeys/*.txt
     > touch e2             touch a place
     > press new            press what is named so; it may be in a part that is folded
     > pick pass            press the button with this text, or one that begins so
-    > choose clock: 3+2    choose from a list; an empty value is a person, or none
+    > choose clock: 3+2    choose from a list; of the dialog of a new game, and the game on the board goes on with it
+    > begin clock: 3+2     begin a new game with this choice; `begin` alone changes nothing
     > enter komi: 0.5      write into a field, and leave it; `fill` pastes a text, `add` writes behind it
     > type typed: a3       write into a field, and press Enter
     > load TEXT            load a game; `{saved}` is what was saved. `\n` begins a line there, and `\\` is a backslash
     > submit               press the button that loads
-    > save save_game       save by this button of the dialog
+    > save game            save this choice of the dialog
     > reload               reload the page
     < status: X to move.   see this, or wait until it is there; `-` is what is not shown
 
@@ -77,10 +78,12 @@ class Person:
         elif verb == "choose":
             board.choose(name, value.strip())
             board.settle()
+        elif verb == "begin":
+            board.begin(**({name: value.strip()} if name else {}))
         elif verb == "enter":
             board.enter(name, value.strip())
         elif verb == "type":
-            board.one(name).clear()
+            board.unfold(name).clear()
             board.one(name).send_keys(value.strip(), Keys.ENTER)
         elif verb == "add":
             board.one(name).send_keys(Keys.END, value.strip())

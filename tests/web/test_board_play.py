@@ -18,7 +18,7 @@ def is_at(board: Board, ply: int) -> bool:
 def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.script("const now = performance.now(); performance.now = () => now")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.choose("clock", "3+2")
     board.click("b2")
     board.until(lambda: [board.one(f"clock_{player}").text for player in (0, 1)] == ["3:02", "3:00"])
@@ -39,7 +39,7 @@ def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str
 
 def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str) -> None:
     board.open(address, "chess")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     assert board.load("e4 d5 exd5 Qxd5 Nf3 Nc6 Be2 Nf6") == ""
     board.until(lambda: board.ply == 8)
     board.settle()
@@ -90,7 +90,7 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
         window.AudioContext = class { currentTime = 0; createOscillator = part; createGain = part; };
         """
     )
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.click("b2")
     assert board.script("return window.heard") == 0
     board.choose("sounds", "on")
@@ -99,7 +99,7 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
     board.one("back").click()
     board.until(lambda: board.ply == 1)
     assert board.script("return window.heard") == 1
-    board.choose("game", "chess")
+    board.begin(game="chess")
     picture = board.one("picture")
     board.until(lambda: "8fa5b5" in picture.get_attribute("src"))
     board.choose("look", "wood")
@@ -123,3 +123,38 @@ def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, ad
     board.until(lambda: board.one("status").text.startswith("Touch the dead stones."))
     board.script("for (const at of ['B5', 'E1']) document.querySelector(`[data-place=${at}]`).click()")
     board.until(lambda: board.crossed == {"B5"})
+
+
+def test_a_strength_is_one_text(board: Board, address: str) -> None:
+    """A trained network plays casually at first, unless somebody chose its simulations."""
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        import("/board/strength.js").then(({ limitsOf, readStrength, strengthOf, strengths, usualStrength }) => {
+          const limits = { simulations: 1000, seconds: 60 };
+          const model = { levels: [{ name: "casual", elo: 12 }], simulations: 200, network: "n", limits };
+          const others = [{ ...model, network: null }, { ...model, simulations: 800 }, { ...model, levels: [] }];
+          const texts = ["400", " 400 simulations ", "2.5s", "3 s", "0.5 seconds", "9999", "90 s", "", "much"];
+          const chosen = ["casual", "20", "5 s", "9999", ""];
+          done([
+            [model, ...others].map(usualStrength),
+            texts.map((text) => readStrength(text, model)),
+            chosen.map((text) => Object.values(limitsOf(text, model))),
+            ["1", "50", "2 s", "casual"].map(strengthOf),
+            strengths(model),
+          ]);
+        }, (error) => done(String(error)));
+        """
+    )
+    assert found == [
+        ["casual", "200", "800", "200"],
+        ["400", "400", "2.5 s", "3 s", "0.5 s", "1000", "60 s", "", ""],
+        [["casual", None, None], [None, 20, None], [None, None, 5], [None, 1000, None], [None, 200, None]],
+        ["1 simulation", "50 simulations", "2 s", "casual"],
+        [
+            ["casual", "Casual (Elo 12)"],
+            *(["50", "50 simulations"], ["200", "200 simulations"], ["800", "800 simulations"]),
+            *(["1 s", "1 s"], ["2 s", "2 s"], ["5 s", "5 s"], ["10 s", "10 s"]),
+        ],
+    ]

@@ -19,8 +19,7 @@ def test_six_players_have_their_seats_in_the_window(board: Board, address: str) 
 
 def test_each_player_has_a_color_and_a_line_of_values(board: Board, address: str) -> None:
     board.open(address, "three")
-    for player in ("player_1", "player_2"):
-        board.choose(player, "")
+    board.choose("side", "all")
     board.one("hints").click()
     board.click("a4")
     board.until(lambda: "Searched" in board.one("root").text)

@@ -17,7 +17,7 @@ pytestmark = needs_browser
 
 def test_two_tabs_with_one_game_keep_both_ways_on(board: Board, address: str) -> None:
     board.open(address, "noughts")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     board.click("b2")
     first = board.driver.current_window_handle
     board.script("window.open(location.href)")  # with what the tab keeps, as "Duplicate tab"
@@ -29,7 +29,7 @@ def test_two_tabs_with_one_game_keep_both_ways_on(board: Board, address: str) ->
     board.click("c3")
     board.driver.switch_to.window(second)
     board.click("a2")
-    board.one("open_archive").click()
+    board.unfold("open_archive").click()
     board.all("#games_before button")[0].click()
     board.until(lambda: board.moves == ["b2", "c3"])
     board.driver.close()
@@ -39,7 +39,7 @@ def test_two_tabs_with_one_game_keep_both_ways_on(board: Board, address: str) ->
 
 def test_a_link_shows_a_position(board: Board, address: str) -> None:
     board.open(address, "noughts")
-    board.choose("player_1", "")
+    board.choose("side", "all")
     for place in ("b2", "a1"):
         board.click(place)
     link = board.driver.execute_async_script(
@@ -49,7 +49,7 @@ def test_a_link_shows_a_position(board: Board, address: str) -> None:
           done(link.linkTo("tic_tac_toe", kept.restored(kept.last()))));
         """
     )
-    board.one("new").click()
+    board.begin()
     board.until(lambda: "c3" in board.places() and board.moves == [])
     board.click("c3")
     board.driver.get("about:blank")
@@ -106,7 +106,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           const action = (name, short) => ({ name, short, touches: [] });
           const names = [["take 1", "1"], ["take 12", "12"], ["e2e4", "e4"], ["d2c3", "Bxc3"], ["b2c3", "bxc3+"]];
           const shown = { actions: names.map(([name, short]) => action(name, short)), rolls: [] };
-          const texts = ["take 12 x", "E4", "12 e4", "take", "e2e4e5", "bxc3", "Bxc3"];
+          const texts = ["take 12 x", "E4", "12", "take", "e2e4e5", "bxc3", "Bxc3"];
           const rolls = [{ name: "a", probability: 0.25 }, { name: "b", probability: 0.75 }];
           const played = new game.Game();
           played.play("a");
@@ -123,7 +123,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
           const record = { position: null, nodes, notes: {} };
           done({
-            names: texts.map((text) => position.named(shown, text)?.name),
+            names: texts.map((text) => position.named(shown, text)),
             rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
             same: JSON.stringify(game.Game.fromNodes(record).toNodes()) === JSON.stringify(record),
             late,
@@ -135,7 +135,7 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
         """
     )
     assert found == {
-        "names": ["take 12", "e2e4", "take 12", None, None, "b2c3", "d2c3"],
+        "names": [None, "e2e4", "take 12", None, None, "b2c3", "d2c3"],
         "rolls": ["a", "a", "b", "b"],
         "same": True,
         "late": [1],
@@ -185,7 +185,7 @@ def test_a_game_of_the_run_opens_with_its_searches(board: Board, tmp_path: Path)
     stored = game_as_dict(run.start, record)
     with site_of({"main": open_model("uniform:20", "tic_tac_toe", 20)}, run=run, renews=True) as found:
         board.open(found)
-        board.one("open_archive").click()
+        board.unfold("open_archive").click()
         board.until(lambda: board.all("#archive_games button"))
         assert board.one("archive_iteration").get_attribute("value") == f"{iteration}"
         (button,) = [one for one in board.all("#archive_games button") if f"Game {record.game_id}:" in one.text]
@@ -201,7 +201,7 @@ def test_a_game_of_the_run_opens_with_its_searches(board: Board, tmp_path: Path)
         row = board.until(lambda: board.all("#candidates tr"))[0].text
         assert f"{best['visits']}" in row.split()
         assert "When the run played" in board.one("root").text
-        board.one("new").click()
+        board.begin()
         board.until(lambda: board.moves == [])
         assert board.one("problem").is_displayed() is False
         board.driver.get("about:blank")

@@ -277,17 +277,37 @@ def hosted(folder: Path, asked: Counter[str], kind: type["Quiet"] | None = None)
 
 
 @needs_browser
-def test_a_page_whose_program_fails_gives_up(board: Board, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("board/azpy.wasm.gz", b"no program", "WebAssembly"),
+        ("board/azpy.wasm.gz", None, "azpy.wasm.gz is missing: the host answered 404"),
+        ("weights.safetensors", None, "weights.safetensors is missing: the host answered 404"),
+        ("player.json", None, "player.json is missing: the host answered 404"),
+        ("board/worker.js", None, ""),
+    ],
+)
+def test_a_page_that_lacks_a_file_says_so_in_one_sentence(
+    file: str, content: bytes | None, said: str, board: Board, tmp_path: Path
+) -> None:
+    start = make_game("tic_tac_toe")
+    network = Network.of(start, "2x8+pool").eval()
     with served_by("tic_tac_toe") as model:
-        write_page(tmp_path / "page", model.player, None, b"")
-    program = files_of(tmp_path / "page") / "board/azpy.wasm.gz"
-    program.write_bytes(b"no program")
+        write_page(tmp_path / "page", model.player, shape_of(start, "2x8+pool"), save(network.state_dict()))
+    place = files_of(tmp_path / "page") / file
+    place.unlink()
+    if content is not None:
+        place.write_bytes(content)
     with hosted(tmp_path, asked := Counter[str]()) as host:
         board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
-        board.until(lambda: "Reload the page" in board.one("connected").text)
-        assert "WebAssembly" in board.one("problem_text").text
-        assert asked[f"/{program.relative_to(tmp_path)}"] <= 3  # fewer where the browser keeps it
-        board.errors()
+        board.until(lambda: board.one("connected").text.endswith("This page cannot play."))
+        problem = board.one("problem_text").text
+        assert said in problem
+        assert problem.startswith("This page cannot play")
+        assert problem.endswith("Reload it, or have it exported again.")
+        assert board.one("status").text == "This page cannot play."
+        assert asked[f"/{place.relative_to(tmp_path)}"] <= 2  # the host notes an answer 404 twice
+        assert [error for error in board.errors() if "404" not in error] == []
         board.driver.get("about:blank")
 
 
@@ -322,7 +342,7 @@ def test_a_page_exported_again_is_not_mixed_with_the_one_before(board: Board, tm
             (tmp_path / name).rename(tmp_path / "page")
             board.open(f"127.0.0.1:{host.server_port}/page")
             board.one("hints").click()
-            board.until(lambda: board.one("alone").text.startswith("The network alone: value "))
+            board.until(lambda: board.unfold("alone").text.startswith("The network alone: value "))
             assert f"value {value:.2f}," in board.one("alone").text.replace("+", "").replace("\u2212", "-")
             (tmp_path / "page").rename(tmp_path / name)
         board.driver.get("about:blank")
@@ -365,7 +385,7 @@ def test_people_play_to_the_end_on_a_page_of_a_static_host(game: str, board: Boa
         board.until(lambda: board.one("connected").text == "plays in this browser")
         host.shutdown()  # all that the page needs is there
         board.settle()
-        board.choose("level", "beginner")
+        board.choose("strength", "beginner")
         board.script("const wait = window.setTimeout; window.setTimeout = (act) => wait(act)")  # a network's pace
         while board.settle() == "open":
             for name in (names := moves_kept(board))[known:]:

@@ -28,12 +28,8 @@ export class Analysis {
     onClick("analyse", () => (this.isOn ? this.stop("Stopped.") : this.run()));
   }
 
-  /**
-   * Shows what is known of a position.
-   * @param {Position} position
-   * @param {string[]} names of the players
-   * @param {(name: string) => string} label the short name of a move
-   */
+  /** Shows what is known of a position. @param {Position} position @param {string[]} names of the players @param
+   * {(name: string) => string} label the short name of a move */
   show(position, names, label) {
     const { hints, adviser, beside, hintSimulations } = this.play.options();
     byId("no_hints").hidden = hints;
@@ -87,12 +83,8 @@ export class Analysis {
     }
   }
 
-  /**
-   * @param {Position} position
-   * @param {string} adviser
-   * @param {number} simulations
-   * @returns {Promise<boolean>} whether the server took the query
-   */
+  /** @param {Position} position @param {string} adviser @param {number} simulations @returns {Promise<boolean>} whether
+   * the server took the query */
   async search(position, adviser, simulations) {
     const asked = this.play.search(position, adviser, { simulations });
     this.searches.add(asked);
@@ -124,12 +116,8 @@ export class Analysis {
   }
 }
 
-/**
- * What the network alone says, which the search began with.
- * @param {any} answer
- * @param {Position["alone"]} alone
- * @param {(name: string) => string} label
- */
+/** What the network alone says, which the search began with. @param {any} answer @param {Position["alone"]} alone
+ * @param {(name: string) => string} label */
 function aloneText({ rootInfo, moveInfos }, alone, label) {
   if (alone === null || alone.network !== rootInfo.network || moveInfos.length === 0) return "";
   const likeliest = moveInfos.reduce((best, move) => (move.prior > best.prior ? move : best));

@@ -1,17 +1,16 @@
-// Which games are there? A dialog lists those that were played here and those of the run, and opens one.
+// Which games are there? A dialog lists those that were played here and those of the run, each with a small board.
 
 import { fetched } from "./connection.js";
-import { byId, fill, make, messageOf, onClick } from "./dom.js";
+import { byId, fill, make, messageOf, onClick, pictureAddress } from "./dom.js";
 import { Game, RUN } from "./game.js";
-import { before } from "./kept.js";
+import { before, restored } from "./kept.js";
+import { namesOf } from "./settings.js";
+import { titleOf } from "./sides.js";
 
-/**
- * @param {{start: (game: Game) => unknown, goBack: (kept: import("./kept.js").Kept) => unknown,
- *   plays: (game: string) => boolean}} parts `start` shows a game, `goBack` one that was played here; `plays` says
- *   whether the server plays a game
- * @returns {void}
- */
-export function bindArchive({ start, goBack, plays }) {
+/** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game: Game) => unknown,
+ * goBack: (kept: import("./kept.js").Kept) => unknown}} parts `start` shows a game, `goBack` one that was played here
+ * @returns {void} */
+export function bindArchive({ play, settings, start, goBack }) {
   const dialog = byId("archive");
   const said = byId("archive_said");
   const iterations = byId("archive_iteration");
@@ -24,7 +23,7 @@ export function bindArchive({ start, goBack, plays }) {
       const options = found.iterations.map((/** @type {number} */ one) => make("option", { value: one }, `${one}`));
       fill(iterations, options.reverse());
       iterations.value = `${found.iteration}`;
-      fill(byId("archive_games"), found.games.map(row));
+      fill(byId("archive_games"), found.games.map(stored));
       said.textContent = found.games.length === 0 ? "The run has finished no iteration yet." : "";
       if (found.more) said.textContent = `Only the first ${found.games.length} games of this iteration are listed.`;
     } catch (error) {
@@ -32,12 +31,38 @@ export function bindArchive({ start, goBack, plays }) {
     }
   };
 
-  /** @param {any} game */
-  const row = (game) => {
-    const text = `Game ${game.game_id}: ${game.length} plies. ${game.result}`;
-    const button = make("button", { type: "button" }, text);
-    button.addEventListener("click", () => open(game.game_id));
+  // A board is drawn once its row comes into view.
+  const watcher = new IntersectionObserver((rows) => {
+    for (const { target, isIntersecting } of rows) {
+      if (!isIntersecting) continue;
+      watcher.unobserve(target);
+      target.dispatchEvent(new Event("seen"));
+    }
+  });
+
+  /** A game of a list. @param {string} text @param {() => Promise<{said: string, svg: string}>} end how it ended, and
+   * the picture of its end @param {(() => unknown) | null} act shows the game; null where the server does not play it
+   * */
+  const row = (text, end, act) => {
+    const [said, picture] = [make("span"), make("img", { alt: "" })];
+    const words = make("span", {}, text, " ", said);
+    const button = make("button", { type: "button", disabled: act === null }, picture, words);
+    if (act !== null) button.addEventListener("click", act);
+    button.addEventListener("seen", async () => {
+      const found = await end().catch(() => null); // the row says what it can
+      if (found !== null) [said.textContent, picture.src] = [found.said, pictureAddress(found.svg)];
+    });
+    if (act !== null) watcher.observe(button);
     return make("li", {}, button);
+  };
+
+  /** @param {any} game */
+  const stored = (game) => {
+    const end = async () => {
+      const { plies } = await fetched(`games/${game.game_id}`);
+      return { said: "", svg: (await play.show(plies.map((/** @type {any} */ ply) => ply.name), new Game())).svg };
+    };
+    return row(`Game ${game.game_id}: ${game.length} plies. ${game.result}`, end, () => open(game.game_id));
   };
 
   /** @param {number} number */
@@ -56,14 +81,21 @@ export function bindArchive({ start, goBack, plays }) {
 
   /** @param {import("./kept.js").Kept} kept */
   const played = (kept) => {
-    const sides = kept.players.map((player) => player || "person").join(" against ");
-    const text = `${new Date(kept.when).toLocaleString()}: ${kept.game}, ${kept.record.nodes.length} moves, ${sides}`;
-    const button = make("button", { type: "button", disabled: !plays(kept.game) }, text);
-    button.addEventListener("click", () => {
+    const model = /** @type {any} */ (settings.models.find(({ game }) => game === kept.game));
+    const people = kept.players.filter((player) => player === "").length;
+    const who = people === 0 ? "watched" : people === 1 ? "against azpy" : "by hand";
+    const count = `${kept.record.nodes.length} move${kept.record.nodes.length === 1 ? "" : "s"}`;
+    const text = `${titleOf(kept.game)}, ${who}, ${new Date(kept.when).toLocaleString()}, ${count}.`;
+    const end = async () => {
+      const game = restored(kept);
+      game.end.shown = await play.show(game.end.moves(), game, model?.name);
+      return { said: play.result(game.end, namesOf(model)) ?? "Not finished.", svg: game.end.shown.svg };
+    };
+    const act = () => {
       dialog.close();
       goBack(kept);
-    });
-    return make("li", {}, button);
+    };
+    return row(text, end, model === undefined ? null : act);
   };
 
   onClick("open_archive", () => {
@@ -76,11 +108,8 @@ export function bindArchive({ start, goBack, plays }) {
   iterations.addEventListener("change", () => list(iterations.value));
 }
 
-/**
- * A stored game with its searches, at its first position.
- * @param {any} stored as /games/NUMBER tells it
- * @returns {Game}
- */
+/** A stored game with its searches, at its first position. @param {any} stored as /games/NUMBER tells it @returns
+ * {Game} */
 function gameOf(stored) {
   const game = new Game();
   for (const ply of stored.plies) {

@@ -3,6 +3,7 @@
 import { AGAIN, Busy, Lost } from "./connection.js";
 import { announce, complain, messageOf } from "./dom.js";
 import { RUN } from "./game.js";
+import { placesOf } from "./places.js";
 import { drawn } from "./position.js";
 import { lastTurn } from "./turns.js";
 import { told } from "./values.js";
@@ -14,12 +15,9 @@ const LONGEST_LINE = 20; // moves of a principal variation
 
 /** Asks for the game on the board. `onChange` is called when there is something else to see. */
 export class Asking {
-  /**
-   * @param {import("./connection.js").Connection} connection
-   * @param {import("./game.js").Game} game
-   * @param {() => import("./play.js").Options} options
-   * @param {(isNew: boolean) => void} onChange gets whether the position is another one
-   */
+  /** @param {import("./connection.js").Connection} connection @param {import("./game.js").Game} game @param {() =>
+   * import("./play.js").Options} options @param {(isNew: boolean) => void} onChange gets whether the position is
+   * another one */
   constructor(connection, game, options, onChange) {
     this.connection = connection;
     this.options = options;
@@ -39,27 +37,19 @@ export class Asking {
     return { model, moves, includeShortNames: true, ...(game.start === null ? {} : { position: game.start }) };
   }
 
-  /**
-   * Asks the server for a position.
-   * @param {string[]} moves
-   * @param {import("./game.js").Game} [game]
-   * @returns {Promise<import("./position.js").Shown>}
-   */
-  async show(moves, game = this.game) {
+  /** Asks the server for a position. @param {string[]} moves @param {import("./game.js").Game} [game] @param {string}
+   * [model] @returns {Promise<import("./position.js").Shown>} */
+  async show(moves, game = this.game, model = this.options().model) {
     const notes = drawn(game.at(moves)?.notes ?? {});
-    const where = this.where(moves, this.options().model, game);
+    const where = this.where(moves, model, game);
     const shown = await this.connection.ask({ action: "show", ...where, notes }).answer;
     // Of two players who share a zero sum the server says one number.
     const { outcome = null, outcomes = outcome === null ? null : [outcome, -outcome] } = shown;
-    return { ...shown, outcomes };
+    return { ...shown, outcomes, places: placesOf(shown, game.places, game.names) };
   }
 
-  /**
-   * Has the moves of the last turn known, with their places on the board, where the game came from a file: the position
-   * before a move says them.
-   * @param {number} serial
-   * @param {import("./game.js").Game} game
-   */
+  /** Has the moves of the last turn known, with their places on the board, where the game came from a file: the
+   * position before a move says them. @param {number} serial @param {import("./game.js").Game} game */
   async lookBack(serial, game) {
     try {
       for (const { parent: one } of lastTurn(game.current, game.names.length)) {
@@ -73,13 +63,8 @@ export class Asking {
     }
   }
 
-  /**
-   * Has a player search, and the position learn what the search finds.
-   * @param {Position} position
-   * @param {string} model
-   * @param {Record<string, unknown>} asked the limits, and what else the query says
-   * @returns {Asked}
-   */
+  /** Has a player search, and the position learn what the search finds. @param {Position} position @param {string}
+   * model @param {Record<string, unknown>} asked the limits, and what else the query says @returns {Asked} */
   search(position, model, asked) {
     const learn = (/** @type {any} */ answer) => {
       const { player, value, visits, network } = answer.rootInfo;
@@ -92,26 +77,16 @@ export class Asking {
     return this.branch(position.moves(), model, asked, learn);
   }
 
-  /**
-   * Has a player search a position that need not be in the record.
-   * @param {string[]} moves that lead there
-   * @param {string} model
-   * @param {Record<string, unknown>} asked
-   * @param {(answer: any) => void} [each] gets each report and the answer
-   * @returns {Asked}
-   */
+  /** Has a player search a position that need not be in the record. @param {string[]} moves that lead there @param
+   * {string} model @param {Record<string, unknown>} asked @param {(answer: any) => void} [each] gets each report and
+   * the answer @returns {Asked} */
   branch(moves, model, asked, each) {
     const usual = { priority: "analysis", analysisPVLen: LONGEST_LINE, includeLcb: false };
     return this.connection.ask({ ...this.where(moves, model), ...usual, ...asked }, each);
   }
 
-  /**
-   * Waits for a search, which ends when another position counts.
-   * @param {number} serial
-   * @param {Asked} search
-   * @param {(error: unknown) => void} onError
-   * @returns {Promise<any>} the answer; null if it does not count
-   */
+  /** Waits for a search, which ends when another position counts. @param {number} serial @param {Asked} search @param
+   * {(error: unknown) => void} onError @returns {Promise<any>} the answer; null if it does not count */
   async found(serial, search, onError) {
     this.searches.push(search);
     try {
@@ -127,11 +102,8 @@ export class Asking {
     }
   }
 
-  /**
-   * Asks again in a while, unless another position counts then: the server has too much to do, or it ends.
-   * @param {number} serial
-   * @param {() => unknown} ask
-   */
+  /** Asks again in a while, unless another position counts then: the server has too much to do, or it ends. @param
+   * {number} serial @param {() => unknown} ask */
   later(serial, ask) {
     setTimeout(() => serial === this.serial && ask(), AGAIN);
   }
@@ -145,12 +117,8 @@ export class Asking {
     return hints ? [...new Set([adviser, beside])].filter(isOpen) : [];
   }
 
-  /**
-   * Searches for a hint, and then asks what the network alone says.
-   * @param {number} serial
-   * @param {Position} position
-   * @param {string} model
-   */
+  /** Searches for a hint, and then asks what the network alone says. @param {number} serial @param {Position} position
+   * @param {string} model */
   async advise(serial, position, model) {
     const { adviser, hintSimulations: simulations } = this.options();
     const onError = (/** @type {unknown} */ error) => {

@@ -46,7 +46,7 @@ export class Board {
       box: () => this.picture.box,
       touches: () => {
         const { shown } = play.game.current;
-        return shown === null ? [] : this.seen(shown).actions.flatMap((action) => action.touches);
+        return shown === null ? [] : this.seen(shown).places.map(({ touch }) => touch);
       },
       onDraw: () => this.drawOver(),
     });
@@ -77,30 +77,22 @@ export class Board {
     if (!this.settings.model.canRotate) return;
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
-    this.picture.turn();
     this.drawing.clear();
     this.draw();
     this.candidates.lookAgain();
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
   }
 
-  /**
-   * Shows a position that is known.
-   * @param {Position} position
-   * @param {boolean} canPlay whether a person can play there
-   * @param {string} status how the game stands, in words
-   */
+  /** Shows a position that is known. @param {Position} position @param {boolean} canPlay whether a person can play
+   * there @param {string} status how the game stands, in words */
   show(position, canPlay, status) {
     [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
     this.draw();
     this.showChoices(position);
   }
 
-  /**
-   * Shows a board whose men can be touched, with crosses where they are dead.
-   * @param {any} counted what the server says of the position with dead men
-   * @param {(place: string) => unknown} onTouch
-   */
+  /** Shows a board whose men can be touched, with crosses where they are dead. @param {any} counted what the server
+   * says of the position with dead men @param {(place: string) => unknown} onTouch */
   showMen(counted, onTouch) {
     [this.counted, this.takeMan] = [counted, onTouch];
     this.drawMen();
@@ -111,7 +103,8 @@ export class Board {
     const actions = counted.men.map((/** @type {import("./position.js").Touch} */ touch) => {
       return { name: touch[0], short: touch[0], touches: [touch] };
     });
-    const seen = this.seen({ ...counted, actions });
+    const { shown } = this.play.game.current;
+    const seen = this.seen({ ...counted, actions, places: shown?.places ?? [] });
     const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
     this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
     this.picture.show(seen, true, `The board. ${counted.result}`);
@@ -139,10 +132,8 @@ export class Board {
     document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
   }
 
-  /**
-   * What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
-   * @param {Position} position
-   */
+  /** What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
+   * @param {Position} position */
   showChoices(position) {
     const shown = position.shown;
     const actions = position.outcome === null ? (shown?.actions ?? []) : [];
@@ -193,10 +184,8 @@ export class Board {
     this.overlay.show(picture.box, { last, marks, actions, moves, pv, players: this.play.names.length });
   }
 
-  /**
-   * Asks, beside the last place, which of several actions with the same touches is meant.
-   * @param {import("./position.js").Action[]} actions
-   */
+  /** Asks, beside the last place, which of several actions with the same touches is meant. @param
+   * {import("./position.js").Action[]} actions */
   choose(actions) {
     const dialog = byId("chooser");
     const buttons = actions.map((action) => {

@@ -5,11 +5,8 @@ import { told } from "./values.js";
 
 const MOST = 10; // rows
 
-/**
- * @typedef {Object} Watcher
- * @property {(move: any | null) => void} onLook a row of the table is looked at, or none
- * @property {(moves: string[]) => Promise<string>} picture of the position after these further moves
- */
+/** @typedef {Object} Watcher @property {(move: any | null) => void} onLook a row of the table is looked at, or none
+ * @property {(moves: string[]) => Promise<string>} picture of the position after these further moves */
 
 export class Candidates {
   /** @param {Watcher} watcher */
@@ -35,7 +32,7 @@ export class Candidates {
     /** @type {string[]} the moves before the position in the small picture; none if there is no picture */
     this.previewed = [];
     const over = (/** @type {any} */ event) => this.look(event.target.closest("tr"));
-    this.rows.addEventListener("pointerover", over);
+    this.rows.addEventListener("pointermove", over); // not where the page moves below the pointer
     this.rows.addEventListener("focusin", over);
     this.rows.addEventListener("pointerleave", () => this.look(null));
     this.rows.addEventListener("focusout", (event) => !this.rows.contains(event.relatedTarget) && this.look(null));
@@ -52,12 +49,9 @@ export class Candidates {
     return this.moves.find((move) => move.move === (this.looked ?? this.kept)) ?? null;
   }
 
-  /**
-   * @param {any[]} moves best first
-   * @param {(name: string) => string} label the short name of a move
-   * @param {boolean} isNew whether the position is another one
-   * @param {any[] | null} [beside] the moves as another adviser has them; null where none is asked
-   */
+  /** @param {any[]} moves best first @param {(name: string) => string} label the short name of a move @param {boolean}
+   * isNew whether the position is another one @param {any[] | null} [beside] the moves as another adviser has them;
+   * null where none is asked */
   show(moves, label, isNew, beside = null) {
     byId("analysis_table").classList.toggle("two", beside !== null);
     const all = (beside ?? []).reduce((sum, move) => sum + move.visits, 0);

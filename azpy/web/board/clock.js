@@ -1,22 +1,22 @@
 // How long did each side think?
 
-/**
- * @typedef {Object} Rules
- * @property {number | null} limit milliseconds a side; null for a clock that counts up
- * @property {number} more milliseconds that a turn adds
- * @property {number} periods after the limit; one that a turn does not use up begins anew
- * @property {number} period milliseconds of each
- */
+/** @typedef {Object} Rules @property {number | null} limit milliseconds a side; null for a clock that counts up
+ * @property {number} more milliseconds that a turn adds @property {number} periods after the limit; one that a turn
+ * does not use up begins anew @property {number} period milliseconds of each */
+
+/** What can be chosen, as `rulesOf` reads it, with its words. */
+export const CLOCKS = [
+  ...[["", "no clock"], ["0", "counts up"], ["1", "1 minute a side"]],
+  ...["5", "15", "60"].map((minutes) => [minutes, `${minutes} minutes a side`]),
+  ...[["3+2", "3 min, and 2 s a turn"], ["15+10", "15 min, and 10 s a turn"]],
+  ...[["1/3x10", "1 min, then 3 × 10 s"], ["10/5x30", "10 min, then 5 × 30 s"]],
+];
 
 /** @type {Rules} */
 const ENDLESS = { limit: null, more: 0, periods: 0, period: 0 };
 
-/**
- * What a choice of clocks means: "" for none, "5" minutes a side (0 counts up), "5+3" with 3 seconds more a turn, and
- * "10/5x30" with 5 periods of 30 seconds.
- * @param {string} chosen
- * @returns {Rules | null} null for no clock
- */
+/** What a choice of clocks means: "" for none, "5" minutes a side (0 counts up), "5+3" with 3 seconds more a turn, and
+ * "10/5x30" with 5 periods of 30 seconds. @param {string} chosen @returns {Rules | null} null for no clock */
 export function rulesOf(chosen) {
   const read = /^(\d+)(?:\+(\d+))?(?:\/(\d+)x(\d+))?$/.exec(chosen);
   if (read === null) return null;
@@ -42,6 +42,11 @@ export class Clock {
   reset(rules, used = [0, 0]) {
     [this.used, this.running, this.last, this.rules] = [[...used], null, null, rules ?? ENDLESS];
     this.tick();
+  }
+
+  /** Begins anew by other rules; by the same ones the game goes on. @param {Rules | null} rules */
+  follow(rules) {
+    if (JSON.stringify(rules ?? ENDLESS) !== JSON.stringify(this.rules)) this.reset(rules, this.used.map(() => 0));
   }
 
   /** Milliseconds of a side in all; `Infinity` where the clock counts up. */

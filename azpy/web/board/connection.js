@@ -5,18 +5,14 @@ const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
 export const AGAIN = 1000; // milliseconds until a server that was busy is asked again
 
-/**
- * @typedef {Object} Asked a query that was sent
- * @property {Promise<any>} answer the last answer; it fails with what the server said, or when the connection ends
- * @property {() => void} stop has the search answer with what it knows
- */
+/** @typedef {Object} Asked a query that was sent @property {Promise<any>} answer the last answer; it fails with what
+ * the server said, or when the connection ends @property {() => void} stop has the search answer with what it knows */
 
-/** Events: `open`, `lost`, `ended` (after it there is no other try), `problem` (its `detail` is a text). */
+/** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (after it there is no other try), and
+ * `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
-  /**
-   * @param {() => any} connect makes a WebSocket, or what stands in for one
-   * @param {() => Promise<unknown>} enter has the server let the page in; it is called before each connection
-   */
+  /** @param {() => any} connect makes a WebSocket, or what stands in for one @param {() => Promise<unknown>} enter has
+   * the server let the page in; it is called before each connection */
   constructor(connect, enter) {
     super();
     [this.connect, this.enter] = [connect, enter];
@@ -24,6 +20,7 @@ export class Connection extends EventTarget {
     this.socket = null;
     this.count = 0;
     this.wait = 250;
+    this.isEnded = false;
     /** @type {Map<string, {each: (answer: any) => void, resolve: (answer: any) => void,
      *   reject: (error: Error) => void}>} */
     this.waiting = new Map();
@@ -38,7 +35,7 @@ export class Connection extends EventTarget {
     try {
       await this.enter();
     } catch {
-      return this.again(); // the server is not there
+      return this.again(true);
     }
     const socket = this.connect();
     this.socket = socket;
@@ -50,23 +47,22 @@ export class Connection extends EventTarget {
     socket.addEventListener("close", () => {
       for (const one of this.waiting.values()) one.reject(new Lost());
       this.waiting.clear();
-      if (socket.isLast) this.dispatchEvent(new Event("ended"));
-      else this.again();
+      this.isEnded = socket.isLast === true;
+      if (this.isEnded) this.dispatchEvent(new Event("ended"));
+      else this.again(false);
     });
   }
 
-  again() {
-    this.dispatchEvent(new Event("lost"));
+  /** @param {boolean} isGone whether nothing answers */
+  again(isGone) {
+    this.dispatchEvent(new CustomEvent("lost", { detail: isGone }));
     this.wait = Math.min(LONGEST_WAIT, 2 * this.wait);
     setTimeout(() => this.open(), this.wait);
   }
 
-  /**
-   * Sends a query or an action. One that is longer than a message goes by POST, and has no reports.
-   * @param {Record<string, unknown>} query without `id`
-   * @param {(answer: any) => void} [each] gets each report, and the answer
-   * @returns {Asked}
-   */
+  /** Sends a query or an action. One that is longer than a message goes by POST, and has no reports. @param
+   * {Record<string, unknown>} query without `id` @param {(answer: any) => void} [each] gets each report, and the
+   * answer @returns {Asked} */
   ask(query, each = () => {}) {
     const id = `${++this.count}`;
     const text = JSON.stringify({ id, ...query });
@@ -103,12 +99,8 @@ export class Connection extends EventTarget {
   }
 }
 
-/**
- * Asks by plain HTTP.
- * @param {string} address
- * @param {string} [body] of a POST; without one it is a GET
- * @returns {Promise<any>} the answer; it fails with what the server said
- */
+/** Asks by plain HTTP. @param {string} address @param {string} [body] of a POST; without one it is a GET @returns
+ * {Promise<any>} the answer; it fails with what the server said */
 export async function fetched(address, body) {
   const post = { method: "POST", headers: { "Content-Type": "application/json" }, body };
   const response = await fetch(address, body === undefined ? {} : post).catch(() => {

@@ -3,20 +3,18 @@
 import { byId, complain, fill, make, mark, onClick, write } from "./dom.js";
 import { named } from "./position.js";
 import { seats } from "./seats.js";
-import { toldMen, upper } from "./sides.js";
+import { titleOf, toldMen } from "./sides.js";
 
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
 const TURN = 50; // of the wheel, for a step
 
 export class Controls {
-  /**
-   * @param {import("./play.js").Play} play
-   * @param {import("./settings.js").Settings} settings
-   * @param {() => unknown} gameBefore the game that Undo goes back to where there is nothing to take back
-   * @param {() => unknown} undo
-   */
+  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings @param {() => unknown}
+   * gameBefore the game that Undo goes back to where there is nothing to take back @param {() => unknown} undo */
   constructor(play, settings, gameBefore, undo) {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
+    /** @type {import("./game.js").Position | null} the move that a second press deletes */
+    this.deleted = null;
     /** @type {import("./game.js").Position | null} whose moves are offered where one is typed */
     this.offered = null;
     onClick("first", () => play.goTo(play.game.root));
@@ -26,6 +24,18 @@ export class Controls {
     onClick("undo", undo);
     onClick("pause", () => play.pause(!play.isPaused));
     onClick("resign", () => play.end(play.game.current.shown?.player ?? 0, "by resignation"));
+    onClick("promote", () => {
+      play.game.promote(play.game.current);
+      return play.refresh();
+    });
+    onClick("delete", () => {
+      if (this.deleted !== play.game.current) {
+        this.deleted = play.game.current;
+        return write(byId("delete"), "Delete: press again");
+      }
+      play.game.remove(this.deleted);
+      return play.refresh();
+    });
     stepByKeys();
     stepByWheel();
     byId("typed").addEventListener("input", () => complain(""));
@@ -49,21 +59,19 @@ export class Controls {
     if (result !== null) return result;
     const player = shown?.player ?? null;
     const isRoll = (shown?.rolls.length ?? 0) > 0;
-    const due = isRoll ? "A roll is due" : "The next position";
-    const who = player === null ? due : `${upper(play.names[player])} to move`;
-    if (!play.connection.isOpen) return `${who}: waiting for the connection …`;
-    if (play.isRefused) return `${who}: the server is busy or stopping. Trying again …`;
-    if (play.isThinking) return `${who}: the network searches …`;
+    const who = player === null ? "" : settings.whoIs(player);
+    const next = isRoll ? "A roll is due" : "The next position";
+    const due = player === null ? next : who === "You" ? "Your move" : `${who} to move`;
+    if (play.connection.isEnded) return "The search keeps stopping: reload the page.";
+    if (!play.connection.isOpen) return `${due}: waiting for the connection …`;
+    if (play.isRefused) return `${due}: the server is busy or stopping. Trying again …`;
+    if (play.isThinking) return `${who} is thinking …`;
     const { players, throws } = settings.options;
     const isOthers = player === null ? isRoll && throws : players[player] !== "";
-    return isOthers && children.length === 0 && play.isPaused ? `${who}: paused.` : `${who}.`;
+    return isOthers && children.length === 0 && play.isPaused ? `${due}: paused.` : `${due}.`;
   }
 
-  /**
-   * Shows what can be done at the current position, which is known.
-   * @param {boolean} canPlay
-   * @param {string} status
-   */
+  /** Shows what can be done at the current position, which is known. @param {boolean} canPlay @param {string} status */
   show(canPlay, status) {
     const { play, settings } = this;
     const { current } = play.game;
@@ -71,7 +79,7 @@ export class Controls {
     const { player, actions, rolls, captured } = /** @type {import("./position.js").Shown} */ (current.shown);
     const isOver = current.outcome !== null;
     byId("status").textContent = status;
-    document.title = `${status} · ${settings.model.game} · azpy`;
+    document.title = `${status} · ${titleOf(settings.model.game)} · azpy`;
     byId("board").dataset.ply = `${current.ply}`;
     const isThrown = throws && current.children.length === 0 && !play.isPaused;
     const isWaiting = canPlay || (rolls.length > 0 && !isThrown && play.connection.isOpen);
@@ -89,15 +97,21 @@ export class Controls {
     byId("first").disabled = byId("back").disabled = current.parent === null;
     byId("last").disabled = byId("on").disabled = current.next === null;
     const isGameBefore = !play.canUndo && this.gameBefore() !== undefined;
-    byId("undo").textContent = isGameBefore ? "To the game before" : "Undo";
+    byId("undo").textContent = isGameBefore ? "Last game" : "Undo";
     byId("undo").disabled = !play.canUndo && !isGameBefore;
-    byId("pause").hidden = isOver || players.every((one) => one === "");
+    const isWatched = players.every((one) => one !== "");
+    byId("pause").hidden = isOver || !(isWatched || (play.isPaused && players.some((one) => one !== "")));
     byId("pause").textContent = play.isPaused ? "Go on" : "Pause";
     byId("pause").setAttribute("aria-pressed", `${play.isPaused}`);
     byId("resign").hidden = !play.game.isZeroSum; // of more players nobody says what each gets
     byId("resign").disabled = !canPlay || current.children.length > 0;
-    const hasDice = play.game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0);
-    for (const element of document.querySelectorAll(".dice")) element.toggleAttribute("hidden", !hasDice);
+    const line = play.game.line();
+    const isMain = line.slice(0, current.ply + 1).every((one) => one === (one.parent?.children[0] ?? one));
+    byId("promote").hidden = isMain;
+    byId("delete").hidden = current.parent === null;
+    byId("line_tools").hidden = isMain && line.every(({ children }) => children.length < 2);
+    if (this.deleted !== current) this.deleted = null;
+    if (this.deleted === null) write(byId("delete"), "Delete from here");
     if (this.offered === current) return;
     this.offered = current;
     fill(byId("names"), actions.map((action) => make("option", { value: action.name })));
@@ -108,9 +122,9 @@ export class Controls {
     const { shown } = this.play.game.current;
     if (byId("typed").readOnly || shown === null) return;
     const found = named(shown, text);
-    if (found === null || found.length < text.length) return complain(`${text || "Nothing"} is not a legal move here.`);
+    if (found === null) return complain(`${text || "Nothing"} is not a legal move here.`);
     byId("typed").value = "";
-    await this.play.play(found.name);
+    await this.play.play(found);
   }
 }
 

@@ -1,14 +1,12 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
-import { byId, complain, fill, make, messageOf, onClick, pictureAddress } from "./dom.js";
+import { byId, complain, fill, make, messageOf, offer, onClick, pictureAddress } from "./dom.js";
 import { decoded } from "./encoding.js";
 import { copyText, gamesIn, pngOf, readGame, save, saveText, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
-/**
- * @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings,
- *   start: (game: import("./game.js").Game) => unknown, picture: () => string}} parts `picture` is what the board shows
- */
+/** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game:
+ * import("./game.js").Game) => unknown, picture: () => string}} parts `picture` is what the board shows */
 export function bindFiles({ play, settings, start, picture }) {
   const [load, saving] = [byId("load"), byId("save")];
   const said = byId("load_said");
@@ -65,54 +63,67 @@ export function bindFiles({ play, settings, start, picture }) {
   });
 
   const base = () => settings.model.game.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "");
-  onClick("open_save", () => {
-    const { current } = play.game;
-    byId("save_position").value = current.shown?.text ?? "This game has no text form for positions: save the moves.";
-    byId("save_position_file").disabled = byId("copy_position").disabled = current.shown?.text == null;
-    byId("save_moves").value = current.moves().join(" ");
-    tell("");
-    const format = settings.model.format?.toUpperCase();
-    byId("save_game").hidden = byId("copy_game").hidden = format === undefined;
-    byId("save_game").textContent = `${format} with variations`;
-    byId("copy_game").textContent = `Copy ${format}`;
-    saving.showModal();
-  });
-  onClick("save_record", () => {
-    const record = { game: settings.model.game, ...play.game.toNodes() };
-    saveText(`${base()}.json`, `${JSON.stringify(record)}\n`);
-  });
-  const tell = (/** @type {string} */ text, isRefused = false) => {
-    byId("save_said").textContent = text;
+  const text = byId("save_text");
+  /** @type {Record<string, () => string | Promise<string>>} what is shown as a text */
+  const texts = {
+    game: () => {
+      const players = settings.options.players.map((player) => (player === "" ? "person" : settings.called(player)));
+      return writeGame(play.game, settings.model.format, players, settings.clock, ask);
+    },
+    record: () => `${JSON.stringify({ game: settings.model.game, ...play.game.toNodes() })}\n`,
+    position: () => play.game.current.shown?.text ?? "",
+    moves: () => play.game.current.moves().join(" "),
+  };
+  const tell = (/** @type {string} */ said, isRefused = false) => {
+    byId("save_said").textContent = said;
     byId("save_said").classList.toggle("refused", isRefused);
   };
-  /** Does what a button says, and says what was done, or why not. @param {string} id @param {() => unknown} act */
-  const tried = (id, act) =>
-    onClick(id, async () => {
-      try {
-        tell("");
-        tell(`${(await act()) ?? ""}`);
-      } catch (error) {
-        tell(`This cannot be saved: ${messageOf(error)}`, true);
-      }
+  /** Says what was done, or why it cannot be. @param {() => unknown} act */
+  const tried = async (act) => {
+    try {
+      tell("");
+      tell(`${(await act()) ?? ""}`);
+    } catch (error) {
+      tell(`This cannot be saved: ${messageOf(error)}`, true);
+    }
+  };
+  const showText = () => {
+    const what = byId("save_what").value;
+    byId("copy_text").disabled = text.hidden = what === "png" || what === "svg";
+    text.value = "";
+    return tried(async () => {
+      const written = text.hidden ? "" : await texts[what]();
+      if (byId("save_what").value === what) text.value = written;
     });
-  const copy = async (/** @type {string} */ text) => {
-    await copyText(text);
+  };
+  onClick("open_save", () => {
+    const { format } = settings.model;
+    const hasText = play.game.current.shown?.text != null;
+    offer("save_what", [
+      ...(format === null ? [] : [["game", `The game with variations (${format.toUpperCase()})`]]),
+      ["record", "The game with variations (JSON)"],
+      ...(hasText ? [["position", "This position"]] : []),
+      ...[["moves", "The moves that lead here"], ["svg", "Picture (SVG)"], ["png", "Picture (PNG)"]],
+    ]);
+    saving.showModal();
+    return showText();
+  });
+  byId("save_what").addEventListener("change", showText);
+  const copy = async (/** @type {string} */ copied) => {
+    await copyText(copied);
     return "It is on the clipboard.";
   };
-  const written = () => {
-    const players = settings.options.players.map((player) => player || "person");
-    return writeGame(play.game, settings.model.format, players, settings.clock, ask);
-  };
-  tried("save_game", async () => saveText(`${base()}.${settings.model.format}`, await written()));
-  tried("copy_game", async () => copy(await written()));
-  tried("copy_link", () => copy(linkTo(settings.model.game, play.game)));
-  tried("copy_position", () => copy(byId("save_position").value));
-  tried("copy_moves", () => copy(byId("save_moves").value));
-  tried("save_svg", () => save(`${base()}.svg`, pictureAddress(picture())));
-  tried("save_png", async () => save(`${base()}.png`, await pngOf(picture())));
-  onClick("save_position_file", () => {
-    const ending = settings.model.format === "sgf" ? "sgf" : "txt";
-    saveText(`${base()}_position.${ending}`, `${byId("save_position").value}\n`);
-  });
-  onClick("save_moves_file", () => saveText(`${base()}_moves.txt`, `${byId("save_moves").value}\n`));
+  onClick("copy_text", () => tried(() => copy(text.value)));
+  onClick("copy_link", () => tried(() => copy(linkTo(settings.model.game, play.game))));
+  onClick("save_file", () =>
+    tried(async () => {
+      const { format } = settings.model;
+      const what = byId("save_what").value;
+      if (what === "png") return save(`${base()}.png`, await pngOf(picture()));
+      if (what === "svg") return save(`${base()}.svg`, pictureAddress(picture()));
+      const endings = { game: `.${format}`, record: ".json", moves: "_moves.txt" };
+      const ending = endings[/** @type {keyof typeof endings} */ (what)];
+      saveText(base() + (ending ?? `_position.${format === "sgf" ? "sgf" : "txt"}`), text.value);
+    }),
+  );
 }

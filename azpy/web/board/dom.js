@@ -1,11 +1,7 @@
 // How are elements made? Every text goes in as text, so no name of a move can be markup.
 
-/**
- * @param {string} tag
- * @param {Record<string, unknown>} [properties] properties of the element; those with a dash and `role` are attributes
- * @param {...(Node | string | null)} children
- * @returns {any}
- */
+/** @param {string} tag @param {Record<string, unknown>} [properties] properties of the element; those with a dash and
+ * `role` are attributes @param {...(Node | string | null)} children @returns {any} */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -19,13 +15,8 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/**
- * An element of a drawing.
- * @param {string} tag
- * @param {Record<string, string | number>} attributes
- * @param {...(Node | string)} children
- * @returns {SVGElement}
- */
+/** An element of a drawing. @param {string} tag @param {Record<string, string | number>} attributes @param {...(Node |
+ * string)} children @returns {SVGElement} */
 export function draw(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
@@ -45,29 +36,35 @@ export function onClick(id, act) {
   byId(id).addEventListener("click", () => act());
 }
 
+/** Shows or hides a field and its label. @param {string} id @param {boolean} isShown */
+export function show(id, isShown) {
+  for (const one of document.querySelectorAll(`#${id}, [for="${id}"]`)) one.toggleAttribute("hidden", !isShown);
+}
+
+/** Offers choices in a list. What was chosen stays, if it is there. @param {string} id of the list @param {string[][]}
+ * choices value and text of each @param {boolean} [isShown] whether the list and its label are seen */
+export function offer(id, choices, isShown = true) {
+  const [field, before] = [byId(id), byId(id).value];
+  field.replaceChildren(...choices.map(([value, text]) => make("option", { value }, text)));
+  if (choices.some(([value]) => value === before)) field.value = before;
+  show(id, isShown);
+}
+
 /** @type {Map<Element, () => void>} changes of children that wait for the end of a press */
 const waiting = new Map();
 for (const kind of ["pointerup", "pointercancel", "keyup"]) {
   document.addEventListener(kind, () => setTimeout(() => waiting.forEach((change) => change())));
 }
 
-/**
- * Changes the children of an element. While something in the element is pressed its children stay: a button that goes
- * between press and release is not clicked.
- * @param {Element} parent
- * @param {() => void} change
- */
+/** Changes the children of an element. While something in the element is pressed its children stay: a button that goes
+ * between press and release is not clicked. @param {Element} parent @param {() => void} change */
 function whenReleased(parent, change) {
   waiting.delete(parent);
   if (parent.matches(":active")) waiting.set(parent, () => whenReleased(parent, change));
   else change();
 }
 
-/**
- * Puts new children into an element.
- * @param {Element} parent
- * @param {(Node | string)[]} children
- */
+/** Puts new children into an element. @param {Element} parent @param {(Node | string)[]} children */
 export function fill(parent, children) {
   whenReleased(parent, () => parent.replaceChildren(...children));
 }
@@ -118,12 +115,8 @@ export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/**
- * Gives an attribute of an element a value, unless it has this value.
- * @param {Element} element
- * @param {string} name
- * @param {string | null} value null for no such attribute
- */
+/** Gives an attribute of an element a value, unless it has this value. @param {Element} element @param {string} name
+ * @param {string | null} value null for no such attribute */
 export function mark(element, name, value) {
   if (value === element.getAttribute(name)) return;
   if (value === null) element.removeAttribute(name);
@@ -135,10 +128,7 @@ export function pictureAddress(svg) {
   return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
 }
 
-/**
- * Says something to people who do not see the page.
- * @param {string} text
- */
+/** Says something to people who do not see the page. @param {string} text */
 export function announce(text) {
   byId("said").textContent = text;
 }

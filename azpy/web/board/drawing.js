@@ -5,10 +5,8 @@ import { byId } from "./dom.js";
 /** @typedef {import("./position.js").Touch} Touch @typedef {import("./position.js").Mark} Mark */
 
 export class Drawing {
-  /**
-   * @param {{position: () => object, box: () => number[], touches: () => Touch[], onDraw: () => void}} board `position`
-   *   is what the marks belong to; `touches` are places of it
-   */
+  /** @param {{position: () => object, box: () => number[], touches: () => Touch[], onDraw: () => void}} board
+   * `position` is what the marks belong to; `touches` are places of it */
   constructor({ position, box, touches, onDraw }) {
     [this.position, this.box, this.touches, this.onDraw] = [position, box, touches, onDraw];
     this.frame = byId("board");
@@ -16,8 +14,6 @@ export class Drawing {
     this.drawn = new WeakMap();
     /** @type {Touch | null} where the right button went down */
     this.from = null;
-    /** @type {Touch[]} the places that were known last: where nothing can be touched, a board still has them */
-    this.known = [];
     this.frame.addEventListener("contextmenu", (event) => event.preventDefault());
     this.frame.addEventListener("pointerdown", (event) => {
       if (event.button === 2) this.from = this.at(event);
@@ -48,24 +44,14 @@ export class Drawing {
   /** Forgets all: places stand elsewhere now. */
   clear() {
     this.drawn = new WeakMap();
-    this.known = [];
   }
 
-  /** The place under the pointer. Places of one size are a grid, which has more of them. @param {PointerEvent} event */
+  /** The place under the pointer. @param {PointerEvent} event @returns {Touch | null} */
   at(event) {
     const frame = this.frame.getBoundingClientRect();
     const [left, top, wide] = this.box();
     const scale = wide / frame.width;
     const [x, y] = [left + (event.clientX - frame.x) * scale, top + (event.clientY - frame.y) * scale];
-    const touches = this.touches();
-    if (touches.length > 0) this.known = touches;
-    const found = this.known.find(([, u, v, width, height]) => x >= u && x < u + width && y >= v && y < v + height);
-    if (found !== undefined) return found;
-    const [first] = this.known;
-    if (first === undefined) return null;
-    const [, u, v, width, height] = first;
-    if (this.known.some((one) => one[3] !== width || one[4] !== height)) return null;
-    const [column, row] = [Math.floor((x - u) / width), Math.floor((y - v) / height)];
-    return /** @type {Touch} */ (["", u + column * width, v + row * height, width, height]);
+    return this.touches().find(([, u, v, width, height]) => x >= u && x < u + width && y >= v && y < v + height) ?? null;
   }
 }

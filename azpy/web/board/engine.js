@@ -10,13 +10,9 @@ export class Engine {
     this.functions = functions;
   }
 
-  /**
-   * Opens a player.
-   * @param {Uint8Array<ArrayBuffer>} packed the WebAssembly, by gzip; a host may have unpacked it
-   * @param {string} player its JSON, as `az-export --web` writes it
-   * @param {Uint8Array} weights of its network; empty without one
-   * @returns {Promise<Engine>} it fails with the reason if the player cannot be opened
-   */
+  /** Opens a player. @param {Uint8Array<ArrayBuffer>} packed the WebAssembly, by gzip; a host may have unpacked it
+   * @param {string} player its JSON, as `az-export --web` writes it @param {Uint8Array} weights of its network; empty
+   * without one @returns {Promise<Engine>} it fails with the reason if the player cannot be opened */
   static async open(packed, player, weights) {
     const isPacked = packed[0] === 0x1f && packed[1] === 0x8b;
     const unpacked = () => new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
@@ -54,11 +50,8 @@ export class Engine {
     return this.said();
   }
 
-  /**
-   * Goes on with the searches for a moment.
-   * @param {number} now milliseconds
-   * @returns {{isBusy: boolean, lines: string[]}} whether there is more to do, and answers and reports
-   */
+  /** Goes on with the searches for a moment. @param {number} now milliseconds @returns {{isBusy: boolean, lines:
+   * string[]}} whether there is more to do, and answers and reports */
   step(now) {
     const isBusy = this.functions.azpy_step(now) !== 0;
     return { isBusy, lines: this.said() };

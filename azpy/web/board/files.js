@@ -6,12 +6,9 @@ import { boxOf } from "./position.js";
 
 const WIDTH = 1200; // of a picture as dots
 
-/**
- * Splits a text into the games that it holds, as files of many games are written.
- * @param {string} text
- * @param {string | null} format of the notation
- * @returns {{name: string, text: string}[]} each game, named by its players, result and event; one for any other text
- */
+/** Splits a text into the games that it holds, as files of many games are written. @param {string} text @param {string
+ * | null} format of the notation @returns {{name: string, text: string}[]} each game, named by its players, result and
+ * event; one for any other text */
 export function gamesIn(text, format) {
   const isRecord = /^\s*\{\s*"/.test(text);
   const cuts = isRecord ? [] : format === "pgn" ? cutsOfPgn(text) : format === "sgf" ? cutsOfSgf(text) : [];
@@ -67,13 +64,9 @@ function nameOf(text, format) {
   return [sides.join(" against "), ...rest.filter((part) => part !== "")].join(", ");
 }
 
-/**
- * Reads a text of any kind.
- * @param {string} text
- * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
- * @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says
- *   it, and why its lines end early or are missing
- */
+/** Reads a text of any kind. @param {string} text @param {(query: Record<string, unknown>) => Promise<any>} ask asks
+ * the server @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the
+ * text says it, and why its lines end early or are missing */
 export async function readGame(text, ask) {
   const whole = text.trim();
   if (!whole.startsWith("{")) {
@@ -117,13 +110,8 @@ export async function writeGame(game, format, players, clock, ask) {
   return (await ask({ action: "write", ...record, ...own, ...(result === null ? {} : { result }) })).text;
 }
 
-/**
- * What a notation says of a game that began on this board.
- * @param {Game} game
- * @param {string | null} format
- * @param {import("./clock.js").Rules | null} clock
- * @returns {[string, string][]}
- */
+/** What a notation says of a game that began on this board. @param {Game} game @param {string | null} format @param
+ * {import("./clock.js").Rules | null} clock @returns {[string, string][]} */
 function tagsOf({ begun, end }, format, clock) {
   const date = new Date(begun ?? 0).toLocaleDateString("sv"); // as 2026-11-28, in this browser's time zone
   const { limit = null, more = 0, periods = 0, period = 0 } = clock ?? {};
@@ -139,12 +127,8 @@ function tagsOf({ begun, end }, format, clock) {
   return [["DT", date], ["TM", seconds], ...(over === "" ? [] : [/** @type {[string, string]} */ (["OT", over])])];
 }
 
-/**
- * How the players ended a game, as its notation says it.
- * @param {import("./game.js").Position["ended"]} ended
- * @param {string | null} format
- * @returns {string | null}
- */
+/** How the players ended a game, as its notation says it. @param {import("./game.js").Position["ended"]} ended @param
+ * {string | null} format @returns {string | null} */
 function resultOf(ended, format) {
   if (ended === null) return null;
   if (format === "pgn") return ended.outcome > 0 ? "1-0" : "0-1";
@@ -176,11 +160,7 @@ export async function pngOf(svg) {
   return canvas.toDataURL("image/png");
 }
 
-/**
- * Hands a text to the person as a file.
- * @param {string} name
- * @param {string} text
- */
+/** Hands a text to the person as a file. @param {string} name @param {string} text */
 export function saveText(name, text) {
   save(name, `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`);
 }

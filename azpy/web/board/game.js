@@ -3,22 +3,15 @@
 /** Who searched in the stored games of a run; no player of a server has this name. */
 export const RUN = "";
 
-/**
- * @typedef {Object} Found what a search says of a position
- * @property {number[]} values for each player, -1 to 1
- * @property {number} visits
- * @property {any} answer as the server sent it
- */
+/** @typedef {Object} Found what a search says of a position @property {number[]} values for each player, -1 to 1
+ * @property {number} visits @property {any} answer as the server sent it */
 
 let positions = 0; // that were made
 
 /** A position of the record. */
 export class Position {
-  /**
-   * @param {Position | null} parent
-   * @param {string} move that led here; empty at the root
-   * @param {string | null} short the move as people write it in short, if it is known
-   */
+  /** @param {Position | null} parent @param {string} move that led here; empty at the root @param {string | null} short
+   * the move as people write it in short, if it is known */
   constructor(parent, move, short = null) {
     this.id = ++positions;
     this.parent = parent;
@@ -90,13 +83,9 @@ export class Position {
     return action?.short ?? this.short ?? this.move;
   }
 
-  /**
-   * What the move that led here lost, in value for the player who played it. Values of different networks, of short
-   * searches, and of those that were cut short, say nothing together.
-   * @param {string} adviser
-   * @param {number} least visits of a search that is not short
-   * @returns {number | null} null if it is not known
-   */
+  /** What the move that led here lost, in value for the player who played it. Values of different networks, of short
+   * searches, and of those that were cut short, say nothing together. @param {string} adviser @param {number} least
+   * visits of a search that is not short @returns {number | null} null if it is not known */
   loss(adviser, least) {
     const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
     if (before === undefined || !isWhole(before, least)) return null;
@@ -106,11 +95,8 @@ export class Position {
     return values === null ? null : before.values[player] - values[player];
   }
 
-  /**
-   * Keeps what a search found, unless another search of the same network has found out more.
-   * @param {string} adviser
-   * @param {Found} found
-   */
+  /** Keeps what a search found, unless another search of the same network has found out more. @param {string} adviser
+   * @param {Found} found */
   learn(adviser, found) {
     const known = this.finds.get(adviser);
     const isMore = known === undefined || networkOf(known) !== networkOf(found) || known.visits <= found.visits;
@@ -135,13 +121,9 @@ export function newId() {
   return `${Date.now()} ${Math.random()}`;
 }
 
-/**
- * @typedef {Object} About what a text says of a game as a whole
- * @property {(string | null)[] | null} players their names
- * @property {[string | null, string | null] | null} ranks
- * @property {string | null} result
- * @property {[string, string][]} tags what else it says, by names of its notation
- */
+/** @typedef {Object} About what a text says of a game as a whole @property {(string | null)[] | null} players their
+ * names @property {[string | null, string | null] | null} ranks @property {string | null} result @property {[string,
+ * string][]} tags what else it says, by names of its notation */
 
 /** The tree of moves, and where in it the board stands. */
 export class Game {
@@ -161,6 +143,8 @@ export class Game {
     this.names = ["player 0", "player 1"];
     /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
     this.networks = new Map();
+    /** @type {Map<string, import("./position.js").Touch>} the places that are known of its board, by their names */
+    this.places = new Map();
     this.root = new Position(null, "");
     this.current = this.root;
   }
@@ -182,10 +166,8 @@ export class Game {
     return one;
   }
 
-  /**
-   * Learns which networks players have now. What others found under the same name does not count any more.
-   * @param {{name: string, network: string | null}[]} models
-   */
+  /** Learns which networks players have now. What others found under the same name does not count any more. @param
+   * {{name: string, network: string | null}[]} models */
   know(models) {
     for (const { name, network } of models) {
       if (this.networks.get(name) === network) continue;
@@ -211,6 +193,23 @@ export class Game {
       child = here.add(move);
     }
     this.goTo(child);
+  }
+
+  /** Makes the line to a position the main line. @param {Position} position */
+  promote(position) {
+    for (let one = position; one.parent !== null; one = one.parent) {
+      const { parent } = one;
+      parent.children = [one, ...parent.children.filter((other) => other !== one)];
+    }
+    if (this.about !== null) this.about = { ...this.about, result: null };
+  }
+
+  /** Takes a move out, and all that follow it. @param {Position} position */
+  remove({ parent, id }) {
+    if (parent === null) return;
+    parent.children = parent.children.filter((other) => other.id !== id);
+    parent.next = parent.children[0] ?? null;
+    this.goTo(parent);
   }
 
   /** The position after these moves. @param {string[]} moves @returns {Position | undefined} */
@@ -259,10 +258,7 @@ export class Game {
     return ended.length > 0 ? { ...record, ended } : record;
   }
 
-  /**
-   * @param {any} object as `toNodes` makes it
-   * @returns {Game} with the board at the end of its main line
-   */
+  /** @param {any} object as `toNodes` makes it @returns {Game} with the board at the end of its main line */
   static fromNodes({ position = null, nodes, notes = {}, ended = [], ...about }) {
     const { players = null, ranks = null, result = null, tags = [] } = about;
     const game = new Game(position);

@@ -7,11 +7,8 @@ import { told } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position */
 
-/**
- * @param {number[] | null} values for each player, from -1 to 1
- * @param {string[]} names of the players
- * @param {boolean} isZeroSum whether one player loses what the other wins
- */
+/** @param {number[] | null} values for each player, from -1 to 1 @param {string[]} names of the players @param
+ * {boolean} isZeroSum whether one player loses what the other wins */
 export function showBars(values, names, isZeroSum) {
   byId("bar").hidden = !isZeroSum;
   byId("bars").hidden = isZeroSum;
@@ -66,14 +63,9 @@ export function showHistogram(moves) {
   byId("histogram_figure").hidden = values.length === 0;
 }
 
-/**
- * @param {Position[]} line
- * @param {Position} current
- * @param {string} adviser whose values are shown
- * @param {string[]} names of the players
- * @param {boolean} isZeroSum whether one player loses what the other wins
- * @param {(position: Position) => void} onChoose
- */
+/** @param {Position[]} line @param {Position} current @param {string} adviser whose values are shown @param {string[]}
+ * names of the players @param {boolean} isZeroSum whether one player loses what the other wins @param {(position:
+ * Position) => void} onChoose */
 export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const layer = byId("graph");
   const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 40];

@@ -45,12 +45,9 @@ export function last() {
   return now;
 }
 
-/**
- * Keeps the game on the board. One that another tab has on its board goes to the games before; where that is this game,
- * with other moves since, the two go on as two games.
- * @param {Kept} kept
- * @returns {string} the id of the game from now on
- */
+/** Keeps the game on the board. One that another tab has on its board goes to the games before; where that is this
+ * game, with other moves since, the two go on as two games. @param {Kept} kept @returns {string} the id of the game
+ * from now on */
 export function keepNow(kept) {
   const [other] = games([stored(NOW, BROWSER)]);
   const isOwn = other?.id !== kept.id || now?.id !== kept.id || written === null;

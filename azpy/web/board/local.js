@@ -10,7 +10,7 @@ export class LocalSocket extends EventTarget {
 
   constructor() {
     super();
-    this.isLast = ++starts === MOST_STARTS; // none is to follow it
+    this.isLast = true; // none is to follow one that cannot begin
     /** @type {number} */
     this.readyState = WebSocket.CONNECTING;
     this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
@@ -19,6 +19,7 @@ export class LocalSocket extends EventTarget {
       if (data === null) return this.close();
       if (data !== true) return this.dispatchEvent(new MessageEvent("message", { data }));
       this.readyState = WebSocket.OPEN;
+      this.isLast = ++starts === MOST_STARTS;
       this.dispatchEvent(new Event("open"));
     });
     this.worker.addEventListener("error", () => this.close());

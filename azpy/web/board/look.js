@@ -10,10 +10,8 @@ const MEN = {
   k: "M16 33V23H8V15H16V7H24V15H32V23H24V33Z",
 };
 
-/**
- * Colors of squares, lines and men of chess, and of the boards of other games.
- * @type {Record<string, Record<string, string>>}
- */
+/** Colors of squares, lines and men of chess, and of the boards of other games. @type {Record<string, Record<string,
+ * string>>} */
 const LOOKS = {
   wood: {
     ...{ "#8fa5b5": "#b58a5f", "#e6ebee": "#ecd6b0", "#262626": "#3b2417", "#c8c8c8": "#e7cfa6" },

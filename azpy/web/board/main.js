@@ -17,15 +17,14 @@ import { enter } from "./login.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
 import { Play } from "./play.js";
+import { newGame } from "./handicap.js";
 import { seats } from "./seats.js";
 import { Settings } from "./settings.js";
-import { newGame } from "./setup.js";
+import { Setup } from "./setup.js";
 import { sound } from "./sound.js";
 
-/**
- * What the server says of itself; `local` where the page has no server.
- * @type {{version: string, run: string | null, renews: boolean, token: boolean, local?: boolean}}
- */
+/** What the server says of itself; `local` where the page has no server. @type {{version: string, run: string | null,
+ * renews: boolean, token: boolean, local?: boolean}} */
 let about = { version: "", run: null, renews: false, token: false };
 const connect = () =>
   about.local ? new LocalSocket() : new WebSocket(new URL("ws", location.href.replace(/^http/, "ws")).href);
@@ -34,36 +33,27 @@ const connection = new Connection(connect, async () => {
   byId("of_run").hidden = about.run === null;
   byId("logout").hidden = !about.token;
 });
-const settings = new Settings({
-  onGame: () => {
-    turnToPerson();
-    return start(newGame(settings.model.game));
-  },
-  onPlay: () => play.refresh(),
-  onPlayers: () => {
-    // Networks do not begin to play each other while the sides are still chosen.
-    if (settings.options.players.every((player) => player !== "")) play.isPaused = true;
-    turnToPerson();
-    return play.refresh();
-  },
-  onClock: () => {
-    clock.reset(settings.clock, settings.names.map(() => 0));
-    render(false);
-  },
-});
+const settings = new Settings(() => play.refresh());
 const play = new Play(connection, new Game(), () => settings.options, render);
 const board = new Board(play, settings);
 const agreement = new Agreement(play, board);
 const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
+new Setup(play, settings, {
+  onStart: (game) => begin(game),
+  onKeep: () => {
+    play.isPaused = false;
+    turnToPerson();
+    clock.follow(settings.clock);
+    return play.refresh();
+  },
+});
+const GONE = "The program that serves this page has ended, or cannot be reached. Start it again: the game goes on here.";
 let begun = ""; // the name of the game on the board; empty before the first
 const clock = new Clock((late) => play.end(late, "on time"));
 
-/**
- * Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
- * @param {Game} game
- * @param {number[]} [used] milliseconds of the clocks
- */
+/** Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
+ * @param {Game} game @param {number[]} [used] milliseconds of the clocks */
 function start(game, used) {
   complain(game.id === last()?.id || putAside() ? "" : "This browser has no space left to keep the previous game.");
   analysis.stop("");
@@ -104,11 +94,12 @@ function turnToPerson() {
   if (players.length === 2 && isOnly) board.turnTo(players[1] === "");
 }
 
-/** Begins a new game, with the newest network. */
-async function begin() {
+/** Begins a new game, with the newest network. @param {Game} game */
+async function begin(game) {
   play.isPaused = false;
+  turnToPerson();
   if (about.renews) await renew();
-  return start(newGame(settings.model.game));
+  return start(game);
 }
 
 /** The game before the one on the board, if the server plays it. */
@@ -207,11 +198,9 @@ function bind() {
   for (const button of document.querySelectorAll("dialog [id$=_cancel]")) {
     onClick(button.id, () => button.closest("dialog")?.close());
   }
-  onClick("new", begin);
   onClick("rematch", () => {
     settings.swap();
-    turnToPerson();
-    return begin();
+    return begin(newGame(settings.model.game));
   });
   window.addEventListener("pagehide", keepGame);
   window.addEventListener("resize", () => render(false));
@@ -222,7 +211,6 @@ async function renew() {
   try {
     const answer = await connection.ask({ action: "renew", model: settings.model.name }).answer;
     if (answer.changed) announce("A newer model was loaded.");
-    tellAbout(answer.internalName);
   } catch (error) {
     complain(`The newest model cannot be loaded: ${messageOf(error)}`);
   }
@@ -234,12 +222,8 @@ function tellConnection(kind, text) {
   byId("connected").textContent = text;
 }
 
-/** @param {string} player the name of the model */
-function tellAbout(player) {
-  byId("about").textContent = about.run === null ? "" : player;
-}
-
 async function main() {
+  byId("unstarted").remove();
   bind();
   const open = (/** @type {Game} */ game) => {
     play.isPaused = true;
@@ -251,27 +235,35 @@ async function main() {
     render(false);
     keepGame();
   });
-  bindArchive({ start: open, goBack, plays });
+  bindArchive({ play, settings, start: open, goBack });
   connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
   const stop = (/** @type {string} */ why) => {
     tellConnection("lost", why);
     play.isThinking = false;
-    render(true);
+    if (begun === "") byId("status").textContent = why;
+    else render(true);
   };
-  connection.addEventListener("lost", () => {
-    stop(`${about.local ? "The search stopped" : "The connection is lost"}. Trying again …`);
+  connection.addEventListener("lost", (event) => {
+    const isGone = /** @type {CustomEvent} */ (event).detail;
+    const why = about.local ? "The search stopped" : `The connection is lost${isGone ? ": nothing answers" : ""}`;
+    const isNew = byId("connected").textContent !== `${why}. Trying again …`;
+    stop(`${why}. Trying again …`);
+    if (isGone && isNew) complain(GONE); // once, so that it can be closed
   });
-  connection.addEventListener("ended", () => stop("The search keeps stopping. Reload the page."));
+  connection.addEventListener("ended", () => {
+    stop("This page cannot play.");
+    if (byId("problem").hidden) complain("This page cannot play. Reload it, or have it exported again.");
+  });
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
   let isFirst = true;
   connection.addEventListener("open", async () => {
+    complain("");
     tellConnection("open", about.local ? "plays in this browser" : "connected");
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
       play.game.know(models);
-      tellAbout(models[0].internalName);
       const kept = isFirst ? last() : null;
       isFirst = false;
       if (isSame) await play.refresh();

@@ -6,12 +6,8 @@ import { turnsOf } from "./turns.js";
 import { judged, toldLoss } from "./values.js";
 
 /** @typedef {import("./game.js").Position} Position @typedef {import("./game.js").Game} Game */
-/**
- * @typedef {Object} Item a move, or the variation that it begins
- * @property {Position} position
- * @property {boolean} isVariation
- * @property {boolean} isFirst whether it is the first of its line, or stands behind a variation
- */
+/** @typedef {Object} Item a move, or the variation that it begins @property {Position} position @property {boolean}
+ * isVariation @property {boolean} isFirst whether it is the first of its line, or stands behind a variation */
 
 /** Judgements that PGN has numbers for (NAG). @type {Record<string, string>} */
 const GLYPHS = {
@@ -19,13 +15,9 @@ const GLYPHS = {
   ...{ 10: "=", 13: "∞", 14: "⩲", 15: "⩱", 16: "±", 17: "∓", 18: "+−", 19: "−+", 146: "N" },
 };
 
-/**
- * @param {Game} game
- * @param {string | null} adviser who says what moves lost; null for nobody
- * @param {number} least visits of a search that is not short
- * @param {boolean} isNew whether the current position is another one, which comes into view
- * @param {(position: Position) => void} onChoose
- */
+/** @param {Game} game @param {string | null} adviser who says what moves lost; null for nobody @param {number} least
+ * visits of a search that is not short @param {boolean} isNew whether the current position is another one, which comes
+ * into view @param {(position: Position) => void} onChoose */
 export function showMoves(game, adviser, least, isNew, onChoose) {
   const list = byId("moves");
   const { places, hasSteps } = turnsOf(game);

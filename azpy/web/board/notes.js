@@ -16,13 +16,11 @@ export function bindComment(onComment) {
 export function showComment(position) {
   const field = byId("comment");
   if (field.value !== position.comment) field.value = position.comment;
+  write(byId("noted"), position.comment);
 }
 
-/**
- * Names and result beside the board, and the rest above the moves.
- * @param {import("./game.js").About | null} about
- * @param {number | null} komi
- */
+/** Names and result beside the board, and the rest above the moves. @param {import("./game.js").About | null} about
+ * @param {number | null} komi */
 export function showHeaders(about, komi) {
   const { players, ranks, result, tags = [] } = about ?? {};
   const scores = scoresOf(result ?? null);

@@ -35,11 +35,8 @@ export class Overlay {
     this.layer.replaceChildren(...parts);
   }
 
-  /**
-   * Where a place is marked: in its middle, and a column of the whole board at its top, where pieces fall in.
-   * @param {Touch} touch
-   * @returns {[number, number]}
-   */
+  /** Where a place is marked: in its middle, and a column of the whole board at its top, where pieces fall in. @param
+   * {Touch} touch @returns {[number, number]} */
   point([, x, y, width, height]) {
     return [x + width / 2, y + (height > 0.7 * this.box[3] && height > 2 * width ? width : height) / 2];
   }
@@ -102,14 +99,8 @@ export class Overlay {
   /** @param {Touch[]} touches @param {number} share @param {boolean} isBest */
   arrow(touches, share, isBest) {
     const [[x, y], [u, v]] = [this.point(touches[0]), this.point(touches[touches.length - 1])];
-    return draw("line", {
-      x1: x,
-      y1: y,
-      x2: u,
-      y2: v,
-      class: isBest ? "way best" : "way",
-      "stroke-width": (2 + 7 * share) * this.pixel,
-    });
+    const look = { class: isBest ? "way best" : "way", "stroke-width": (2 + 7 * share) * this.pixel };
+    return draw("line", { x1: x, y1: y, x2: u, y2: v, ...look });
   }
 
   /** A candidate: its rank, and where there is room its value and its share of the visits. */
@@ -126,18 +117,11 @@ export class Overlay {
     const fitting = Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)));
     const letter = Math.min(Math.max(15, 0.1 * side), fitting) * this.pixel;
     const radius = Math.max(usual * this.pixel, (letter * wide) / 2 + 2 * this.pixel);
-    const texts = lines.map((line, index) =>
-      draw(
-        "text",
-        {
-          x,
-          y: y + letter * 1.05 * (index - (lines.length - 1) / 2) + letter * 0.36,
-          "font-size": index === 0 ? letter * 1.1 : letter * 0.95,
-          class: index === 0 ? "rank" : "",
-        },
-        line,
-      ),
-    );
+    const texts = lines.map((line, index) => {
+      const row = y + letter * (1.05 * (index - (lines.length - 1) / 2) + 0.36);
+      const size = letter * (index === 0 ? 1.1 : 0.95);
+      return draw("text", { x, y: row, "font-size": size, class: index === 0 ? "rank" : "" }, line);
+    });
     return draw("g", { class: ranks[0] === 1 ? "candidate best" : "candidate" }, this.plate(x, y, radius), ...texts);
   }
 
@@ -147,10 +131,8 @@ export class Overlay {
     return draw("rect", { x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius, ...round });
   }
 
-  /**
-   * The moves of a variation as numbers. Only games that play with one touch have the same places later on; of the
-   * others the first move is drawn.
-   */
+  /** The moves of a variation as numbers. Only games that play with one touch have the same places later on; of the
+   * others the first move is drawn. */
   variation(pv, byName, players) {
     const first = byName.get(pv[0])?.touches ?? [];
     const isSimple = first.length === 1;
@@ -172,14 +154,9 @@ export class Overlay {
       const letter = Math.min(16, Math.max(9, (side * 1.3) / Math.max(2, text.length))) * this.pixel;
       const needed = letter * CHARACTER * text.length * 0.5 + 3 * this.pixel;
       const radius = Math.max(needed, Math.min(0.42 * side, 22) * this.pixel);
-      parts.push(
-        draw(
-          "g",
-          { class: (numbers[0] - 1) % players === 0 ? "candidate best" : "candidate" },
-          this.plate(x, y, radius),
-          draw("text", { x, y: y + letter * 0.36, "font-size": letter, class: "rank" }, text),
-        ),
-      );
+      const said = draw("text", { x, y: y + letter * 0.36, "font-size": letter, class: "rank" }, text);
+      const kind = (numbers[0] - 1) % players === 0 ? "candidate best" : "candidate";
+      parts.push(draw("g", { class: kind }, this.plate(x, y, radius), said));
     }
     return parts;
   }

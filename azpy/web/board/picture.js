@@ -1,20 +1,20 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
-import { announce, byId, pictureAddress } from "./dom.js";
+import { announce, byId, mark, pictureAddress } from "./dom.js";
 import { boxOf, nextPlaces, playedBy } from "./position.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
 
 const FINGER = 20; // pixels: smaller places are easier to touch than they look
 
-/**
- * The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone. `onChoose`
- * is called when other places are chosen, `onTurn` when the board shall be seen from the other side.
- */
+/** The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone.
+ * `onChoose` is called when other places are chosen, `onTurn` when the board shall be seen from the other side. */
 export class Picture {
   /** @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: () => void}} heard */
   constructor({ onPlay, onChoose, onTurn }) {
     [this.onPlay, this.onChoose, this.onTurn] = [onPlay, onChoose, onTurn];
+    /** @type {import("./position.js").Place[]} */
+    this.places = [];
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
@@ -28,7 +28,6 @@ export class Picture {
     this.buttons = new Map();
     /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
     this.pressed = null;
-    this.lastFocus = [0, 0];
     this.frame.addEventListener("pointerdown", (event) => this.down(event));
     this.frame.addEventListener("pointermove", (event) => this.drag(event));
     this.frame.addEventListener("pointerup", (event) => this.up(event));
@@ -38,28 +37,20 @@ export class Picture {
     this.frame.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /**
-   * Shows a position.
-   * @param {Shown} shown
-   * @param {boolean} isPlayable whether touches play
-   * @param {string} title what the picture is
-   */
+  /** Shows a position. @param {Shown} shown @param {boolean} isPlayable whether touches play @param {string} title what
+   * the picture is */
   show(shown, isPlayable, title) {
     this.box = boxOf(shown.svg);
     const address = pictureAddress(shown.svg);
     if (this.image.src !== address) this.image.src = address;
     this.image.alt = title;
     document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
+    this.title = title;
+    this.places = shown.places;
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
     this.drop();
     this.choose([]);
-  }
-
-  /** Before the board is shown from the other side: the focus stays on its place. */
-  turn() {
-    const { width, height } = this.frame.getBoundingClientRect();
-    this.lastFocus = [width - this.lastFocus[0], height - this.lastFocus[1]];
   }
 
   /** Takes no touches until the next position is shown. */
@@ -73,26 +64,34 @@ export class Picture {
   choose(path) {
     const hadFocus = this.frame.contains(document.activeElement);
     this.path = path;
-    const places = nextPlaces(this.actions, path);
-    const wanted = new Map([...places].map(([place, found]) => [place, { ...found, isChosen: false }]));
-    path.forEach((place, index) => {
-      const [action] = this.actions.filter((one) => path.every((other, at) => one.touches[at]?.[0] === other));
-      if (!wanted.has(place)) wanted.set(place, { touch: action.touches[index], actions: [], isChosen: true });
-    });
+    const [first, next] = [nextPlaces(this.actions, []), nextPlaces(this.actions, path)];
+    const own = this.actions.find((one) => path.every((place, at) => one.touches[at]?.[0] === place))?.touches ?? [];
+    const men = new Map(this.places.map(({ touch, man }) => [touch[0], man || "empty"]));
+    const wanted = new Map(this.places.map(({ touch }) => [touch[0], touch]));
+    for (const touch of [...own.slice(0, path.length), ...[...next.values()].map((one) => one.touch)]) wanted.set(touch[0], touch);
     for (const [place, button] of this.buttons) {
       if (!wanted.has(place)) {
         button.remove();
         this.buttons.delete(place);
       }
     }
-    for (const [place, { touch, actions, isChosen }] of wanted) {
+    for (const [place, touch] of wanted) {
       const button = this.buttons.get(place) ?? this.add(place);
+      const [actions, isChosen] = [next.get(place)?.actions, path.includes(place)];
       this.put(button, touch);
-      button.className = isChosen ? "place chosen" : path.length > 0 ? "place next" : "place";
-      const plays = actions.length === 1 && actions[0].touches.length === path.length + 1 ? actions[0].short : "";
-      const said = plays && plays !== place ? `${place}: ${plays}` : place;
-      button.setAttribute("aria-label", isChosen ? `${place}, chosen: cancel` : said);
+      button.className = isChosen ? "place chosen" : actions !== undefined && path.length > 0 ? "place next" : "place";
+      mark(button, "aria-disabled", isChosen || next.has(place) || first.has(place) ? null : "true");
+      const isLast = path.length > 0 && actions?.length === 1 && actions[0].touches.length === path.length + 1;
+      const plays = isLast ? actions[0].short : place;
+      const said = [place, men.get(place), isChosen ? "chosen: cancel" : ""].filter(Boolean).join(", ");
+      button.setAttribute("aria-label", plays === place ? said : `${said}: ${plays}`);
     }
+    // As they are read: from the top, and from the left.
+    const order = [...wanted].sort(([, one], [, other]) => one[2] - other[2] || one[1] - other[1]);
+    order.forEach(([place], index) => {
+      const button = /** @type {HTMLButtonElement} */ (this.buttons.get(place));
+      if (this.layer.children[index] !== button) this.layer.insertBefore(button, this.layer.children[index]);
+    });
     this.rove(hadFocus);
     this.onChoose();
   }
@@ -101,12 +100,12 @@ export class Picture {
   add(place) {
     const button = document.createElement("button");
     button.type = "button";
+    button.tabIndex = -1;
     button.dataset.place = place;
     // A press of a key, or of a program that reads the page aloud, is a click without a pointer.
     button.addEventListener("click", (event) => event.detail === 0 && this.touch(place));
     button.addEventListener("focus", () => this.hold(button));
     this.buttons.set(place, button);
-    this.layer.append(button);
     return button;
   }
 
@@ -125,26 +124,27 @@ export class Picture {
     return [box.x + box.width / 2, box.y + box.height / 2];
   }
 
-  /** Makes one place the one that Tab goes to: the nearest to where the focus was last. @param {boolean} focus */
+  /** Has Tab go to one place: the one that had the focus last, or one that can be touched. @param {boolean} focus */
   rove(focus) {
-    const frame = this.frame.getBoundingClientRect();
-    let [best, least] = [/** @type {HTMLButtonElement | null} */ (null), Infinity];
-    for (const button of this.buttons.values()) {
-      button.tabIndex = -1;
-      const [x, y] = Picture.centre(button);
-      const far = Math.hypot(x - frame.x - this.lastFocus[0], y - frame.y - this.lastFocus[1]);
-      if (far < least && !button.classList.contains("chosen")) [best, least] = [button, far];
-    }
-    if (best !== null) best.tabIndex = 0;
+    const buttons = [...this.buttons.values()];
+    const held = buttons.find((one) => one.tabIndex === 0);
+    const best = held ?? buttons.find((one) => one.ariaDisabled === null) ?? buttons[0];
+    if (best !== undefined) this.hold(best);
     if (focus) (best ?? this.frame).focus({ preventScroll: true });
   }
 
   /** @param {HTMLButtonElement} button */
   hold(button) {
     for (const other of this.buttons.values()) other.tabIndex = other === button ? 0 : -1;
-    const frame = this.frame.getBoundingClientRect();
-    const [x, y] = Picture.centre(button);
-    this.lastFocus = [x - frame.x, y - frame.y];
+  }
+
+  /** Says what lies on the board: each kind of man with its places. */
+  read() {
+    const men = this.places.filter(({ man }) => man !== "");
+    const parts = [...new Set(men.map(({ man }) => man))].sort().map((kind) => {
+      return `${kind}: ${men.flatMap(({ touch, man }) => (man === kind ? [touch[0]] : [])).sort().join(", ")}`;
+    });
+    announce(`${this.title} ${parts.length === 0 ? "Nothing lies on it" : parts.join("; ")}.`);
   }
 
   /** Touches a place: plays, goes on to the next place, or cancels. @param {string} place */
@@ -167,28 +167,17 @@ export class Picture {
     announce(`${place} is chosen. It can go to ${[...nextPlaces(this.actions, path).keys()].join(", ")}`);
   }
 
-  /** The place under a pointer. @param {PointerEvent} event @returns {string | null} */
-  at(event) {
+  /** The place under a pointer that can be touched. @param {PointerEvent} event @returns {string | null} */
+  at({ clientX, clientY }) {
     let [best, least] = [/** @type {string | null} */ (null), Infinity];
-    const places = new Map([...nextPlaces(this.actions, []), ...nextPlaces(this.actions, this.path)]);
-    const frame = this.layer.getBoundingClientRect();
-    const scale = frame.width / this.box[2];
-    const [x, y] = [event.clientX - frame.x, event.clientY - frame.y];
-    const own = this.path.map((place) => this.buttons.get(place)).filter((button) => button !== undefined);
-    for (const button of own) {
-      const box = button.getBoundingClientRect();
-      const [u, v] = [event.clientX - box.left, event.clientY - box.top];
-      const isIn = u >= 0 && u < box.width && v >= 0 && v < box.height;
-      if (isIn) [best, least] = [button.dataset.place ?? null, box.width * box.height];
-    }
-    for (const [place, { touch }] of places) {
-      const [, left, top, width, height] = touch;
-      const [more, higher] = [width, height].map((side) => Math.max(0, FINGER - side * scale) / 2);
-      const [u, v] = [x - (left - this.box[0]) * scale, y - (top - this.box[1]) * scale];
-      const isIn = u >= -more && u < width * scale + more && v >= -higher && v < height * scale + higher;
-      const isOn = u >= 0 && u < width * scale && v >= 0 && v < height * scale;
+    for (const [place, button] of this.buttons) {
+      if (button.ariaDisabled !== null) continue;
+      const { width, height } = button.getBoundingClientRect();
+      const [x, y] = Picture.centre(button);
+      const [u, v] = [2 * Math.abs(clientX - x), 2 * Math.abs(clientY - y)];
       // A place goes before what is only added to another for a finger.
-      const size = width * height * scale * scale + (isOn ? 0 : frame.width * frame.height);
+      const size = width * height + (u <= width && v <= height ? 0 : innerWidth * innerHeight);
+      const isIn = u <= Math.max(width, FINGER) && v <= Math.max(height, FINGER);
       if (isIn && size < least) [best, least] = [place, size];
     }
     return best;
@@ -257,6 +246,7 @@ export class Picture {
       return;
     }
     if (event.key.toLowerCase() === "t") return this.onTurn();
+    if (event.key.toLowerCase() === "b") return this.read();
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (way === undefined) return;
     event.preventDefault();
@@ -264,11 +254,8 @@ export class Picture {
     this.nearest(way)?.focus();
   }
 
-  /**
-   * The nearest place that way from the one with the focus.
-   * @param {number[]} way to the right, and down
-   * @returns {HTMLButtonElement | null}
-   */
+  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down @returns
+   * {HTMLButtonElement | null} */
   nearest([right, down]) {
     const from = document.activeElement;
     const buttons = [...this.buttons.values()];

@@ -170,11 +170,11 @@ export class Play extends Asking {
   }
 
   /** How the game ended, in words; null if it goes on. @param {Position} position @returns {string | null} */
-  result(position) {
+  result(position, names = this.names) {
     if (position.outcome === null) return null;
     if (position.ended === null) return `${position.shown?.result}.`;
     const { outcome } = position.ended;
-    const who = outcome === 0 ? "Draw" : `${upper(this.names[outcome > 0 ? 0 : 1])} wins`;
+    const who = outcome === 0 ? "Draw" : `${upper(names[outcome > 0 ? 0 : 1])} wins`;
     return `${who} ${position.ended.why}.`;
   }
 }

@@ -4,9 +4,10 @@
  * @typedef {[string, number, number, number, number]} Touch place, x, y, width, height in the picture's units
  * @typedef {{name: string, short: string, touches: Touch[]}} Action
  * @typedef {{name: string, probability: number}} Roll
+ * @typedef {{touch: Touch, man: string}} Place what lies there, in words; empty for nothing
  * @typedef {[string, string, Touch[]]} Mark shape, text and places
  * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
- *   text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
+ *   places: Place[], text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
  *   the server says of a position
  */
 
@@ -21,12 +22,8 @@ function begins(action, path) {
   return action.touches.length >= path.length && path.every((place, index) => action.touches[index][0] === place);
 }
 
-/**
- * The places that can be touched after those of `path`.
- * @param {Action[]} actions
- * @param {string[]} path
- * @returns {Map<string, {touch: Touch, actions: Action[]}>} by the place's name, with the actions that go on there
- */
+/** The places that can be touched after those of `path`. @param {Action[]} actions @param {string[]} path @returns
+ * {Map<string, {touch: Touch, actions: Action[]}>} by the place's name, with the actions that go on there */
 export function nextPlaces(actions, path) {
   const places = new Map();
   for (const action of actions) {
@@ -39,11 +36,8 @@ export function nextPlaces(actions, path) {
   return places;
 }
 
-/**
- * Actions of chess with another way to touch those that castle: the king, and then the rook. (In Chess960 this is the
- * only way, and the server says it.)
- * @param {Action[]} actions
- */
+/** Actions of chess with another way to touch those that castle: the king, and then the rook. (In Chess960 this is the
+ * only way, and the server says it.) @param {Action[]} actions */
 export function withRooks(actions) {
   const byRook = actions.flatMap((action) => {
     const [from, to] = action.touches;
@@ -63,52 +57,26 @@ export function startingWith(actions, path) {
   return actions.filter((action) => begins(action, path));
 }
 
-/**
- * The actions whose touches are exactly those of `path`. Several have to be told apart by name.
- * @param {Action[]} actions
- * @param {string[]} path
- * @returns {Action[]}
- */
+/** The actions whose touches are exactly those of `path`. Several have to be told apart by name. @param {Action[]}
+ * actions @param {string[]} path @returns {Action[]} */
 export function playedBy(actions, path) {
   return startingWith(actions, path).filter((action) => action.touches.length === path.length);
 }
 
-/**
- * The action or roll with which a text begins: the longest name or short name.
- * @param {Shown} shown
- * @param {string} text
- * @returns {{name: string, length: number} | null} the name, and how much of the text it takes
- */
-export function named(shown, text) {
+/** The name of the action or roll that a text means, by its name or short name. @param {Shown} shown @param {string} text */
+export function named({ actions, rolls }, text) {
   const words = [
-    ...shown.actions.flatMap(({ name, short }) => [name, short].map((word) => ({ word, name }))),
-    ...shown.rolls.map(({ name }) => ({ word: name, name })),
+    ...actions.flatMap(({ name, short }) => [name, short].map((word) => ({ word, name }))),
+    ...rolls.map(({ name }) => ({ word: name, name })),
   ];
   // In chess bxc3 is the pawn's and Bxc3 the bishop's, with a sign of check or without.
-  /** @type {[string, (word: string) => string][]} as it stands; without the sign of check; in any case */
-  const readings = [
-    [text, (word) => word],
-    [text, (word) => word.replace(/[+#]$/, "")],
-    [text.toLowerCase(), (word) => word.toLowerCase()],
-  ];
-  for (const [written, read] of readings) {
-    let best = null;
-    for (const { word, name } of words) {
-      const { length } = read(word);
-      const ends = length === written.length || /\s/.test(written.charAt(length));
-      if (ends && written.startsWith(read(word)) && length > (best?.length ?? 0)) best = { name, length };
-    }
-    if (best !== null) return best;
-  }
-  return null;
+  /** @type {((word: string) => string)[]} as it stands; without the sign of check; in any case */
+  const readings = [(word) => word, (word) => word.replace(/[+#]$/, ""), (word) => word.toLowerCase()];
+  const found = readings.map((read) => words.find(({ word }) => read(word) === read(text)));
+  return found.find((one) => one !== undefined)?.name ?? null;
 }
 
-/**
- * A roll by its probability.
- * @param {Roll[]} rolls
- * @param {number} share at least 0 and below 1
- * @returns {Roll}
- */
+/** A roll by its probability. @param {Roll[]} rolls @param {number} share at least 0 and below 1 @returns {Roll} */
 export function rolled(rolls, share) {
   let left = share * rolls.reduce((sum, roll) => sum + roll.probability, 0);
   for (const roll of rolls) {

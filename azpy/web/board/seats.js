@@ -1,16 +1,11 @@
-// Who sits at the game? A row beside the board and a choice of who plays, for each of one to six players.
+// Who sits at the game? A row beside the board, and in the dialog of a new game a choice, for each of one to six players.
 
 import { byId } from "./dom.js";
-
-/** @param {number} player @param {string} name of a part of the page @returns {any} the player's own; null for none */
-function partOf(player, name) {
-  return document.getElementById(`${name}_${player}`);
-}
 
 /** What the page has for each player, from player 0 on. @param {string} name of the part @returns {any[]} */
 export function seats(name) {
   const found = [];
-  for (let one = partOf(0, name); one !== null; one = partOf(found.length, name)) found.push(one);
+  for (let one; (one = document.getElementById(`${name}_${found.length}`)) !== null; ) found.push(one);
   return found;
 }
 
@@ -19,15 +14,19 @@ const IN_A_ROW = 3; // seats above the board
 /** Shows as many seats as a game has players. Those behind the second one are made like it. @param {number} players */
 export function seat(players) {
   byId("main").style.setProperty("--rows", `${Math.max(1, Math.ceil((players - 1) / IN_A_ROW))}`);
-  while (seats("side").length < players) {
-    const player = seats("side").length;
+  for (let player = seats("side").length; player < players; player += 1) {
     byId(`side_${player - 1}`).after(copied("side", player));
+  }
+  for (const [player, part] of seats("side").entries()) part.hidden = player >= players;
+}
+
+/** The choices of who plays, one for each player of a game. @param {number} players @returns {any[]} */
+export function seatChoices(players) {
+  for (let player = seats("player").length; player < players; player += 1) {
     byId(`player_${player - 1}`).after(copied("label", player), copied("player", player));
     byId(`label_${player}`).htmlFor = `player_${player}`;
   }
-  for (const name of ["side", "label", "player"]) {
-    for (const [player, part] of seats(name).entries()) part.hidden = player >= players;
-  }
+  return seats("player").slice(0, players);
 }
 
 /** @param {string} name @param {number} player @returns {HTMLElement} */

@@ -1,85 +1,91 @@
-// What did the person choose? The controls of players, levels and hints; they are kept in this browser.
+// What did the person choose? The game, who plays how strongly, and the controls of looks and hints: this browser keeps it.
 
-import { rulesOf } from "./clock.js";
-import { byId, fill, make, onClick } from "./dom.js";
+import { CLOCKS, rulesOf } from "./clock.js";
+import { byId, offer } from "./dom.js";
 import { RUN } from "./game.js";
-import { seat, seats } from "./seats.js";
-import { offerStart } from "./setup.js";
-import { colorOf, sides, upper } from "./sides.js";
+import { seat } from "./seats.js";
+import { colorOf, sides, titleOf, upper } from "./sides.js";
 import { store, stored } from "./storage.js";
+import { limitsOf, strengthOf, usualStrength } from "./strength.js";
 import { tellPercent } from "./values.js";
 
 const ADVISERS = ["adviser", "beside"];
-const KEPT = ["level", "simulations", "seconds", "clock", "throws", "look", "sounds", "hint_simulations", "scale"];
-const CHANGING = ["level", "simulations", "seconds", "adviser", "beside", "hint_simulations", "hints", "throws", "scale"];
+const KEPT = ["look", "sounds", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
+/** What can be chosen in lists that are the same for each game: values and texts. @type {Record<string, string[][]>} */
+const LISTS = {
+  look: [["", "plain"], ["wood", "wood"], ["calm", "calm"], ["geometric", "calm, with geometric men of chess"]],
+  sounds: [["", "off"], ["on", "on"]],
+  scale: [["", "from −1 to +1"], ["percent", "percent of the points"]],
+  throws: [["page", "thrown by this page"], ["person", "entered by hand"]],
+  clock: CLOCKS,
+};
 
-/** @typedef {{name: string, game: string, internalName: string, simulations: number,
+/** @typedef {{name: string, game: string, simulations: number, network: string | null,
  *   limits: {simulations: number, seconds: number},
- *   levels: {name: string, elo?: number}[], ladder: string,
+ *   levels: {name: string, elo?: number}[], ladder: string, rules?: string,
  *   format: string | null, numPlayers?: number, sideNames: string[] | null, canRotate: boolean}} Model
  *   `numPlayers` is there where two players do not share a zero sum */
+/** @typedef {{game: string, players: string[], strength: string, clock: string, throws: string}} Chosen what a dialog
+ *   asks for; `players` has the model of each side, empty for a person */
 
 export class Settings {
-  /**
-   * @param {{onGame: () => void, onPlay: () => void, onPlayers: () => void, onClock: () => void}} heard what changed
-   */
-  constructor({ onGame, onPlay, onPlayers, onClock }) {
+  /** @param {() => void} onPlay something else counts from now on */
+  constructor(onPlay) {
     /** @type {Model[]} */
     this.models = [];
-    byId("game").addEventListener("change", () => {
-      this.fillPlayers();
-      onGame();
-    });
-    onClick("swap", () => {
-      this.swap();
-      onPlayers();
-    });
-    byId("setup").addEventListener("change", (/** @type {Event} */ { target }) => {
-      if (!(target instanceof Element) || !target.matches("[id^=player_]")) return;
-      this.name();
-      onPlayers();
-    });
-    for (const id of [...CHANGING, "look", "sounds"]) {
+    this.isStored = false; // whether the run that played the game on the board stored its searches
+    for (const [id, choices] of Object.entries(LISTS)) offer(id, choices);
+    for (const id of [...KEPT, ...ADVISERS, "hints"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
-        this.name();
         this.keep();
-        tellPercent(byId("scale").value !== "");
         onPlay();
       });
     }
-    byId("clock").addEventListener("change", () => {
-      this.keep();
-      onClock();
-    });
     const kept = stored(STORE) ?? {};
-    this.wasKept = typeof kept.simulations === "string";
-    this.level = typeof kept.level === "string" ? kept.level : "";
-    for (const id of KEPT) if (typeof kept[id] === "string") byId(id).value = kept[id];
+    const text = (/** @type {string} */ id, usual = "") => (typeof kept[id] === "string" ? kept[id] : usual);
+    for (const id of KEPT) byId(id).value = text(id, byId(id).value);
+    /** @type {Chosen} */
+    this.chosen = {
+      ...{ game: "", players: [], strength: text("strength", text("level")), clock: text("clock") },
+      throws: text("throws", "page"),
+    };
     tellPercent(byId("scale").value !== "");
   }
 
-  /**
-   * @param {Model[]} models what the server has; the first game is chosen, unless another was
-   * @returns {boolean} whether the same game is chosen
-   */
+  /** @param {Model[]} models what the server has; the first game is chosen, unless another was @returns {boolean}
+   * whether the same game is chosen */
   offer(models) {
     const isFirst = this.models.length === 0;
-    const before = isFirst ? null : this.model.game;
     this.models = models;
-    const games = new Map([...models].reverse().map((model) => [model.game, model.name]));
-    const options = [...games].reverse().map(([game, value]) => make("option", { value }, game));
-    fill(byId("game"), options);
-    for (const id of isFirst ? ["simulations", "hint_simulations"] : []) {
-      if (!this.wasKept && byId(id).value === "") byId(id).value = `${this.model.simulations}`;
-    }
-    return this.choose(before ?? this.model.game) && !isFirst;
+    const before = this.chosen.game;
+    if (isFirst && byId("hint_simulations").value === "") byId("hint_simulations").value = `${models[0].simulations}`;
+    return this.choose(isFirst ? models[0].game : before) && !isFirst;
   }
 
   /** A player of the game. @returns {Model} */
   get model() {
-    return this.models.find((model) => model.name === byId("game").value) ?? this.models[0];
+    return this.models.find((model) => model.game === this.chosen.game) ?? this.models[0];
+  }
+
+  /** The players of a game. @returns {Model[]} */
+  playersOf(game = this.model.game) {
+    return this.models.filter((model) => model.game === game);
+  }
+
+  /** What a network is called: by its name where the game has several. @param {string} name @returns {string} */
+  called(name, game = this.model.game) {
+    return this.playersOf(game).length === 1 ? "azpy" : (name.split("/").pop() ?? name);
+  }
+
+  /** Who plays a side, in words: "You" is the only person. @param {number} player @returns {string} */
+  whoIs(player) {
+    const { players } = this.chosen;
+    const [own, side] = [players[player], upper(this.names[player])];
+    const isOnly = players.filter((one) => one === own).length === 1;
+    if (own === "") return isOnly ? "You" : side;
+    return isOnly ? this.called(own) : `${this.called(own)} (${side})`;
   }
 
   /** Whether two players play, and one loses what the other wins. */
@@ -88,155 +94,126 @@ export class Settings {
   }
 
   get names() {
-    return sides(this.model.sideNames, this.model.numPlayers ?? 2);
+    return namesOf(this.model);
   }
 
-  /** Offers the players of the game. Those that were chosen stay, if they play it. */
-  fillPlayers() {
-    const fitting = this.models.filter((model) => model.game === this.model.game);
-    const networks = () => fitting.map((model) => make("option", { value: model.name }, `Network ${model.name}`));
-    const isFirst = byId("adviser").options.length === 0;
-    const before = [this.options.players, ADVISERS.map((id) => byId(id).value)];
+  /** Chooses a game. Players that play it stay. @param {string} game @returns {boolean} whether the server plays it */
+  choose(game) {
+    const isThere = this.models.some((model) => model.game === game);
+    if (isThere || this.playersOf(this.chosen.game).length === 0) this.chosen.game = isThere ? game : this.models[0].game;
     seat(this.names.length);
     for (const [player, name] of this.names.entries()) {
-      byId(`label_${player}`).textContent = upper(name);
-      fill(byId(`player_${player}`), [make("option", { value: "" }, "Person"), ...networks()]);
-      byId(`player_${player}`).value = player === 0 ? "" : this.model.name;
       byId(`side_${player}`).className = `side ${colorOf(name, player, this.isZeroSum)}`;
     }
-    byId("swap").hidden = this.names.length === 1;
-    byId("swap").textContent = this.names.length === 2 ? "Swap sides" : "Move on by one seat";
-    for (const option of byId("clock").options) {
-      option.disabled = !this.isZeroSum && (rulesOf(option.value)?.limit ?? null) !== null;
-      option.title = option.disabled ? "Time limits work only for two players with a zero sum." : "";
-    }
-    const run = [...byId("adviser").options].filter((option) => option.value === RUN);
-    fill(byId("adviser"), [...run, ...networks()]);
-    fill(byId("beside"), [make("option", { value: "" }, "Nobody"), ...networks()]);
-    for (const one of document.querySelectorAll(".beside_choice")) one.toggleAttribute("hidden", fitting.length < 2);
-    offerStart(this.model.game);
-    this.fillLevels();
-    if (!isFirst) this.take(...before);
+    this.offerAdvisers();
+    byId("about").textContent = titleOf(this.model.game);
+    byId("rules").textContent = this.model.rules ?? "";
+    this.take(this.chosen.players, []);
     this.bound();
-    this.name();
+    return isThere;
   }
 
-  /** Offers the levels of the game's first network: those of all networks have the same names. */
-  fillLevels() {
-    const { levels, ladder } = this.model;
-    const told = (/** @type {{name: string, elo?: number}} */ { name, elo }) =>
-      elo === undefined ? upper(name) : `${upper(name)} (Elo ${elo})`;
-    const options = levels.map((level) => make("option", { value: level.name }, told(level)));
-    fill(byId("level"), [make("option", { value: "" }, "By the limits below"), ...options]);
-    byId("level").value = levels.some(({ name }) => name === this.level) ? this.level : "";
-    byId("ladder").textContent = ladder;
-  }
-
-  /**
-   * Chooses a game.
-   * @param {string} game
-   * @returns {boolean} whether the server plays it
-   */
-  choose(game) {
-    const found = this.models.find((model) => model.game === game);
-    if (found !== undefined) byId("game").value = found.name;
-    this.fillPlayers();
-    return found !== undefined;
-  }
-
-  /** The choices of who plays, one a player. @returns {HTMLSelectElement[]} */
-  get seated() {
-    return seats("player").filter((one) => !one.hidden);
+  /** Who plays a game: those that play it stay. @param {string[]} players @param {Model} model of the game */
+  fitting(players, model) {
+    const known = ["", ...this.playersOf(model.game).map(({ name }) => name)];
+    return namesOf(model).map((_, player) => {
+      return known.includes(players[player]) ? players[player] : player === 0 ? "" : model.name;
+    });
   }
 
   /** Chooses players and advisers, those of them that are there. @param {string[]} players @param {string[]} advisers */
   take(players, advisers) {
-    const choose = (/** @type {any} */ field, /** @type {string | undefined} */ value) => {
-      if ([...field.options].some((option) => option.value === value)) field.value = value;
-    };
-    for (const [player, field] of this.seated.entries()) choose(field, players[player]);
-    for (const [index, id] of ADVISERS.entries()) choose(byId(id), advisers[index]);
+    this.chosen.players = this.fitting(players, this.model);
+    for (const [index, id] of ADVISERS.entries()) {
+      if ([...byId(id).options].some(({ value }) => value === advisers[index])) byId(id).value = advisers[index];
+    }
     this.name();
+  }
+
+  /** Takes what a dialog asked for. @param {Chosen} chosen */
+  decide(chosen) {
+    const isOther = chosen.game !== this.chosen.game;
+    this.chosen = { ...chosen };
+    if (isOther) this.choose(chosen.game);
+    this.name();
+    this.keep();
   }
 
   /** Gives each seat the player of the one before: two players are exchanged. */
   swap() {
-    const { players } = this.options;
+    const { players } = this.chosen;
     this.take([...players.slice(-1), ...players.slice(0, -1)], []);
   }
 
   /** Offers what the run thought when it played the game. @param {boolean} isStored whether it is known */
   offerRun(isStored) {
-    const adviser = byId("adviser");
-    const known = [...adviser.options].find((option) => option.value === RUN);
-    if (isStored && known === undefined) adviser.prepend(make("option", { value: RUN }, "The run, when it played"));
-    if (!isStored) known?.remove();
-    if (isStored) adviser.value = RUN;
+    this.isStored = isStored;
+    this.offerAdvisers();
+    if (isStored) byId("adviser").value = RUN;
   }
 
-  /** Keeps to the limits of the server. A level has its own number of simulations. */
+  offerAdvisers() {
+    const networks = this.playersOf().map(({ name }) => [name, this.called(name)]);
+    const advisers = this.isStored ? [[RUN, "The run, when it played"], ...networks] : networks;
+    offer("adviser", advisers, advisers.length > 1);
+    offer("beside", [["", "Nobody"], ...networks], networks.length > 1);
+  }
+
+  /** Keeps to the limits of the server. */
   bound() {
-    this.level = byId("level").value;
-    byId("simulations").disabled = this.level !== "";
-    byId("ladder").hidden = this.level === "";
-    const { simulations, seconds } = this.model.limits;
-    for (const [id, most] of Object.entries({ simulations, hint_simulations: simulations, seconds })) {
-      const field = byId(id);
-      field.max = `${most}`;
-      if (field.validity.rangeOverflow) field.value = field.max;
-      if (field.validity.rangeUnderflow) field.value = field.min;
-    }
+    const field = byId("hint_simulations");
+    field.max = `${this.model.limits.simulations}`;
+    if (field.validity.rangeOverflow) field.value = field.max;
+    if (field.validity.rangeUnderflow) field.value = field.min;
+    tellPercent(byId("scale").value !== "");
+  }
+
+  /** How strongly networks play, as `limitsOf` reads it. */
+  get strength() {
+    return this.chosen.strength || usualStrength(this.model);
   }
 
   /** Says who plays, beside the board. */
   name() {
     for (const [player, name] of this.names.entries()) {
-      byId(`name_${player}`).textContent = upper(name);
-      const [chosen] = byId(`player_${player}`).selectedOptions;
-      const level = chosen?.value && this.level ? `, ${this.level}` : "";
-      const who = byId(`who_${player}`);
-      who.textContent = who.title = `${chosen?.textContent ?? ""}${level}`; // where there is no room the title says it
+      const own = this.chosen.players[player];
+      const [who, side] = [byId(`who_${player}`), byId(`name_${player}`)];
+      const people = this.chosen.players.filter((one) => one === "").length;
+      const isSide = own === "" && people > 1; // the name of the side says it all
+      who.textContent = isSide ? upper(name) : own === "" ? "You" : `${this.called(own)}, ${strengthOf(this.strength)}`;
+      side.textContent = isSide || this.names.length === 1 ? "" : `(${upper(name)})`;
+      who.title = who.textContent; // where there is no room the title says it
     }
   }
 
   /** @returns {import("./play.js").Options} */
   get options() {
-    const seconds = above(byId("seconds").value, 0.001);
-    const level = byId("level").value;
-    const simulations = level === "" ? whole(byId("simulations").value) : null;
+    const { players, throws } = this.chosen;
     return {
+      ...limitsOf(this.strength, this.model),
       model: this.model.name,
       adviser: byId("adviser").value,
       beside: byId("beside").value,
-      players: this.seated.map(({ value }) => value),
-      level: level === "" ? null : level,
-      simulations: simulations ?? (seconds === null && level === "" ? this.model.simulations : null),
-      seconds,
-      hintSimulations: whole(byId("hint_simulations").value) ?? this.model.simulations,
+      players,
+      hintSimulations: Math.floor(Number(byId("hint_simulations").value)) || this.model.simulations,
       hints: byId("hints").checked,
-      throws: byId("throws").value === "page",
+      throws: throws === "page",
     };
   }
 
   /** Null for no clock. Only of two players it is clear who wins on time: the clocks of others count up. */
   get clock() {
-    const rules = rulesOf(byId("clock").value);
+    const rules = rulesOf(this.chosen.clock);
     return rules === null || this.isZeroSum ? rules : { ...rules, limit: null };
   }
 
   keep() {
-    store(STORE, Object.fromEntries(KEPT.map((id) => [id, byId(id).value])));
+    const { strength, clock, throws } = this.chosen;
+    store(STORE, { strength, clock, throws, ...Object.fromEntries(KEPT.map((id) => [id, byId(id).value])) });
   }
 }
 
-/** @param {string} text @param {number} least */
-function above(text, least) {
-  const number = Number(text);
-  return text.trim() !== "" && Number.isFinite(number) && number >= least ? number : null;
-}
-
-/** @param {string} text */
-function whole(text) {
-  const number = above(text, 1);
-  return number === null ? null : Math.floor(number);
+/** What the sides of a game are called. @param {Model} model */
+export function namesOf({ sideNames, numPlayers }) {
+  return sides(sideNames, numPlayers ?? 2);
 }

@@ -1,62 +1,112 @@
-// How does a new game begin? In Go perhaps with handicap stones and another komi.
+// What does a person choose for a game? One dialog asks for the side, the strength, the clock, and what only some games need.
 
-import { byId, fill, make } from "./dom.js";
-import { Game } from "./game.js";
+import { rulesOf } from "./clock.js";
+import { byId, offer, onClick, show } from "./dom.js";
+import { newGame, offerStart } from "./handicap.js";
+import { seatChoices, seats } from "./seats.js";
+import { namesOf } from "./settings.js";
+import { titleOf, upper } from "./sides.js";
+import { readStrength, strengths, usualStrength } from "./strength.js";
 
-const USUAL_SIZE = 9; // of a game that does not say its size
-const HANDICAP_KOMI = 0.5; // Black has its stones, so that White gets only what prevents a draw
+const OTHER = "other"; // the choice that opens a field of its own
 
-/** The size of a board of Go; null for another game. @param {string} name of the game, with its parameters */
-function sizeOf(name) {
-  if (!/^go\b/.test(name)) return null;
-  return Number(/size=(\d+)/.exec(name)?.[1] ?? USUAL_SIZE);
-}
+/** @typedef {import("./settings.js").Chosen} Chosen */
 
-/** Offers what can be chosen at the start of a game. @param {string} name */
-export function offerStart(name) {
-  const size = sizeOf(name);
-  for (const element of document.querySelectorAll(".go")) element.toggleAttribute("hidden", size === null);
-  const most = size === null ? 0 : pointsOf(size).length;
-  const counts = Array.from({ length: Math.max(0, most - 1) }, (_, index) => index + 2);
-  fill(byId("handicap"), [
-    make("option", { value: "" }, "none"),
-    ...counts.map((count) => make("option", { value: count }, `${count} stones`)),
-  ]);
-}
+export class Setup {
+  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings @param {{onStart: (game:
+   * import("./game.js").Game) => unknown, onKeep: () => unknown}} decided a new game begins, or the one on the board
+   * goes on with what was chosen */
+  constructor(play, settings, { onStart, onKeep }) {
+    [this.play, this.settings] = [play, settings];
+    onClick("new", () => this.open());
+    onClick("keep", () => this.take() && onKeep());
+    byId("setup_form").addEventListener("submit", (/** @type {Event} */ event) => {
+      event.preventDefault();
+      if (this.take()) onStart(newGame(settings.model.game));
+    });
+    byId("game").addEventListener("change", () => this.offer());
+    byId("setup_form").addEventListener("change", () => this.unfold());
+  }
 
-/** A game that begins as the settings say. @param {string} name of the game @returns {Game} */
-export function newGame(name) {
-  const size = sizeOf(name);
-  const [count, given] = [Number(byId("handicap").value), byId("komi")];
-  const stones = size === null ? [] : stonesOf(size, count);
-  const isOwn = given.value !== "" && given.validity.valid;
-  if (size === null || (stones.length === 0 && !isOwn)) return Game.begin();
-  const komi = isOwn ? Number(given.value) : HANDICAP_KOMI;
-  const placed = stones.length === 0 ? "" : `HA[${count}]AB${stones.map((point) => `[${point}]`).join("")}`;
-  // With a point, as servers write hundredths without one: KM[375] is 7.5 points.
-  const game = Game.begin(`(;GM[1]FF[4]SZ[${size}]KM[${komi.toFixed(1)}]${placed})`);
-  if (count > 0) game.about = { players: null, ranks: null, result: null, tags: [["HA", `${count}`]] };
-  return game;
-}
+  /** A player of the game that the dialog has. */
+  get model() {
+    const { models, model } = this.settings;
+    return models.find(({ name }) => name === byId("game").value) ?? model;
+  }
 
-/**
- * The points of handicap stones as SGF names them, in their order: the corners, the sides' middles, the middle. (The
- * Go Text Protocol, 4.1.1; rows count from above.)
- * @param {number} size
- */
-function pointsOf(size) {
-  if (size < 7) return [];
-  const edge = size < 13 ? 2 : 3;
-  const [low, middle, high] = [edge, (size - 1) / 2, size - 1 - edge];
-  const corners = [[low, high], [high, low], [low, low], [high, high]];
-  const inner = [[low, middle], [high, middle], [middle, high], [middle, low], [middle, middle]];
-  const points = size % 2 === 1 && size > 7 ? [...corners, ...inner] : corners;
-  return points.map(([column, row]) => String.fromCharCode(97 + column, 97 + row));
-}
+  open() {
+    const { models, chosen } = this.settings;
+    const games = new Map([...models].reverse().map(({ game, name }) => [game, name]));
+    offer("game", [...games].reverse().map(([game, name]) => [name, titleOf(game)]), games.size > 1);
+    byId("game").value = games.get(chosen.game);
+    byId("clock").value = chosen.clock;
+    byId("throws").value = chosen.throws;
+    this.offer();
+    byId("setup").showModal();
+  }
 
-/** Odd numbers of stones from 5 on have one in the middle. @param {number} size @param {number} count */
-function stonesOf(size, count) {
-  const points = pointsOf(size).slice(0, count);
-  const hasMiddle = count > 4 && count % 2 === 1;
-  return hasMiddle ? [...points.slice(0, -1), pointsOf(size)[8]] : points;
+  /** Offers what the game has, and chooses what counts now. */
+  offer() {
+    const { model, settings } = this;
+    const names = namesOf(model);
+    const networks = settings.playersOf(model.game).map(({ name }) => [name, settings.called(name, model.game)]);
+    const players = settings.fitting(settings.chosen.players, model);
+    const all = names.length === 1 ? [] : [["all", names.length === 2 ? "both sides" : "all sides"]];
+    const own = names.map((name, player) => [`${player}`, names.length === 1 ? "yes" : upper(name)]);
+    const isFree = names.length > 2 || networks.length > 1;
+    offer("side", [...own, ...all, ["none", "no: watch"], ...(isFree ? [[OTHER, "choose each side …"]] : [])]);
+    for (const [player, field] of seatChoices(names.length).entries()) {
+      byId(`label_${player}`).textContent = upper(names[player]);
+      offer(field.id, [["", "Person"], ...networks]);
+      field.value = players[player];
+    }
+    const known = [...byId("side").options].map(({ value }) => value);
+    byId("side").value = known.find((side) => `${this.players(side)}` === `${players}`) ?? OTHER;
+    const strength = settings.chosen.strength || usualStrength(model);
+    const isOther = strengths(model).every(([value]) => value !== strength);
+    offer("strength", [...strengths(model), [OTHER, "other …"]]);
+    [byId("strength").value, byId("strength_other").value] = isOther ? [OTHER, strength] : [strength, ""];
+    byId("ladder").textContent = model.ladder;
+    for (const option of byId("clock").options) {
+      option.disabled = model.numPlayers !== undefined && (rulesOf(option.value)?.limit ?? null) !== null;
+      option.title = option.disabled ? "Time limits work only for two players with a zero sum." : "";
+    }
+    offerStart(model.game);
+    this.unfold();
+  }
+
+  /** Who plays if a person plays this side. @param {string} side as the list has it */
+  players(side) {
+    return namesOf(this.model).map((_, player) => {
+      if (side === OTHER) return byId(`player_${player}`).value;
+      return side === "all" || side === `${player}` ? "" : this.model.name;
+    });
+  }
+
+  /** Shows the fields that belong to what is chosen. */
+  unfold() {
+    const { model, play, settings } = this;
+    const players = byId("side").value === OTHER ? namesOf(model).length : 0;
+    for (const [player, { id }] of seats("player").entries()) show(id, player < players);
+    const isOther = byId("strength").value === OTHER;
+    show("strength_other", isOther);
+    byId("strength_other").disabled = !isOther; // what is not seen is not checked
+    byId("ladder").hidden = !model.levels.some(({ name }) => name === byId("strength").value);
+    const isOwn = model.game === settings.model.game;
+    show("throws", isOwn && play.game.line().some((position) => (position.shown?.rolls.length ?? 0) > 0));
+    byId("keep").hidden = !isOwn || (play.game.root.children.length === 0 && play.game.start === null);
+  }
+
+  /** Takes what was chosen, and closes the dialog. @returns {boolean} whether it can be taken */
+  take() {
+    const [{ model }, other] = [this, byId("strength_other")];
+    if (!byId("setup_form").reportValidity()) return false;
+    const strength = byId("strength").value === OTHER ? readStrength(other.value, model) : byId("strength").value;
+    byId("setup").close();
+    this.settings.decide({
+      ...{ game: model.game, players: this.players(byId("side").value), clock: byId("clock").value },
+      ...{ strength: strength === usualStrength(model) ? "" : strength, throws: byId("throws").value },
+    });
+    return true;
+  }
 }

@@ -1,10 +1,7 @@
 // What are the players called?
 
-/**
- * @param {string[] | null} names of the game's sides; null for none
- * @param {number} players how many there are
- * @returns {string[]} for use within a sentence
- */
+/** @param {string[] | null} names of the game's sides; null for none @param {number} players how many there are
+ * @returns {string[]} for use within a sentence */
 export function sides(names, players) {
   if (names === null && players === 1) return ["player"];
   return names ?? Array.from({ length: players }, (_, player) => `player ${player}`);
@@ -13,12 +10,9 @@ export function sides(names, players) {
 /** The colors of the pieces in azpy's pictures, by player. */
 const COLORS = ["red", "blue", "green", "yellow", "purple", "brown"];
 
-/**
- * The class of a player's color, which is that of the pieces; empty where their color is not known.
- * @param {string} name of the player
- * @param {number} player
- * @param {boolean} isZeroSum whether one bar tells the value of two players
- */
+/** The class of a player's color, which is that of the pieces; empty where their color is not known. @param {string}
+ * name of the player @param {number} player @param {boolean} isZeroSum whether one bar tells the value of two players
+ * */
 export function colorOf(name, player, isZeroSum) {
   const word = name.toLowerCase();
   if ([...COLORS, "white", "black"].includes(word)) return word;
@@ -41,4 +35,11 @@ export function toldMen(men) {
 /** A text as the beginning of a sentence. @param {string} text */
 export function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** What people call a game: "go(size=9)" is "Go, size 9". @param {string} game its name, with its parameters */
+export function titleOf(game) {
+  const [, name, parameters = ""] = /^([^(]*)(?:\((.*)\))?/.exec(game) ?? ["", game];
+  const words = name.replace(/^.*:/, "").split("_").map((word) => (/^(of|for)$/.test(word) ? word : upper(word)));
+  return [words.join(" "), ...parameters.split(",").filter(Boolean)].join(", ").replaceAll("=", " ");
 }

@@ -7,12 +7,8 @@ export const TAB = [() => sessionStorage];
 export const BROWSER = [() => localStorage];
 const BOTH = [...TAB, ...BROWSER];
 
-/**
- * Keeps an object. A place that has no room keeps what it had.
- * @param {string} key
- * @param {unknown} value
- * @returns {boolean} whether each place took it
- */
+/** Keeps an object. A place that has no room keeps what it had. @param {string} key @param {unknown} value @returns
+ * {boolean} whether each place took it */
 export function store(key, value, places = BOTH) {
   const text = JSON.stringify(value);
   const taken = places.map((place) => {

@@ -6,12 +6,8 @@ import { judged, MARKS, toldLoss } from "./values.js";
 
 const PHASES = 3;
 
-/**
- * @param {import("./game.js").Position[]} line
- * @param {string} adviser
- * @param {number} least visits of a search that is not short
- * @param {string[]} names of the players
- */
+/** @param {import("./game.js").Position[]} line @param {string} adviser @param {number} least visits of a search that
+ * is not short @param {string[]} names of the players */
 export function showSummary(line, adviser, least, names) {
   const losses = line.map((one) => one.loss(adviser, least));
   const rows = names.map((name, player) => {

@@ -12,22 +12,14 @@ export class Tree {
     this.search = search;
   }
 
-  /**
-   * @param {number} position its number
-   * @param {any[]} moves what a search says, best first
-   * @param {(name: string) => string} label the short name of a move
-   */
+  /** @param {number} position its number @param {any[]} moves what a search says, best first @param {(name: string) =>
+   * string} label the short name of a move */
   show(position, moves, label) {
     this.list(byId("tree"), moves, `${position}`, [], label);
   }
 
-  /**
-   * @param {Element} list
-   * @param {any[]} moves best first
-   * @param {string} key of the position
-   * @param {string[]} line that leads there
-   * @param {(name: string) => string} [label] the short name of a move that does not tell it
-   */
+  /** @param {Element} list @param {any[]} moves best first @param {string} key of the position @param {string[]} line
+   * that leads there @param {(name: string) => string} [label] the short name of a move that does not tell it */
   list(list, moves, key, line, label = (name) => name) {
     keep(
       list,

@@ -9,12 +9,8 @@ const DRAWN_ELSEWHERE = "defs, symbol, pattern, marker, clipPath, mask";
 /** @type {WeakMap<Shown, Shown>} */
 const known = new WeakMap();
 
-/**
- * A position as the other side sees it, by half a turn of the picture and of all places on it. Letters and pieces stay
- * upright. A picture that is no SVG stays as it is.
- * @param {Shown} shown
- * @returns {Shown}
- */
+/** A position as the other side sees it, by half a turn of the picture and of all places on it. Letters and pieces stay
+ * upright. A picture that is no SVG stays as it is. @param {Shown} shown @returns {Shown} */
 export function turned(shown) {
   const found = known.get(shown) ?? turn(shown);
   known.set(shown, found);
@@ -52,5 +48,6 @@ function turn(shown) {
   const actions = shown.actions.map((action) => ({ ...action, touches: action.touches.map(mirrored) }));
   /** @type {import("./position.js").Mark[]} */
   const marks = shown.marks.map(([shape, text, places]) => [shape, text, places.map(mirrored)]);
-  return { ...shown, svg: new XMLSerializer().serializeToString(root), marks, actions };
+  const places = shown.places.map(({ touch, man }) => ({ touch: mirrored(touch), man }));
+  return { ...shown, places, svg: new XMLSerializer().serializeToString(root), marks, actions };
 }

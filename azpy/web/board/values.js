@@ -28,11 +28,8 @@ export function toldLoss(loss) {
   return isPercent ? `${Math.round(50 * loss)}%` : loss.toFixed(2);
 }
 
-/**
- * What a move is worth that lost so much.
- * @param {number | null} loss null if it is not known
- * @returns {{mark: string, said: string} | null} null for a move that is worth no remark
- */
+/** What a move is worth that lost so much. @param {number | null} loss null if it is not known @returns {{mark: string,
+ * said: string} | null} null for a move that is worth no remark */
 export function judged(loss) {
   const found = JUDGEMENTS.find(([least]) => loss !== null && loss >= least);
   return found === undefined ? null : { mark: found[1], said: found[2] };

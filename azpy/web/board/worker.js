@@ -15,7 +15,7 @@ const told = (error) => JSON.stringify({ error: error instanceof Error ? error.m
 /** @param {string} name @returns {Promise<Uint8Array<ArrayBuffer>>} */
 async function file(name) {
   const response = await fetch(new URL(name, import.meta.url));
-  if (!response.ok) throw new Error(`${name} cannot be loaded: the host answered ${response.status}`);
+  if (!response.ok) throw new Error(`${name.replace("../", "")} is missing: the host answered ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
 }
 
@@ -68,7 +68,8 @@ addEventListener("message", ({ data }) => {
 open().then(
   () => postMessage(true),
   (error) => {
-    postMessage(told(error));
+    const why = error instanceof Error ? error.message : error;
+    postMessage(told(`This page cannot play (${why}). Reload it, or have it exported again.`));
     postMessage(null);
   },
 );

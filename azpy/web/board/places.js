@@ -1,0 +1,98 @@
+// Which places does the board have, and what lies on each? The server's picture says it, for people who do not see it.
+
+/** @typedef {import("./position.js").Touch} Touch */
+/** @typedef {{kind: string, x: number, y: number, text: string, at: (name: string) => string}} Shape with its middle, and
+ *   its attributes by name */
+
+const SHAPE = /<(circle|rect|polygon|path|line|text)\b([^>]*)>([^<]*)/g;
+/** Men of chess by their class, and those of the Wall Game by their letter. @type {Record<string, string>} */
+const MEN = { k: "king", q: "queen", r: "rook", b: "bishop", n: "knight", p: "pawn", C: "cat", M: "mouse" };
+/** The players' colors (rust/games/src/svg.rs), by player. The Wall Game has two of its own. */
+const COLORS = [
+  ...["#d03b2f #c0392b red", "#2463c4 #2a6fbb blue", "#2e8b4f green", "#d99a1c yellow", "#7d4bb0 purple"],
+  "#6b4a35 brown",
+];
+const STONES = { white: ["#ffffff", "#fdfdf8"], black: ["#262626", "#161616", "#111111"] };
+
+/** The places of the board, also those that cannot be touched now. @param {{svg: string, actions:
+ * import("./position.js").Action[]}} shown @param {Map<string, Touch>} known places of the game so far; gets those
+ * that are new @param {string[]} sides what the players are called @returns {import("./position.js").Place[]} */
+export function placesOf({ svg, actions }, known, sides) {
+  const shapes = [...svg.matchAll(SHAPE)].map(([, kind, attributes, text]) => shapeOf(kind, attributes, text));
+  for (const touch of actions.flatMap(({ touches }) => touches)) known.set(touch[0], touch);
+  for (const touch of gridOf([...known.values()], shapes)) known.set(touch[0], touch);
+  return [...known.values()].map((touch) => ({ touch, man: manOn(touch, shapes, sides) }));
+}
+
+/** @param {string} kind @param {string} attributes @param {string} text @returns {Shape} */
+function shapeOf(kind, attributes, text) {
+  const at = (/** @type {string} */ name) => new RegExp(`\\s${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
+  const [x, y, wide, high, size] = ["x", "y", "width", "height", "font-size"].map((name) => Number(at(name)));
+  const numbers = (kind === "line" ? ["x1", "y1", "x2", "y2"].map(at) : (at("points") + at("d")).match(/-?[\d.]+/g)) ?? [];
+  const middle = (/** @type {number} */ axis) => {
+    const some = numbers.map(Number).filter((_, index) => index % 2 === axis);
+    return (Math.min(...some) + Math.max(...some)) / 2;
+  };
+  const shift = /translate\((\S+) (\S+)\)/.exec(at("transform"));
+  const found = { kind, text, at };
+  if (shift !== null) return { ...found, x: Number(shift[1]) + 20, y: Number(shift[2]) + 20 }; // of a square of 40
+  if (kind === "circle") return { ...found, x: Number(at("cx")), y: Number(at("cy")) };
+  if (kind === "text") return { ...found, x, y: y - 0.35 * size };
+  return kind === "rect" ? { ...found, x: x + wide / 2, y: y + high / 2 } : { ...found, x: middle(0), y: middle(1) };
+}
+
+/** The other cells where something is drawn, if letters name the columns of the board, and numbers its rows. @param
+ * {Touch[]} touches that are known @param {Shape[]} shapes @returns {Touch[]} */
+function gridOf(touches, shapes) {
+  const [texts, others] = [true, false].map((isText) => shapes.filter(({ kind }) => (kind === "text") === isText));
+  const named = (/** @type {string} */ name) => texts.find(({ text }) => text === name) ?? { x: Infinity, y: Infinity };
+  const isNear = (/** @type {number} */ one, /** @type {number} */ other) => Math.abs(one - other) < 2;
+  const cells = touches.filter(([name]) => /^[a-z]\d+$/i.test(name));
+  const isGrid = cells.every(([name, x, y, width, height]) => {
+    return isNear(named(name[0]).x, x + width / 2) && isNear(named(name.slice(1)).y, y + height / 2);
+  });
+  if (!isGrid || cells.length === 0) return [];
+  const [[first, , , width, height]] = cells;
+  const columns = texts.filter(({ text, y }) => /^[a-z]$/i.test(text) && isNear(y, named(first[0]).y));
+  const rows = texts.filter(({ text, x }) => /^\d+$/.test(text) && isNear(x, named(first.slice(1)).x));
+  return columns.flatMap(({ text: letter, x }) =>
+    rows.flatMap(({ text: number, y }) => {
+      const isIn = (/** @type {number} */ u, /** @type {number} */ v) =>
+        2 * Math.abs(u - x) < width && 2 * Math.abs(v - y) < height;
+      const isKnown = touches.some(([, u, v, wide, high]) => isIn(u + wide / 2, v + high / 2));
+      return !isKnown && others.some((one) => isIn(one.x, one.y)) ? [/** @type {Touch} */ ([letter + number, x - width / 2, y - height / 2, width, height])] : [];
+    }),
+  );
+}
+
+/** What lies on a place, in words. @param {Touch} touch @param {Shape[]} shapes @param {string[]} sides */
+function manOn([, left, top, width, height], shapes, sides) {
+  const inside = shapes.filter(({ x, y, at }) => {
+    const isIn = x > left && x < left + width && y > top && y < top + height;
+    return isIn && Number(at("width")) <= width; // paper lies below
+  });
+  /** @type {string[]} */
+  const men = [];
+  let count = 0; // that a high stack says of itself
+  for (const { kind, text, at } of inside.sort((one, other) => other.y - one.y)) {
+    // Of the two strokes of a cross one counts.
+    const isStroke = kind === "line" ? Number(at("x1")) < Number(at("x2")) && at("y1") < at("y2") : at("fill") === "none";
+    const whose = sideOf(at(isStroke ? "stroke" : "fill"), sides, !isStroke);
+    if (kind === "path" && at("stroke-width") === "6") men.push("wall");
+    else if (kind !== "text" && whose !== null) men.push([whose, MEN[at("class")]].filter(Boolean).join(" "));
+    else if (/^[CM]$/.test(text) && (whose !== null || men.length > 0)) men.push(`${whose ?? men.pop()} ${MEN[text]}`);
+    else if (/^\d+$/.test(text)) count = Number(text);
+    else if (/^\w+$/.test(text)) men.push(text);
+  }
+  if (new Set(men).size > 1) return men.join(", ") + (height > 2 * width ? " from the bottom" : "");
+  return men.length > 1 ? `${Math.max(count, men.length)} ${men[0]}` : (men[0] ?? "");
+}
+
+/** Whose color it is. @param {string} color @param {string[]} sides @param {boolean} isStone whether it fills a shape */
+function sideOf(color, sides, isStone) {
+  const player = color === "" ? -1 : COLORS.findIndex((one) => one.includes(color));
+  const name = sides[player] ?? "player";
+  if (player >= 0) return name.startsWith("player") ? COLORS[player].replace(/.* /, "") : name.toLowerCase();
+  const stone = Object.entries(STONES).find(([, colors]) => isStone && colors.includes(color))?.[0];
+  return sides.map((one) => one.toLowerCase()).find((one) => one === stone) ?? null;
+}

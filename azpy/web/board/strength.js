@@ -1,0 +1,49 @@
+// How strongly does a network play? One text says it: a level, a number of simulations, or seconds as "2 s".
+
+import { upper } from "./sides.js";
+
+/** @typedef {import("./settings.js").Model} Model */
+
+const USUAL = 200; // simulations of az-play and az-serve where nobody says another number
+const SIMULATIONS = [50, 200, 800, 3200];
+const SECONDS = [1, 2, 5, 10];
+
+/** The strength of a first game: a network whose simulations nobody chose plays casually. @param {Model} model */
+export function usualStrength({ levels, simulations, network }) {
+  const isUsual = network !== null && simulations === USUAL && levels.some(({ name }) => name === "casual");
+  return isUsual ? "casual" : `${simulations}`;
+}
+
+/** A strength in words. @param {string} strength */
+export function strengthOf(strength) {
+  return /^\d+$/.test(strength) ? `${strength} simulation${strength === "1" ? "" : "s"}` : strength;
+}
+
+/** What can be chosen of a player's strength, with its words. @param {Model} model @returns {[string, string][]} */
+export function strengths({ levels, simulations, limits }) {
+  const counts = [...new Set([...SIMULATIONS, simulations])].sort((one, other) => one - other);
+  const texts = [
+    ...counts.filter((one) => one <= limits.simulations).map((one) => `${one}`),
+    ...SECONDS.filter((one) => one <= limits.seconds).map((one) => `${one} s`),
+  ];
+  /** @type {[string, string][]} */
+  const known = levels.map(({ name, elo }) => [name, elo === undefined ? upper(name) : `${upper(name)} (Elo ${elo})`]);
+  return [...known, ...texts.map((text) => /** @type {[string, string]} */ ([text, strengthOf(text)]))];
+}
+
+/** A strength as a person typed it, within the limits of the server; empty for none. @param {string} text @param {Model} model */
+export function readStrength(text, { limits }) {
+  const number = Number.parseFloat(text);
+  if (!(number > 0)) return "";
+  const isTime = /\d\s*s(ec\w*)?\s*$/.test(text);
+  return isTime ? `${Math.min(number, limits.seconds)} s` : `${Math.min(Math.floor(number), limits.simulations)}`;
+}
+
+/** What a query says of a strength, within the limits of the server. @param {string} strength @param {Model} model */
+export function limitsOf(strength, { levels, simulations, limits }) {
+  if (levels.some(({ name }) => name === strength)) return { level: strength, simulations: null, seconds: null };
+  const seconds = /^([\d.]+) s$/.exec(strength);
+  if (seconds !== null) return { level: null, simulations: null, seconds: Math.min(Number(seconds[1]), limits.seconds) };
+  const count = /^\d+$/.test(strength) ? Number(strength) : simulations;
+  return { level: null, simulations: Math.min(count, limits.simulations), seconds: null };
+}
