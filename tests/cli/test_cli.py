@@ -459,6 +459,7 @@ def test_a_run_says_how_to_repeat_it_and_the_repeat_is_the_same(
     starts: Starts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("azpy.learning.learner.usable_cores", lambda: 1)  # as in the other process
     assert main(["tic_tac_toe", *TRAINED, "--deterministic", "--iterations", "1", "--out", "my run"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("preset for tic_tac_toe: temperature_plies 6, opening_plies 2, ")
