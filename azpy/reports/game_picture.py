@@ -75,8 +75,7 @@ class Replay:
         page = (
             f'<figure data-game="{html.escape(game)}" style="max-width:{_WIDTH}px;margin:0">'
             f"<figcaption>{html.escape(self.title)}</figcaption>"
-            f'<img alt="{said}" src="data:image/svg+xml,{quote(self.pictures[last])}" '
-            'style="width:100%;background:#fff">'
+            f'<img alt="{said}" src="data:image/svg+xml,{quote(self.pictures[last])}" style="width:100%">'
             f'<div style="display:flex;gap:4px">{buttons}<input type="range" min="0" max="{last}" value="{last}" '
             f'aria-label="position" style="flex:1" oninput="{html.escape(_SHOW)}"></div>'
             f"<output>{said}</output></figure>"

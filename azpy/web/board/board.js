@@ -59,12 +59,10 @@ export class Board {
     return { ...seen, svg: dressed(seen.svg, byId("look").value) };
   }
 
-  /** The picture as it is seen; where a player ended the game it is nobody's turn. */
+  /** The picture as it is seen. */
   get svg() {
-    const { shown, ended } = this.play.game.current;
-    if (shown === null) return "";
-    const { svg } = this.seen(shown);
-    return ended === null ? svg : withoutTurn(svg);
+    const { shown } = this.play.game.current;
+    return shown === null ? "" : this.seen(shown).svg;
   }
 
   /** @param {boolean} isTurned whether the board is seen from the other side */
@@ -121,10 +119,8 @@ export class Board {
     const { shown } = this.play.game.current;
     if (shown === null) return;
     const { canRotate, game } = this.settings.model;
-    const { svg, actions, ...seen } = this.seen(shown);
-    const ways = /\bchess960=\d/.test(game) ? actions : withRooks(actions);
-    // Whose turn it is stands beside the board.
-    const position = { ...seen, svg: withoutTurn(svg), actions: ways };
+    const { actions, ...seen } = this.seen(shown);
+    const position = { ...seen, actions: /\bchess960=\d/.test(game) ? actions : withRooks(actions) };
     if (this.takeMan === null) this.picture.show(position, this.canPlay, `The board. ${this.status}`);
     else this.drawMen();
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
@@ -208,9 +204,4 @@ export class Board {
     dialog.style.left = `${Math.max(0, Math.min(middle, innerWidth - dialog.offsetWidth))}px`;
     dialog.style.top = `${Math.max(0, Math.min(below, innerHeight - dialog.offsetHeight))}px`;
   }
-}
-
-/** A picture without the words that say whose turn it is. @param {string} svg */
-function withoutTurn(svg) {
-  return svg.replace(/>[^<>]* to move(?:, )?([^<>]*)</, ">$1<");
 }
