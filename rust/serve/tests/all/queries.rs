@@ -122,7 +122,10 @@ fn an_error_quotes_a_little_of_a_long_text_and_no_control_characters() {
         json!({"includePolicy": {long.clone(): [long]}}),
     ] {
         let said = refusal(&tic_tac_toe(), fields);
-        assert!(!said.is_empty() && said.chars().count() < 1_200 && !said.contains(|letter: char| letter.is_control()), "{said}");
+        assert!(
+            !said.is_empty() && said.chars().count() < 1_200 && !said.contains(|letter: char| letter.is_control()),
+            "{said}"
+        );
         assert!(!said.contains('\u{202e}'), "{said}");
     }
 }
