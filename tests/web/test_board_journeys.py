@@ -138,7 +138,7 @@ SEEN: dict[str, Callable[[Person], str]] = {
     "tree": lambda person: told(person.board.tree),
     "free": lambda person: " ".join(sorted(person.board.places())),
     "offered": lambda person: " ".join(sorted(person.board.places(".next"))),
-    "marked": lambda person: str(len(person.board.all("#overlay .last"))),
+    "marked": lambda person: str(len(person.board.all("#board .last"))),
     "crossed": lambda person: " ".join(sorted(person.board.crossed)),
     "buttons": texts("#choices button"),
     "notes": lambda person: " ".join(

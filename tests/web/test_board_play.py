@@ -104,15 +104,63 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
     board.until(lambda: "8fa5b5" in picture.get_attribute("src"))
     board.choose("look", "wood")
     board.until(lambda: "b58a5f" in picture.get_attribute("src") and "8fa5b5" not in picture.get_attribute("src"))
+    men = board.one("men")
     board.choose("look", "geometric")
-    board.until(lambda: picture.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4)  # bishops
+    board.until(lambda: men.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4)  # bishops
     board.one("turn").click()
-    assert picture.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4
+    assert men.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4
     board.choose("look", "wood")
     board.driver.refresh()
     board.until(lambda: board.state == "open")
     assert "b58a5f" in board.one("picture").get_attribute("src")
     assert board.one("sounds").get_attribute("value") == "on"
+
+
+MOTIONS = """
+    const plain = Element.prototype.animate;
+    window.motions = [];
+    Element.prototype.animate = function (frames, how) {
+      window.motions.push(`${frames[0].transform} ${how.duration}`);
+      return plain.call(this, frames, how);
+    };
+"""
+
+
+def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, address: str) -> None:
+    board.open(address, "chess")
+    board.script(MOTIONS)
+
+    def moved() -> list[str]:
+        found: list[str] = board.script("return window.motions.splice(0)")
+        board.until(lambda: board.all("#moving img") == [])
+        return found
+
+    board.choose("side", "all")
+    assert board.load("e4 e5 Nf3 Nf6 Be2 Be7") == ""
+    board.settle(6)
+    assert moved() == []
+    board.click("e1", "g1")  # the rook slides, too
+    assert moved() == [f"translate({way}22.22222222222222%, 0%) 120" for way in ("", "-")]
+    board.one("turn").click()
+    board.one("back").click()
+    board.until(lambda: board.ply == 6)
+    assert len(moved()) == 2
+    assert board.all("#tints .last[x='180'][y='60'][width='40']") != []  # e7, below its bishop
+    board.begin(game="fours", side="all")
+    board.click("column 4")
+    (fall,) = moved()
+    assert fall.startswith("translate(0%, -")
+    assert fall.endswith("200")
+    board.begin(game="dice", side="none")
+    board.until(lambda: any("rotate" in motion for motion in board.script("return window.motions")))
+    board.begin(game="fours", side="all")
+    board.settle()
+    moved()
+    reduced = {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+    board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", reduced)
+    board.click("column 4")
+    assert moved() == []
+    board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, address: str) -> None:
