@@ -4,8 +4,11 @@ from functools import partial
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+from selenium.webdriver.common.keys import Keys
 
-from browser import Board, needs_browser
+from azpy.serving.models import open_model
+from browser import NARROW, Board, needs_browser
+from served import site_of
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -74,10 +77,36 @@ def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str)
     square = board.places()["a7"].rect
     for place in ("a7", "a8"):
         board.places()[place].click()
-    chooser = board.one("chooser").rect
-    assert abs(chooser["y"] - square["y"]) < 2
-    assert chooser["x"] <= square["x"] + square["width"] / 2 <= chooser["x"] + chooser["width"]
-    board.one("chooser_cancel").click()
+    board.until(lambda: board.one("pieces").is_displayed())
+    pieces = board.all("#pieces button")
+    assert [one.get_attribute("aria-label") for one in pieces] == ["a8=Q#", "a8=N", "a8=R#", "a8=B"]
+    for row, piece in enumerate(pieces):  # on the file, from the last rank on
+        assert abs(piece.rect["x"] - square["x"]) < 1
+        assert abs(piece.rect["y"] - square["y"] - (row - 1) * square["height"]) < 1
+    board.keys(Keys.ESCAPE)
+    assert not board.one("pieces").is_displayed()
+    assert board.ply == 0
+
+
+def test_keys_and_swipes_slide_tiles(board: Board) -> None:
+    with site_of({"tiles": open_model("uniform:5", "game2048", 5)}) as site:
+        board.open(site, "tiles", NARROW)
+        board.settle()
+        ways = {"left": Keys.LEFT, "right": Keys.RIGHT, "up": Keys.UP, "down": Keys.DOWN}
+        offered = {button.text for button in board.all("#choices button")}
+        way = next(way for way in ways if way in offered)
+        before = board.ply
+        board.keys(ways[way])
+        board.settle(before + 2)
+        assert way in board.moves
+        offered = {button.text for button in board.all("#choices button")}
+        shifts = {"left": (-90, 10), "right": (90, 10), "up": (10, -90), "down": (10, 90)}
+        way = next(way for way in shifts if way in offered)
+        before = board.ply
+        ActionChains(board.driver).drag_and_drop_by_offset(board.one("board"), *shifts[way]).perform()
+        board.settle(before + 2)
+        assert board.moves[before] == way
+        board.driver.get("about:blank")
 
 
 def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> None:

@@ -1,7 +1,8 @@
 // What lies on the board, and what can be played there? The picture, what is drawn over it, and moves without a place.
 
 import { Candidates } from "./candidates.js";
-import { announce, byId, fill, keep, make, mark } from "./dom.js";
+import { Choice } from "./choice.js";
+import { announce, byId, keep, make, mark } from "./dom.js";
 import { Drawing } from "./drawing.js";
 import { dressed } from "./look.js";
 import { layersOf, Men } from "./men.js";
@@ -34,12 +35,16 @@ export class Board {
     this.position = null;
     this.overlay = new Overlay();
     this.men = new Men();
+    this.choice = new Choice(this);
     this.picture = new Picture(this.men, {
       onPlay: (actions) => {
         if (this.takeMan !== null) return this.takeMan(actions[0].name);
-        return actions.length === 1 ? play.play(actions[0].name) : this.choose(actions);
+        return actions.length === 1 ? play.play(actions[0].name) : this.choice.ask(actions);
       },
-      onChoose: () => this.drawOver(),
+      onChoose: () => {
+        this.choice.close();
+        this.drawOver();
+      },
       onTurn: () => this.turn(),
     });
     this.candidates = new Candidates({
@@ -157,12 +162,14 @@ export class Board {
   showChoices(position) {
     const shown = position.shown;
     const actions = position.outcome === null ? (shown?.actions ?? []) : [];
-    const untouched = actions.filter((action) => action.touches.length === 0);
+    const untouched = actions.filter(({ name, touches }) => touches.length === 0 || this.choice.named.includes(name));
     const rolls = this.settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
     keep(
       byId("choices"),
       [
-        ...untouched.map(({ name, short }) => ({ name, text: short, isOpen: this.canPlay })),
+        ...untouched.map(({ name, short, touches }) => {
+          return { name, text: touches.length === 0 || short === name ? short : `${short} (${name})`, isOpen: this.canPlay };
+        }),
         ...rolls.map(({ name, probability }) => {
           return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
         }),
@@ -203,31 +210,6 @@ export class Board {
     const moves = hints && position.outcome === null ? candidates.moves : [];
     const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
     this.overlay.show(picture.box, { marks, actions, moves, pv, players: this.play.names.length });
-  }
-
-  /** Asks, beside the last place, which of several actions with the same touches is meant. @param
-   * {import("./position.js").Action[]} actions */
-  choose(actions) {
-    const dialog = byId("chooser");
-    const buttons = actions.map((action) => {
-      const { name, short } = action;
-      const button = make("button", { type: "button" }, short === name ? name : `${short} (${name})`);
-      button.addEventListener("click", () => {
-        dialog.close();
-        this.play.play(action.name);
-      });
-      return button;
-    });
-    fill(byId("chooser_names"), buttons);
-    dialog.showModal();
-    const [left, top, wide] = this.picture.box;
-    const frame = byId("board").getBoundingClientRect();
-    const scale = frame.width / wide;
-    const [, x, y, width, height] = actions[0].touches[actions[0].touches.length - 1];
-    const middle = frame.x + (x + width / 2 - left) * scale - dialog.offsetWidth / 2;
-    const below = frame.y + (y + height - top) * scale;
-    dialog.style.left = `${Math.max(0, Math.min(middle, innerWidth - dialog.offsetWidth))}px`;
-    dialog.style.top = `${Math.max(0, Math.min(below, innerHeight - dialog.offsetHeight))}px`;
   }
 }
 

@@ -1,7 +1,7 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
 import { announce, byId, mark, pictureAddress } from "./dom.js";
-import { boxOf, nextPlaces, playedBy } from "./position.js";
+import { boxOf, nextPlaces, playedBy, startingWith } from "./position.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
 
@@ -103,7 +103,11 @@ export class Picture {
     button.tabIndex = -1;
     button.dataset.place = place;
     // A press of a key, or of a program that reads the page aloud, is a click without a pointer.
-    button.addEventListener("click", (event) => event.detail === 0 && this.touch(place));
+    button.addEventListener("click", (event) => {
+      if (event.detail !== 0) return;
+      this.touch(place);
+      this.playOnly();
+    });
     button.addEventListener("focus", () => this.hold(button));
     this.buttons.set(place, button);
     return button;
@@ -167,6 +171,14 @@ export class Picture {
     announce(`${place} is chosen. It can go to ${[...nextPlaces(this.actions, path).keys()].join(", ")}`);
   }
 
+  /** Plays the only action that begins with the places that are chosen. */
+  playOnly() {
+    const [action, ...others] = this.path.length > 0 ? startingWith(this.actions, this.path) : [];
+    if (action === undefined || others.some(({ name }) => name !== action.name)) return;
+    this.choose([]);
+    this.onPlay([action]);
+  }
+
   /** The place under a pointer that can be touched. @param {PointerEvent} event @returns {string | null} */
   at({ clientX, clientY }) {
     let [best, least] = [/** @type {string | null} */ (null), Infinity];
@@ -223,6 +235,7 @@ export class Picture {
       if (place !== null && place === pressed.place && place !== this.path[0]) this.touch(place);
       else this.choose([]);
     }
+    if (place !== null && place === this.path.at(-1)) this.playOnly();
   }
 
   /** @param {KeyboardEvent} event */
