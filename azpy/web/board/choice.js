@@ -1,6 +1,7 @@
 // Which of several moves with the same touches is meant? Their men are shown from the last place on, or else their names.
 
 import { announce, byId, complain, fill, make, messageOf, pictureAddress } from "./dom.js";
+import { dressed } from "./look.js";
 import { layersOf, within } from "./men.js";
 
 /** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
@@ -63,7 +64,7 @@ export class Choice {
     const [, x, y, width, height] = /** @type {Touch} */ (men[0].action.touches.at(-1));
     const way = y + height / 2 < box[1] + box[3] / 2 ? 1 : -1; // to the middle of the board
     const buttons = [...men].sort((one, other) => rank(one) - rank(other)).map(({ action, man }, index) => {
-      const button = make("button", { type: "button", title: action.short, "aria-label": action.short }, make("img", { alt: "", src: pictureAddress(man) }));
+      const button = make("button", { type: "button", title: action.short, "aria-label": action.short }, make("img", { alt: "", src: pictureAddress(dressed(man, byId("look").value)) }));
       button.dataset.move = action.name;
       button.addEventListener("click", () => {
         this.close();

@@ -96,6 +96,7 @@ export class Controls {
       write(took, toldMen(men));
     }
     byId("rematch").hidden = !isOver || play.names.length === 1;
+    byId("share").hidden = !isOver;
     byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
     byId("first").disabled = byId("back").disabled = current.parent === null;
     byId("last").disabled = byId("on").disabled = current.next === null;
