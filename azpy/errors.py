@@ -57,7 +57,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "tensorrt": ("onnxruntime-gpu[cuda,cudnn]", "tensorrt-cu13<11"),
     "webgpu": ("onnxruntime-ep-webgpu",),
     "openspiel": ("open_spiel",),
-    "train": ("torch", "safetensors", "onnx", "matplotlib"),
+    "train": ("torch", "safetensors", "onnx"),
     "tensorboard": ("tensorboard",),
     "serve": ("starlette", "uvicorn<1", "h11", "websockets", "prometheus-client"),
     "ray": ("ray",),

@@ -40,6 +40,7 @@ class Game(ABC):
             two numbers in [-1, 1], which are equal where the players cooperate.
         side_names: what people call the players within a sentence, player 0 first, such as ("red", "blue", "green").
             None (default): "player 0", "player 1" and so on.
+        rules: the rules in a sentence, which the board shows (default: none).
         game: the game's name in records of games (default: the name of the class).
         action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
             groups: action group * n + i, with i below n, means the same in each group. Networks then have one small
@@ -92,6 +93,7 @@ class Game(ABC):
     num_players: int = 2
     zero_sum: bool = True
     side_names: Sequence[str] | None = None
+    rules: str = ""
     game: str
     action_cells: Sequence[int] | None = None
     policy_planes: Sequence[int | None] | None = None

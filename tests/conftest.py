@@ -32,15 +32,6 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starts]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Runs write their page without its charts, which take longer to draw than most of these runs."""
-    with pytest.MonkeyPatch.context() as patched:
-        if request.module.__name__ != "test_report":
-            patched.setattr("azpy.reports.report._charts", lambda *_: [])
-        yield
-
-
-@pytest.fixture(scope="module", autouse=True)
 def one_core() -> Iterator[None]:
     """Runs fit on one core: with networks this small, several threads take ten times the processor time."""
     with pytest.MonkeyPatch.context() as patched:

@@ -49,6 +49,8 @@ _SIGNS: tuple[tuple[dict[str, tuple[float, float]], str], ...] = (
     ({"first_seat_score": (0.97, 1.0)}, _SEAT.format("wins")),
     ({"first_seat_score": (0.0, 0.03)}, _SEAT.format("loses")),
 )
+_NAMES = {"random": "a random player", "untrained": "an untrained network"}
+_NAMES |= {"mcts-100": "plain search with 100 rollouts", "mcts-1000": "plain search with 1,000 rollouts"}
 _MOST = 0.6  # of self-play
 _SOME_PLAY = 0.3  # of all time: below it nothing is said about self-play
 _HALF_FULL = 0.5
@@ -57,12 +59,77 @@ _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about mo
     "writing": (0.1, "writing takes long: put the run folder on a faster disk with --out"),
     "fitting": (0.5, "fitting takes more than half of the time: try fewer --passes (now {0.passes:g})"),
     "exporting": (0.3, "exports take long: try a larger --games-per-iteration (now {0.games_per_iteration})"),
-    "matches": (
-        0.3,
-        "matches take long: try fewer --match-games (now {0.match_games}) or a larger --match-every "
-        "(now {0.match_every})",
-    ),
+    "matches": (0.3, "matches take long: try a larger --match-every or fewer --match-games"),
 }
+
+
+def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
+    """Say in words how strong the newest network is, whether the run learns, and if not, what to try.
+
+    A run learns if its network beats an untrained one, or scores more than in its first match, by the whole 95 %
+    interval. It does not learn if that interval shows that it hardly beats the untrained one.
+
+    Args:
+        rows: of metrics.jsonl.
+        game: its name, for the commands to try.
+    """
+    matches = [row for row in rows if row["kind"] == "match"]
+    done = max((row["iteration"] for row in rows if row["kind"] == "iteration"), default=0)
+    if not matches:
+        return "It is too early to tell whether it learns: no match is played yet."
+    first = {row["opponent"]: row for row in reversed(matches)}
+    newest = {row["opponent"]: row for row in matches if row["iteration"] == matches[-1]["iteration"]}
+    said, untrained = _compared(newest), newest.get("untrained")
+    lead = ". ".join(reversed(said))
+    if not done:
+        return f"It has not learned from its own games yet. {lead}."
+    if any(_rises(first[name], row) for name, row in newest.items()) or (untrained and _stands(untrained) > 0):
+        return ". ".join([f"{said[0]}: it learns", *said[1:]]) + "."
+    drawn = untrained and untrained.get("draws", 0) > untrained.get("wins", 0) + untrained.get("losses", 0)
+    if not untrained or drawn or not _hardly_beats(untrained):
+        return f"{lead}. These matches cannot tell yet whether it learns."
+    advice = "Try what the warnings say." if alarms(rows) else f"Give it more --minutes, or run az-check-game {game}."
+    return f"{lead}: it does not learn{' yet' if done < _YOUNG else ''}. {advice}"
+
+
+def _compared(newest: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The newest match against each opponent in sentences without a full stop; the best results come first."""
+    named = [(_NAMES.get(name, name), row) for name, row in newest.items()]
+    players = named[0][1].get("players", 2)
+    if players == 1:
+        scores = [f"{name} {row['other_outcome']:+.2f}" for name, row in named]
+        return [f"On the same games it scores {named[0][1]['score']:+.2f}, {_listed(scores)}"]
+    said, copies = list[str](), f"{players - 1} copies of " if players > 2 else ""
+    for verb, stands in (("beats", 1), ("is level with", 0), ("loses to", -1)):
+        met = [f"{copies}{name} ({_counted(row)})" for name, row in named if _stands(row) == stands]
+        said += [f"It {verb} {_listed(met)}"] if met else []
+    return said + ([f"One win in {players} is even"] if players > 2 else [])
+
+
+def _rises(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the 95 % interval of the difference of two scores is above 0 (Newcombe 1998, method 10)."""
+    return bool(new["score"] - old["score"] > math.hypot(new["score"] - new["low"], old["high"] - old["score"]))
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join(", ".join(parts).rsplit(", ", 1))
+
+
+def _counted(row: Mapping[str, Any]) -> str:
+    """The games of a match: "40-0" if one side won all, else "31 of 36 with 2 draws"."""
+    wins, draws, losses = (row.get(name, 0) for name in ("wins", "draws", "losses"))
+    if not wins + draws + losses:
+        return f"a score of {row['score']:.2f}"
+    if not draws and not (wins and losses):
+        return f"{wins}-{losses}"
+    return f"{wins} of {wins + draws + losses}" + (f" with {draws} draw{'s' * (draws > 1)}" if draws else "")
+
+
+def _stands(row: Mapping[str, Any]) -> int:
+    """Whether the network is stronger (1), weaker (-1) or neither (0), by the whole interval."""
+    players, alone = row.get("players", 2), "difference_" if row.get("players") == 1 else ""
+    even = 0.0 if alone else 1 / players
+    return int(row[f"{alone}low"] > even) - int(row[f"{alone}high"] < even)
 
 
 def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:

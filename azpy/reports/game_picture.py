@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -75,8 +75,7 @@ class Replay:
         page = (
             f'<figure data-game="{html.escape(game)}" style="max-width:{_WIDTH}px;margin:0">'
             f"<figcaption>{html.escape(self.title)}</figcaption>"
-            f'<img alt="{said}" src="data:image/svg+xml,{quote(self.pictures[last])}" '
-            'style="width:100%;background:#fff">'
+            f'<img alt="{said}" src="data:image/svg+xml,{quote(self.pictures[last])}" style="width:100%">'
             f'<div style="display:flex;gap:4px">{buttons}<input type="range" min="0" max="{last}" value="{last}" '
             f'aria-label="position" style="flex:1" oninput="{html.escape(_SHOW)}"></div>'
             f"<output>{said}</output></figure>"
@@ -130,27 +129,29 @@ def replay(
         start, actions = read.start, [*read.actions]
         title += [f"{side_name(start, side)}: {name}" for side, name in enumerate(read.players) if name]
         title += [read.result] if read.result else []
-        return _replay(start, actions, title, [""] * len(actions))
+        return _replay(start, actions, title)
     if not isinstance(played, GameRecord):
-        actions = [int(action) for action in played]
-        return _replay(start, actions, title, [""] * len(actions))
+        return _replay(start, [int(action) for action in played], title)
     if played.game != start.game:
         raise SettingsError(f"a record of {played.game}, expected one of {start.game}")
     actions = played.actions.tolist()
     *_, last = replayed(start, actions)
     title.append(result_of(last, played.outcome, end_of(played)))
-    return _replay(start, actions, title, list(_thoughts(start, played)))
+    return _replay(start, actions, title, played)
 
 
-def _thoughts(start: State, record: GameRecord) -> Iterable[str]:
-    """What the search said before each ply; empty where there was none."""
-    rows = zip(record.flags.tolist(), record.players.tolist(), record.root_values.tolist(), strict=True)
-    for flags, player, value in rows:
-        searched = flags & (SEARCHED | FAST_SEARCH)
-        yield f"; the search gives {value:+.2f} for {side_name(start, player)}" if searched else ""
+def _thought(position: State, record: GameRecord, ply: int) -> str:
+    """What the search said of a position, and of its best actions beside the network's prior."""
+    if not record.flags[ply] & (SEARCHED | FAST_SEARCH):
+        return ""
+    ours = slice(*record.offsets[ply : ply + 2])
+    choices = sorted(zip(-record.targets[ours], record.priors[ours], record.legal[ours].tolist(), strict=True))
+    named = [f"{position.short_name(action)} {-share:.0%} (network {prior:.0%})" for share, prior, action in choices]
+    value = f"; the search gives {record.root_values[ply]:+.2f} for {side_name(position, int(record.players[ply]))}"
+    return value + (f" and prefers {', '.join(named[:3])}" if named else "")
 
 
-def _replay(start: State, actions: Sequence[int], title: Sequence[str], thoughts: Sequence[str]) -> Replay:
+def _replay(start: State, actions: Sequence[int], title: Sequence[str], record: GameRecord | None = None) -> Replay:
     pictures, texts = list[str](), list[str]()
     came, marks = "", ""
     for ply, position in enumerate(replayed(start, actions)):
@@ -159,7 +160,7 @@ def _replay(start: State, actions: Sequence[int], title: Sequence[str], thoughts
         pictures.append(picture if tail is None else f"{head}{marks}</svg>{tail}")
         end = position.result_text() if position.is_terminal else ""
         turn = f"{side_name(position, position.turn)} to move" if position.turn >= 0 else "Dice follow"
-        thought = thoughts[ply] if ply < len(actions) else ""
+        thought = _thought(position, record, ply) if record is not None and ply < len(actions) else ""
         texts.append(f"{ply} of {len(actions)}{came}. {end or turn}{thought}")
         if ply < len(actions):
             action, mover = actions[ply], position.turn

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from azpy._core import SEARCHED, GameRecord
 
 _OPENING_PLIES = 8  # plies that make two openings the same opening
-_BINS = 10
 
 
 @dataclass(frozen=True)
@@ -98,19 +97,6 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         for name in ("policy_entropy", "search_entropy", "search_gain"):
             statistics[name] = float(getattr(positions, name)[positions.choice].mean())
     return statistics
-
-
-def calibration(positions: Searched) -> NDArray[np.float64]:
-    """Root values against what came of them.
-
-    Returns:
-        [K, 3], one row for each tenth of [-1, 1] that holds a position, ascending: mean root value, mean result,
-        positions. A network that says what happens lies on the diagonal.
-    """
-    bins = np.clip(((positions.value + 1) / 2 * _BINS).astype(np.int64), 0, _BINS - 1)
-    masks = [bins == index for index in np.unique(bins)]
-    rows = [(positions.value[mask].mean(), positions.result[mask].mean(), mask.sum()) for mask in masks]
-    return np.array(rows, np.float64).reshape(-1, 3)
 
 
 def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:

@@ -96,6 +96,7 @@ def about(name: str, player: Player, limits: Limits) -> dict[str, Any]:
         "game": player.start.game,
         "format": None if notation is None else notation.name,
         **({} if player.start.zero_sum else {"numPlayers": player.start.num_players}),
+        "rules": player.start.rules,
         "sideNames": player.start.side_names,
         "canRotate": player.start.can_rotate and player.start.num_players > 1,
         "network": player.network,

@@ -115,14 +115,14 @@ def warn_of_idle(
         collects: whether games are only collected.
         has_model: of a collection: whether a model plays.
     """
-    now = settings
+    now, every = settings, settings.match_every or NO_MATCHES
     endless = now.iterations is None and now.minutes is None and now.total_evaluations is None
     rules: list[tuple[tuple[str, ...], bool, str]] = [
         (_TRAINS, collects, "--collect-only trains nothing; it counts once az-train learns from this folder"),
         (_DEVICE, collects and not has_model, "no network plays without --model"),
         (_SUPERVISED, not supervised, "it goes with --supervised"),
         (("window_min",), now.window_min > now.window_max, f"window_max is {now.window_max}"),
-        (("match_games",), now.match_every >= (now.iterations or NO_MATCHES), "no match is played before the last"),
+        (("match_games",), every >= (now.iterations or NO_MATCHES), "match_every orders no match before the last"),
         (("final_match_games",), endless, "a run without --minutes or --iterations never reaches its last match"),
         (("fast_simulations",), now.full_search_share == 1, "all searches are full: give full_search_share below 1"),
         (("temperature",), now.temperature_plies == 0, "temperature_plies is 0"),

@@ -197,8 +197,10 @@ class Settings:
         words=("linear-tail", "constant"),
     )
 
-    match_every: int = _matches("iterations between two matches", 5, 1, 2**32 - 1, unit="iterations")
-    match_games: int = _matches("games per match against each opponent", 40, 2, unit="games", even=True)
+    match_every: int | None = _matches(
+        "iterations between two matches; none: after each third", None, 1, 2**32 - 1, unit="iterations"
+    )
+    match_games: int = _matches("games per match of --match-every", 40, 2, unit="games", even=True)
     final_match_games: int = _matches("games of the last match against each opponent", 100, 2, unit="games", even=True)
     match_simulations: int | None = _matches(
         "simulations per move in matches; none: as self-play, at least 100", None, 1, 2**32 - 1, unit="simulations"

@@ -11,7 +11,9 @@ from typing import Any
 
 from azpy.settings import Settings
 
-_WAY_SHARE = 0.05  # of a timed run, at most, for the matches on the way
+USUAL_DISTANCE = 5  # iterations between two matches of a run without an end
+_SHORT_SHARE = 0.015  # of a timed run, at most, for the three short matches together
+_WAY_SHARE = 0.05  # of a timed run, at most, for all matches at a distance that the user sets
 _LAST_SHARE = 0.1  # and for the last match
 _LEAST_RATE = 0.05
 _MEASURED = (
@@ -44,16 +46,19 @@ class Budget:
         self._begin = clock()
         self.evaluations = 0.0
         self._measured = dict.fromkeys(_MEASURED, 0.0)
+        self._thirds = -1.0  # of the run, when a match was last due: it has not begun
 
     def state(self) -> dict[str, Any]:
         """The state that `load` takes."""
-        return {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations, **self._measured}
+        done = {"elapsed_seconds": self.elapsed(), "evaluations": self.evaluations, "thirds": self._thirds}
+        return done | self._measured
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
         self.advance_to(float(state["elapsed_seconds"]))
         self.evaluations = float(state["evaluations"])
         self._measured = {name: float(state[name]) for name in _MEASURED}
+        self._thirds = float(state.get("thirds", -1.0))  # earlier versions did not store it
 
     def advance_to(self, seconds: float) -> None:
         """Count at least `seconds` as spent."""
@@ -72,14 +77,18 @@ class Budget:
         Args:
             iterations_done: with the part of the iteration at hand.
         """
-        settings = self._settings
-        if settings.schedule == "constant":
+        if self._settings.schedule == "constant":
             return 1.0
-        progress = iterations_done / settings.iterations if settings.iterations else 0.0
+        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - self._progress(iterations_done))))
+
+    def _progress(self, iterations_done: float) -> float:
+        """The part of the run that is done, 1 at its end; 0 in a run without an end."""
+        settings = self._settings
+        progress = iterations_done / (settings.iterations or math.inf)
         if not settings.deterministic:
             progress = max(progress, self.elapsed() / max(self._end(), 1e-9))
             progress = max(progress, self.evaluations / (settings.total_evaluations or math.inf))
-        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - progress)))
+        return progress
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
@@ -106,10 +115,19 @@ class Budget:
         return self._end() - self.elapsed() > self._measured["export_seconds"]
 
     def match_is_due(self, iteration: int) -> bool:
-        """True every few iterations, unless matches have had their share of the time or the last one needs the rest."""
-        if iteration % self._settings.match_every or not math.isfinite(self._seconds):
-            return iteration % self._settings.match_every == 0
-        seconds, elapsed = self._seconds_of_match(self._settings.match_games), self.elapsed()
+        """Return whether to play a match after this iteration. Each third of the run answers yes once.
+
+        With `match_every`, a timed run says no when matches have had their share, or the last one needs the rest.
+        """
+        settings, every, timed = self._settings, self._settings.match_every, math.isfinite(self._seconds)
+        if every is None and not (timed or settings.iterations or settings.total_evaluations):
+            return iteration % USUAL_DISTANCE == 0
+        if every is None:
+            before, self._thirds = self._thirds, float(int(3 * self._progress(iteration)))
+            return self._thirds > before
+        if not iteration or iteration % every or not timed:
+            return iteration > 0 and iteration % every == 0
+        seconds, elapsed = self._seconds_of_match(settings.match_games), self.elapsed()
         return self._measured["match_seconds"] + seconds <= _WAY_SHARE * elapsed and self._end() - elapsed > seconds
 
     def final_match_games(self) -> int:
@@ -122,8 +140,9 @@ class Budget:
     def match_seconds(self, begin: float, *, last: bool) -> float:
         """Seconds left for a match that began when `elapsed` was `begin`; 0 or less ends it.
 
-        The last match ends with the run; in a late run it still has the time that was kept free for it. A match on the
-        way has a tenth of the run at most, and leaves the last match its time.
+        The last match ends with the run; in a late run it still has the time that was kept free for it. A match that
+        `match_every` orders has a tenth of the run at most, and the short ones have 1.5 % together. They leave the last
+        match its time.
         """
         if not math.isfinite(self._seconds):
             return math.inf
@@ -131,7 +150,8 @@ class Budget:
         if last:
             until = max(self._seconds, begin + self._seconds - end)
         else:
-            until = min(begin + _LAST_SHARE * self._seconds, end)
+            left = _SHORT_SHARE * self._seconds - self._measured["match_seconds"]
+            until = min(begin + (_LAST_SHARE * self._seconds if self._settings.match_every else left), end)
         return until - self.elapsed()
 
     def note_iteration(
@@ -159,9 +179,10 @@ class Budget:
             self._measured["play_seconds_per_game"] = (seconds - fit_seconds - export_seconds) / games
 
     def note_match(self, seconds: float, games: float) -> None:
-        """Note the time of a match; `games` is the mean number of games against each opponent."""
+        """Note the time of a match; `games` is the mean number against each opponent, 0 unless it met all of them."""
         self._measured["match_seconds"] += seconds
-        self._measured["match_seconds_per_game"] = seconds / games
+        if games:
+            self._measured["match_seconds_per_game"] = seconds / games
 
     def _end(self) -> float:
         """The time at which the last match begins, in seconds since the run began."""

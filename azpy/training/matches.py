@@ -18,7 +18,9 @@ from azpy.training.fitting import learner_of
 from azpy.training.generations import Generations
 from azpy.training.loop import Loop
 
+_SHORT_GAMES = 8  # of a short match against each opponent: nearly as fast as one game, since they share batches
 _UNTRAINED = "untrained"  # the network that the run's seed gives, without a gradient step
+_LAST_ONLY = ("random", _UNTRAINED)
 OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the run itself makes the untrained player
     "random": RandomPlayer,
     _UNTRAINED: None,
@@ -29,6 +31,8 @@ OPPONENTS: dict[str, Callable[[], Player] | None] = {  # the weakest first; the 
 
 def play_matches(loop: Loop, generations: Generations, cores: int, *, last: bool) -> Iterator[Event]:
     """Play the newest network against each opponent it has not met yet, on the same openings; then write the report.
+
+    A short match, which the user did not order with `match_every`, is only against plain search.
 
     Args:
         loop: the run, whose last iteration made the network.
@@ -41,17 +45,21 @@ def play_matches(loop: Loop, generations: Generations, cores: int, *, last: bool
         rows = [row for row in folder.metrics() if row["kind"] == "match" and row["iteration"] == loop.iteration]
         # The last match is played after one on the way, too.
         met = {row["opponent"] for row in rows if not (last and row.get("match") == "on the way")}
-        if due := [name for name in OPPONENTS if name not in met]:
-            yield from _meet(loop, generations, cores, due, last)
-    sealed, title = folder.sealed.iterations(), f"{settings.game}: {folder.path.name}"
-    games = folder.sealed.read(sealed[-1]) if sealed else []
-    folder.replace("report.html", make_report(title, asdict(settings), folder.metrics(), games, loop.start))
+        short = not last and settings.match_every is None
+        if due := [name for name in OPPONENTS if name not in met and not (short and name in _LAST_ONLY)]:
+            yield from _meet(loop, generations, cores, due, last, short)
+        sealed = folder.sealed.iterations()
+        games = folder.sealed.read(sealed[-1]) if sealed else []
+        page = make_report(str(folder.path), asdict(settings), folder.metrics(), games, loop.start)
+        folder.replace("report.html", page)
 
 
-def _meet(loop: Loop, generations: Generations, cores: int, due: Sequence[str], last: bool) -> Iterator[Event]:
+def _meet(
+    loop: Loop, generations: Generations, cores: int, due: Sequence[str], last: bool, short: bool
+) -> Iterator[Event]:
     settings, folder, budget, start = loop.settings, loop.folder, loop.budget, loop.start
     begin, played, to_beat = budget.elapsed(), 0, loop.ranked.score_to_beat
-    games = budget.final_match_games() if last else settings.match_games
+    games = budget.final_match_games() if last else _SHORT_GAMES if short else settings.match_games
     # As az-match and servers take it from the run: that of the iteration which led to this network.
     if iterations := [row for row in folder.metrics() if row["kind"] == "iteration"]:
         to_beat = iterations[-1].get("score_to_beat")
@@ -68,7 +76,8 @@ def _meet(loop: Loop, generations: Generations, cores: int, due: Sequence[str], 
             other = make()
         else:
             other = player(to_onnx(learner_of(settings, start, here=False).averaged))
-        until = time.monotonic() + budget.match_seconds(begin, last=last) / (len(due) - index)
+        # A short match has time for few games, so whichever opponent needs more of it takes it.
+        until = time.monotonic() + budget.match_seconds(begin, last=last) / (1 if short else len(due) - index)
         result = play_match(book, newest, other, games, settings.seed, partial(_seconds_until, until))
         if result is None:
             unmet.append(opponent)
@@ -83,8 +92,8 @@ def _meet(loop: Loop, generations: Generations, cores: int, due: Sequence[str], 
         typed = f" --game {shlex.quote(settings.game)}" if must_be_typed(settings.game) else ""
         round_of = {1: "a game", 2: "two games"}.get(seats := start.num_players, f"{seats} games")
         yield Noticed(f"no time was left for {round_of} against {', '.join(unmet)}; later: {command}{typed}")
-    if len(due) == len(OPPONENTS):
-        budget.note_match(budget.elapsed() - begin, max(1.0, played / len(due)))
+    all_met = len(due) == len(OPPONENTS)
+    budget.note_match(budget.elapsed() - begin, max(1.0, played / len(due)) if all_met else 0.0)
 
 
 def _seconds_until(moment: float) -> float:

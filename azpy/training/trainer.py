@@ -26,7 +26,7 @@ from azpy.runs.reader import checkpoint_at, read_weights
 from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.system import usable_cores
-from azpy.training.budget import Budget
+from azpy.training.budget import USUAL_DISTANCE, Budget
 from azpy.training.events import Event, Noticed, Saved
 from azpy.training.fitting import Window, fit, learner_of, load_newest, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
@@ -79,8 +79,8 @@ class Trainer(Loop):
             self._begun_with = f"the network begins as that of {_begin_with(self._learner, Path(settings.init))}"
         self._lessons = Lessons(settings, start, path, supervised)
         self._said_few = False  # whether the notice about a small window was given
-        # As many iterations as lie between two matches: advice looks at all of them.
-        self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every)
+        # Advice looks at all iterations between two matches.
+        self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every or USUAL_DISTANCE)
         super().__init__(settings, start, budget, path, ("numpy", "torch", "onnxruntime"), cores=self._cores)
 
     def run(self) -> Iterator[Event]:
@@ -101,7 +101,7 @@ class Trainer(Loop):
             if self._generations.on_tensorrt:
                 self._generations.prune_engines()
             over = last or self.budget.is_over(self.iteration)
-            if (over and self.folder.checkpoints()) or (self.iteration and self.budget.match_is_due(self.iteration)):
+            if self.folder.checkpoints() if over else self.budget.match_is_due(self.iteration):
                 yield from play_matches(self, self._generations, self._cores, last=over)
             # A match during the run can use up the time. The last match may leave some.
             if not over and not self.budget.is_over(self.iteration):

@@ -260,7 +260,7 @@ def test_a_missing_or_damaged_package_is_one_line(tmp_path: Path) -> None:
             done = bare.run("tic_tac_toe", folder=place, before=f"import sys; sys.modules[{package!r}] = None")
             # Beside an ONNX Runtime, which may be one for a GPU, the one for the CPU must not be installed.
             first = "onnxruntime " if package == "onnxruntime" else ""
-            packages = f"{first}torch safetensors onnx matplotlib"
+            packages = f"{first}torch safetensors onnx"
             assert done.errors == f"az-train: {package} is not installed: pip install {packages}\n"
         damaged = f"import sys; sys.path.insert(0, {str(tmp_path / 'damaged')!r})"
         done = bare.run("tic_tac_toe", folder=place, before=damaged)

@@ -26,7 +26,7 @@ GOOD: dict[str, Any] = {
     "python": "3.11.7",
     "system": "Linux x86_64",
     "packages": {"numpy": "2.4.6", "onnxruntime": "1.31.1", "onnxruntime-gpu": None, "torch": "2.15.0"}
-    | {"safetensors": "0.8.0", "onnx": "1.23.2", "matplotlib": "3.10.8"},
+    | {"safetensors": "0.8.0", "onnx": "1.23.2"},
     "broken": {},
     "conflict": None,
     "providers": {"cpu": None, "cuda": "CUDA cannot be used: no driver", "tensorrt": "TensorRT cannot be used: no"},
@@ -168,7 +168,7 @@ READY = "ready to train: az-train connect_four --minutes 5"
         ),
         ({"cpu": {"usable": 2}}, True, "azpy can use 2 of 8 cores", True),
         ({"environment": {"OMP_NUM_THREADS": "1"}}, True, "OMP_NUM_THREADS=1 limits", True),
-        ({"packages": {"matplotlib": None}}, True, "to train, matplotlib is missing", False),
+        ({"packages": {"safetensors": None}}, True, "to train, safetensors is missing", False),
         ({"packages": {"torch": None, "onnx": None}}, True, f"to train, torch, onnx are missing: {TO_TRAIN}", False),
     ],
     ids=range(14),

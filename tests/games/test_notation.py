@@ -289,6 +289,8 @@ def test_a_picture_is_xml_of_its_own_and_says_how_it_stands(game: str) -> None:
         assert not re.search(r"<(script|style|image|use|foreignObject)|href|url\(|@import|font-face", svg)
         _, _, width, height = map(float, picture.attrib["viewBox"].split())
         assert (width, height) == (float(picture.attrib["width"]), float(picture.attrib["height"]))
+        first = next(iter(picture)).attrib
+        assert (first.get("fill"), first.get("width")) != ("#ffffff", picture.attrib["width"]), "a sheet of paper"
         for shape in picture.iter(f"{SVG}circle"):
             x, y, radius = (float(shape.attrib[name]) for name in ("cx", "cy", "r"))
             assert radius <= x <= width - radius

@@ -44,7 +44,7 @@ def touches(kind: type[Touched], given: Any) -> list[Any]:
 def test_a_python_game_gives_cells_or_places_to_touch() -> None:
     assert azpy.State(Countdown(6)).touches(1) == []
     assert touches(Touched, []) == touches(Framed, []) == []
-    assert touches(Touched, (0, np.int64(0))) == [("a1", (28, 28, 40, 40))] * 2
+    assert touches(Touched, (0, np.int64(0))) == [("a1", (0, 0, 40, 40))] * 2
     assert touches(Framed, [("heap", (1, 2.5, 3, 4))]) == [("heap", (1, 2.5, 3, 4))]
 
 
@@ -128,7 +128,7 @@ def test_a_game_in_python_is_played_by_clicks_on_its_board() -> None:
     hexapawn: Any = Hexapawn  # the example has no types
     state, seen = azpy.State(hexapawn()), list[str]()
     # a1-a2, b3xa2, b1xa2: the middles of the cells, for player 1 on the same board.
-    for start, end in [((48, 128), (48, 88)), ((88, 48), (48, 88)), ((88, 128), (48, 88))]:
+    for start, end in [((20, 100), (20, 60)), ((60, 20), (20, 60)), ((60, 100), (20, 60))]:
         texts = ET.fromstring(state.to_svg()).iter("{http://www.w3.org/2000/svg}text")
         # The foot of a glyph is a little below the middle of its cell.
         glyphs = {(int(text.attrib["x"]), int(text.attrib["y"]) - 7): text.text for text in texts}
@@ -138,7 +138,7 @@ def test_a_game_in_python_is_played_by_clicks_on_its_board() -> None:
         state.play(action)
     assert seen == ["x .", "o x", "x o"]
     assert str(state) == "3 o . o\n2 x . .\n1 . . x\n  a b c"
-    assert clicked(state, [(128, 128), (128, 88)]) == []  # a pawn of the other player
+    assert clicked(state, [(100, 100), (100, 60)]) == []  # a pawn of the other player
 
 
 def test_a_game_of_openspiel_is_touched_by_a_subclass() -> None:
@@ -152,6 +152,6 @@ def test_a_game_of_openspiel_is_touched_by_a_subclass() -> None:
     start = open_spiel("tic_tac_toe").game_object
     assert azpy.State(start).touches(2) == []
     state = azpy.State(Board(start._rules, start.state))
-    assert state.touches(2) == [("c3", (108, 28, 40, 40))]
+    assert state.touches(2) == [("c3", (80, 0, 40, 40))]
     state.play(2)
-    assert '<text x="128" y="55" font-size="20">x</text>' in state.to_svg()
+    assert '<text x="100" y="27" font-size="20">x</text>' in state.to_svg()

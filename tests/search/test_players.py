@@ -1,6 +1,7 @@
 """Games of one player and of several: searched, played, learned; and refused by name where azpy has two in mind."""
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,16 @@ def test_a_game_in_python_may_name_its_players() -> None:
         game.side_names = names
         with pytest.raises(azpy.GameError, match=r"Colors.side_names must be .* num_players = 3, got "):
             azpy.State(game)
+
+
+def test_a_game_says_its_rules_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in azpy.list_games():
+        rules = azpy.make_game(name).rules
+        assert re.fullmatch(r"[^{}]{20,119}\.", rules), (name, rules)
+    assert "5 in a row" in azpy.make_game("connect_four", k=5).rules
+    assert azpy.State(Colors()).rules == ""
+    monkeypatch.setattr(Colors, "rules", "Take a number.")
+    assert azpy.State(Colors()).rules == "Take a number."
 
 
 class Zero(Together):

@@ -21,7 +21,7 @@ TINY = [
     *("--batch-size", "16", "--passes", "1", "--match-every", "1000", "--final-match-games", "2"),
 ]
 # Each start would import torch._dynamo otherwise, with its first optimizer: more than a second.
-MODULES = ("torch._dynamo", "azpy.reports.report", "azpy.training.trainer")
+MODULES = ("torch._dynamo", "azpy.training.trainer")
 GAMES = ("tic_tac_toe", "pig(target=15)", "dice_nim")
 
 
@@ -138,8 +138,6 @@ def _serve() -> None:
 
     for name in sys.argv[1:]:
         importlib.import_module(name)
-    if "azpy.reports.report" in sys.modules:  # the page is written; drawing takes a second
-        vars(sys.modules["azpy.reports.report"])["_charts"] = lambda *_: []
     if "azpy.learning.learner" in sys.modules:  # several threads take ten times the processor time
         vars(sys.modules["azpy.learning.learner"])["usable_cores"] = lambda: 1
     torch.set_num_threads(1)

@@ -83,7 +83,7 @@ def test_a_cut_iteration_ends_on_time() -> None:
 
 def test_matches_end_with_the_run() -> None:
     clock = Clock()
-    timed = budget(clock, final_match_games=20)
+    timed = budget(clock, final_match_games=20, match_every=1)
     clock.now += 500
     assert timed.match_seconds(500, last=False) == pytest.approx(40)  # the last match has 60 s
     assert timed.match_seconds(500, last=True) == pytest.approx(100)
@@ -95,6 +95,10 @@ def test_matches_end_with_the_run() -> None:
     assert timed.match_seconds(590, last=True) < 0
     clock.now = 1000 + 330
     assert timed.match_seconds(300, last=False) == pytest.approx(30)  # of a tenth of the run
+    short = budget(Clock())
+    assert short.match_seconds(0.0, last=False) == pytest.approx(9)  # the short matches together
+    short.note_match(seconds=4.0, games=0)
+    assert short.match_seconds(0.0, last=False) == pytest.approx(5)
     endless = budget(clock, minutes=None, iterations=3)
     assert endless.match_seconds(0.0, last=False) == endless.match_seconds(0.0, last=True) == float("inf")
 
@@ -125,6 +129,37 @@ def test_matches_on_the_way_have_their_share() -> None:
     endless = budget(clock, minutes=None, match_every=5)
     endless.note_match(seconds=10**6, games=40)
     assert endless.match_is_due(10)
+
+
+def test_short_matches_come_at_the_start_and_after_each_third() -> None:
+    def due(run: Budget, iterations: range) -> list[int]:
+        return [iteration for iteration in iterations if run.match_is_due(iteration)]
+
+    length: dict[str, Any] = {"minutes": None, "iterations": 20}
+    assert due(budget(**length, deterministic=True), range(20)) == [0, 7, 14]
+    assert due(budget(minutes=None, iterations=2), range(2)) == [0, 1]
+    assert due(budget(minutes=None), range(11)) == [0, 5, 10]  # without an end
+    assert due(budget(**length, match_every=5), range(20)) == [5, 10, 15]
+    half = budget(**length)
+    assert due(half, range(11)) == [0, 7]
+    state = json.loads(json.dumps(half.state()))
+    for left_out, later in (((), [14]), (("thirds",), [11, 14])):
+        resumed = budget(**length)
+        resumed.load({name: value for name, value in state.items() if name not in left_out})
+        # A state of an earlier version does not hold the thirds: its run has one match more.
+        assert due(resumed, range(11, 20)) == later
+    clock, seconds = Clock(), list[float]()
+    timed = budget(clock)
+    for _ in range(54):  # the last match keeps a tenth free
+        if timed.match_is_due(3):
+            seconds.append(clock.now - 1000)
+        clock.now += 10
+    assert seconds == [0, 180, 360]
+    longer = budget(clock, minutes=20.0)
+    longer.load(timed.state())
+    assert not longer.match_is_due(9)
+    clock.now += 240
+    assert longer.match_is_due(12)
 
 
 def test_elapsed_time_goes_on_over_an_interruption() -> None:

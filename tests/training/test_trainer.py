@@ -70,6 +70,20 @@ def test_a_run_reports_what_it_does(tmp_path: Path) -> None:
         azpy.OnnxEvaluator(model, game=azpy.make_game("tic_tac_toe"))
 
 
+def test_short_matches_show_a_curve_and_change_no_game(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"deterministic": True, "match_games": 20}
+    events = run(tmp_path / "curve", match_every=None, **changes)
+    matches = [(event.iteration, event.opponent, event.result.games) for event in events if isinstance(event, Matched)]
+    short, last = ["mcts-100", "mcts-1000"], ["random", "untrained", "mcts-100", "mcts-1000"]
+    assert matches == [(at, name, 8) for at in (0, 1, 2) for name in short] + [(3, name, 4) for name in last]
+    run_until(tmp_path / "parts", 1, match_every=None, **changes)
+    ends = [events[-1], run(tmp_path / "parts", match_every=None, **changes)[-1], run(tmp_path / "none", **changes)[-1]]
+    assert len({(end.games_hash, end.weights_hash) for end in ends}) == 1
+    assert ends[0].games_hash
+    rows = [(row["iteration"], row["opponent"]) for row in opened_rows(tmp_path / "parts") if row["kind"] == "match"]
+    assert rows == [(at, name) for at, name, _ in matches]
+
+
 def test_tensorboard_shows_the_metrics_once_each(tmp_path: Path) -> None:
     reading = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     run(tmp_path, iterations=1, tensorboard=True)

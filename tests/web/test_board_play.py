@@ -202,6 +202,16 @@ def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, ad
     board.until(lambda: board.crossed == {"B5"})
 
 
+def test_words_of_the_position_stand_beside_the_name_of_their_player(board: Board, address: str) -> None:
+    board.open(address, "walls")
+    assert board.one("rules").text.startswith("Each turn, step or build walls")
+    assert (board.one("counts_0").text, board.one("counts_1").text) == ("turn 1, first action", "")
+    board.click("wall right of a8")
+    board.until(lambda: "turn 1, second action" in board.one("counts_0").text)
+    board.click("wall right of b8")
+    board.until(lambda: "turn 2, first action" in board.one("counts_0").text)
+
+
 def test_a_strength_is_one_text(board: Board, address: str) -> None:
     """A trained network plays casually at first, unless somebody chose its simulations."""
     board.open(address, "noughts")

@@ -73,12 +73,10 @@ export class Board {
     return this.isTurned && this.settings.model.canRotate;
   }
 
-  /** The picture as it is seen; where a player ended the game it is nobody's turn. */
+  /** The picture as it is seen. */
   get svg() {
-    const { shown, ended } = this.play.game.current;
-    if (shown === null) return "";
-    const { svg } = this.seen(shown);
-    return ended === null ? svg : withoutTurn(svg);
+    const { shown } = this.play.game.current;
+    return shown === null ? "" : this.seen(shown).svg;
   }
 
   /** @param {boolean} isTurned whether the board is seen from the other side */
@@ -146,10 +144,8 @@ export class Board {
     const { canRotate, game } = this.settings.model;
     const isStep = this.position !== null && (current.parent === this.position || this.position.parent === current);
     this.position = current;
-    const { svg, actions, ...seen } = this.lay(shown, isStep);
-    const ways = /\bchess960=\d/.test(game) ? actions : withRooks(actions);
-    // Whose turn it is stands beside the board.
-    const position = { ...seen, svg: withoutTurn(svg), actions: ways };
+    const { actions, ...seen } = this.lay(shown, isStep);
+    const position = { ...seen, actions: /\bchess960=\d/.test(game) ? actions : withRooks(actions) };
     if (this.takeMan === null) this.picture.show(position, this.canPlay, `The board. ${this.status}`);
     else this.drawMen();
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
@@ -211,9 +207,4 @@ export class Board {
     const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
     this.overlay.show(picture.box, { marks, actions, moves, pv, players: this.play.names.length });
   }
-}
-
-/** A picture without the words that say whose turn it is. @param {string} svg */
-function withoutTurn(svg) {
-  return svg.replace(/>[^<>]* to move(?:, )?([^<>]*)</, ">$1<");
 }

@@ -89,6 +89,7 @@ export class Controls {
     byId("board").dataset.state = isOver ? "over" : isWaiting ? "open" : "busy";
     for (const [side, row] of seats("side").entries()) {
       row.classList.toggle("turn", !isOver && player === side);
+      write(byId(`counts_${side}`), current.shown?.counts?.[side] ?? "");
       const took = byId(`took_${side}`);
       const men = captured[side] ?? "";
       took.hidden = men === "";

@@ -51,23 +51,26 @@ function shapeOf(source, kind, attributes, text) {
 /** The other cells where something is drawn, if letters name the columns of the board, and numbers its rows. @param
  * {Touch[]} touches that are known @param {Shape[]} shapes @returns {Touch[]} */
 function gridOf(touches, shapes) {
-  const [texts, others] = [true, false].map((isText) => shapes.filter(({ kind }) => (kind === "text") === isText));
-  const named = (/** @type {string} */ name) => texts.find(({ text }) => text === name) ?? { x: Infinity, y: Infinity };
-  const isNear = (/** @type {number} */ one, /** @type {number} */ other) => Math.abs(one - other) < 2;
+  const [names, others] = [true, false].map((isName) => shapes.filter(({ at }) => (at("class") === "name") === isName));
+  const named = (/** @type {string} */ name) => names.find(({ text }) => text === name) ?? { x: Infinity, y: Infinity };
   const cells = touches.filter(([name]) => /^[a-z]\d+$/i.test(name));
-  const isGrid = cells.every(([name, x, y, width, height]) => {
-    return isNear(named(name[0]).x, x + width / 2) && isNear(named(name.slice(1)).y, y + height / 2);
+  if (cells.length === 0) return [];
+  const [[first, left, top, width, height]] = cells;
+  // From the corner of a cell to the names of its column and its row.
+  const [right, down] = [named(first[0]).x - left, named(first.slice(1)).y - top];
+  const isGrid = cells.every(([name, x, y]) => {
+    return Math.abs(named(name[0]).x - x - right) < 2 && Math.abs(named(name.slice(1)).y - y - down) < 2;
   });
-  if (!isGrid || cells.length === 0) return [];
-  const [[first, , , width, height]] = cells;
-  const columns = texts.filter(({ text, y }) => /^[a-z]$/i.test(text) && isNear(y, named(first[0]).y));
-  const rows = texts.filter(({ text, x }) => /^\d+$/.test(text) && isNear(x, named(first.slice(1)).x));
-  return columns.flatMap(({ text: letter, x }) =>
-    rows.flatMap(({ text: number, y }) => {
-      const isIn = (/** @type {number} */ u, /** @type {number} */ v) =>
-        2 * Math.abs(u - x) < width && 2 * Math.abs(v - y) < height;
+  if (!isGrid) return [];
+  const columns = names.filter(({ text }) => /^[a-z]$/i.test(text));
+  const rows = names.filter(({ text }) => /^\d+$/.test(text));
+  return columns.flatMap((column) =>
+    rows.flatMap((row) => {
+      const [x, y] = [column.x - right, row.y - down];
+      const isIn = (/** @type {number} */ u, /** @type {number} */ v) => u > x && u < x + width && v > y && v < y + height;
       const isKnown = touches.some(([, u, v, wide, high]) => isIn(u + wide / 2, v + high / 2));
-      return !isKnown && others.some((one) => isIn(one.x, one.y)) ? [/** @type {Touch} */ ([letter + number, x - width / 2, y - height / 2, width, height])] : [];
+      const isDrawn = others.some((one) => isIn(one.x, one.y));
+      return !isKnown && isDrawn ? [/** @type {Touch} */ ([column.text + row.text, x, y, width, height])] : [];
     }),
   );
 }
@@ -76,7 +79,7 @@ function gridOf(touches, shapes) {
 function manOn([, left, top, width, height], shapes, sides) {
   const inside = shapes.filter(({ x, y, at }) => {
     const isIn = x > left && x < left + width && y > top && y < top + height;
-    return isIn && Number(at("width")) <= width; // paper lies below
+    return isIn && Number(at("width")) <= width && at("class") !== "name"; // the ground lies below
   });
   /** @type {string[]} */
   const men = [];

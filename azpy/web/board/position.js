@@ -7,8 +7,8 @@
  * @typedef {{touch: Touch, man: string}} Place what lies there, in words; empty for nothing
  * @typedef {[string, string, Touch[]]} Mark shape, text and places
  * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
- *   places: Place[], text: string | null, komi: number | null, captured: string[], actions: Action[], rolls: Roll[]}} Shown what
- *   the server says of a position
+ *   places: Place[], text: string | null, komi: number | null, captured: string[], counts: string[], actions: Action[],
+ *   rolls: Roll[]}} Shown what the server says of a position
  */
 
 /** The notes on a position that may be drawn: all but its words. @param {Record<string, string[]>} notes */

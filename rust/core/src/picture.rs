@@ -54,41 +54,42 @@ pub fn xml_text(text: &str) -> String {
 #[must_use]
 pub fn text_svg(text: &str) -> String {
     let lines: Vec<_> = text.lines().collect();
-    let mut svg = begun(widest(&lines), (lines.len() + 2) * LINE);
-    write_lines(&mut svg, &lines, LINE);
+    let mut svg = begun(widest(&lines), (lines.len() + 1) * LINE);
+    write_lines(&mut svg, &lines, LINE / 2);
     svg + "</svg>"
 }
 
 /// The picture of a game that draws none and has actions with cells: a board of `height` rows and `width` columns.
 ///
-/// Letters name the columns, and numbers the rows from the bottom. `text` is what the game renders. Exactly `height` of
-/// its lines may be rows of the board: `width` words of one or two characters, with or without a word before them, or
-/// `width` characters without blanks. They stand in the cells, where a dot is an empty cell, and the other lines stand
-/// below the board, but for one with the letters of the columns. Where no lines are rows, the whole text stands below.
+/// Small letters in its cells name the columns, and numbers the rows from the bottom. `text` is what the game renders.
+/// Exactly `height` of its lines may be rows of the board: `width` words of one or two characters, with or without a
+/// word before them, or `width` characters without blanks. They stand in the cells, where a dot is an empty cell, and
+/// the other lines stand below the board, but for one with the letters of the columns. Where no lines are rows, the
+/// whole text stands below.
 #[must_use]
 pub fn board_svg(text: &str, height: usize, width: usize) -> String {
     let lines: Vec<_> = text.lines().collect();
     let (glyphs, below) = read_rows(&lines, height, width);
-    let [wide, high] = [width, height].map(|cells| cells * CELL + 2 * MARGIN);
-    let mut svg = begun(wide.max(widest(&below)), high + below.len() * LINE);
-    svg += "<g font-family=\"sans-serif\" text-anchor=\"middle\" fill=\"#202020\">";
-    for column in 0..width {
-        write_middle(&mut svg, [corner(column, width)[0] + CELL / 2, MARGIN / 2], 14, &letters(column));
-    }
-    for row in 0..height {
-        let y = corner(row * width, width)[1] + CELL / 2;
-        write_middle(&mut svg, [MARGIN / 2, y], 14, &(height - row).to_string());
-    }
+    let [wide, high] = [width, height].map(|cells| cells * CELL);
+    let lines_high = if below.is_empty() { 0 } else { (below.len() + 1) * LINE };
+    let mut svg = begun(if below.is_empty() { wide } else { wide.max(widest(&below)) }, high + lines_high);
+    svg += "<g font-family=\"sans-serif\" text-anchor=\"middle\" fill=\"#1f2937\">";
     for cell in 0..height * width {
         let [x, y] = corner(cell, width);
-        let look = "fill=\"#f1f5f9\" stroke=\"#94a3b8\"";
+        let look = "fill=\"none\" stroke=\"#94a3b8\"";
         let _ = write!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{CELL}\" height=\"{CELL}\" {look}/>");
         if let Some(glyph) = glyphs.get(cell).filter(|glyph| **glyph != ".") {
-            write_middle(&mut svg, [x + CELL / 2, y + CELL / 2], 20, glyph);
+            write_glyph(&mut svg, [x + CELL / 2, y + CELL / 2], glyph);
         }
     }
+    for column in 0..width {
+        write_name(&mut svg, [CELL * (column + 1) - 5, high - 6], &letters(column));
+    }
+    for row in 0..height {
+        write_name(&mut svg, [6, CELL * row + 6], &(height - row).to_string());
+    }
     svg += "</g>";
-    write_lines(&mut svg, &below, high - LINE);
+    write_lines(&mut svg, &below, high + LINE / 2);
     svg + "</svg>"
 }
 
@@ -96,7 +97,7 @@ pub fn board_svg(text: &str, height: usize, width: usize) -> String {
 ///
 /// ```
 /// let touch = azpy_core::picture::board_touch(2, 3, 5);
-/// assert_eq!((touch.place.as_str(), touch.rect), ("c1", [108.0, 68.0, 40.0, 40.0]));
+/// assert_eq!((touch.place.as_str(), touch.rect), ("c1", [80.0, 40.0, 40.0, 40.0]));
 /// ```
 #[must_use]
 pub fn board_touch(height: usize, width: usize, cell: usize) -> Touch {
@@ -107,41 +108,45 @@ pub fn board_touch(height: usize, width: usize, cell: usize) -> Touch {
 /// The height of a line of text, and the width of a character at most.
 const LINE: usize = 20;
 const CHARACTER: usize = 10;
-/// The side of a cell of a board, and the room around the cells for names.
+/// The side of a cell of a board.
 const CELL: usize = 40;
-const MARGIN: usize = 28;
 
-/// White paper.
+/// A light ground, on which ink is read on any page.
 fn begun(width: usize, height: usize) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>"
+         <rect width=\"{width}\" height=\"{height}\" fill=\"#f1f5f9\"/>"
     )
 }
 
-/// The width of paper for these lines.
+/// The width of the ground for these lines.
 fn widest(lines: &[&str]) -> usize {
-    lines.iter().map(|line| line.chars().count()).max().unwrap_or(0) * CHARACTER + 2 * LINE
+    lines.iter().map(|line| line.chars().count()).max().unwrap_or(0) * CHARACTER + LINE
 }
 
 /// Lines of text from `top` on.
 fn write_lines(svg: &mut String, lines: &[&str], top: usize) {
-    *svg += "<g font-family=\"monospace\" font-size=\"16\" fill=\"#202020\" xml:space=\"preserve\">";
+    *svg += "<g font-family=\"monospace\" font-size=\"16\" fill=\"#1f2937\" xml:space=\"preserve\">";
     for (number, line) in lines.iter().enumerate() {
-        let _ = write!(svg, "<text x=\"{LINE}\" y=\"{}\">{}</text>", top + (number + 1) * LINE - 5, xml_text(line));
+        let _ =
+            write!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", LINE / 2, top + (number + 1) * LINE - 5, xml_text(line));
     }
     *svg += "</g>";
 }
 
-/// Text whose middle is at (x, y).
-fn write_middle(svg: &mut String, [x, y]: [usize; 2], size: usize, text: &str) {
-    let (y, text) = (y + 7 * size / 20, xml_text(text));
-    let _ = write!(svg, "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\">{text}</text>");
+/// What stands in a cell, with its middle at (x, y).
+fn write_glyph(svg: &mut String, [x, y]: [usize; 2], glyph: &str) {
+    let _ = write!(svg, "<text x=\"{x}\" y=\"{}\" font-size=\"20\">{}</text>", y + 7, xml_text(glyph));
+}
+
+/// The name of a column or a row: its class tells it from what stands in the cells.
+fn write_name(svg: &mut String, [x, y]: [usize; 2], name: &str) {
+    let _ = write!(svg, "<text class=\"name\" x=\"{x}\" y=\"{}\" font-size=\"9\">{name}</text>", y + 3);
 }
 
 /// The top left corner of a board's cell.
 fn corner(cell: usize, width: usize) -> [usize; 2] {
-    [cell % width, cell / width].map(|number| MARGIN + number * CELL)
+    [cell % width, cell / width].map(|number| number * CELL)
 }
 
 /// A column's name: a to z, then aa, ab, ...
@@ -198,11 +203,11 @@ mod tests {
     #[test]
     fn cells_of_a_board_have_names_and_glyphs() {
         let svg = board_svg("x . <\n. . x\nno end", 2, 3);
-        assert!(svg.starts_with("<svg ") && svg.contains("viewBox=\"0 0 176 156\""), "{svg}");
+        assert!(svg.starts_with("<svg ") && svg.contains("viewBox=\"0 0 120 120\""), "{svg}");
         // The names of two rows and three columns, three pieces, the other line.
         assert_eq!(svg.matches("<text ").count(), 2 + 3 + 3 + 1, "{svg}");
-        assert!(svg.contains("<text x=\"128\" y=\"55\" font-size=\"20\">&lt;</text>"), "{svg}");
-        assert!(svg.contains("<text x=\"20\" y=\"131\">no end</text>") && svg.contains(">c</text>"), "{svg}");
+        assert!(svg.contains("<text x=\"100\" y=\"27\" font-size=\"20\">&lt;</text>"), "{svg}");
+        assert!(svg.contains("<text x=\"10\" y=\"105\">no end</text>") && svg.contains(">c</text>"), "{svg}");
         assert_eq!([0, 25, 26, 701, 702].map(letters), ["a", "z", "aa", "zz", "aaa"]);
     }
 }

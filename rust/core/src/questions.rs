@@ -43,6 +43,7 @@ macro_rules! of_notation {
             fn on_board(&self) -> Vec<(String, char)>;
             fn captured(&self, actions: &[$crate::game::Action]) -> Vec<String>;
             fn side_names(&self) -> Option<Vec<&str>>;
+            fn counts(&self) -> Vec<String>;
             fn can_rotate(&self) -> bool;
             fn result_text(&self) -> String;
             fn to_svg(&self) -> String;

@@ -60,6 +60,12 @@ pub trait Notation: Game {
         None
     }
 
+    /// What people want to read beside the name of each player, where the picture does not show it: points, pips, the
+    /// number of the turn. A text for each player, or nothing at all.
+    fn counts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The result of a game that is over, and how it came about, as people of this game say it: "White wins by
     /// checkmate", "Black wins by 5.5", "Draw by stalemate". Games that end by the rules alone: whoever plays says
     /// that a player resigned or was out of time. [`outcome_text`] writes it.

@@ -34,7 +34,7 @@ use azpy_core::text::{Notation, outcome_text, play_line};
 
 use crate::error::Error;
 use crate::key::{Tag, digest};
-use crate::notation::limit_of_plies;
+use crate::notation::{counted, limit_of_plies};
 use crate::tables::{
     CHECKERS, POINTS, ROLLS, Side, each, from_other_side, key_words, roll_name, up_to, write_outcomes,
 };
@@ -465,6 +465,15 @@ impl Notation for Backgammon {
             Some(_) => "a backgammon",
         };
         outcome_text(self, how)
+    }
+
+    /// The pips, which are the points that all checkers still have to go, and the checkers off.
+    fn counts(&self) -> Vec<String> {
+        let count = |side: Side| {
+            let pips: u32 = (0..=BAR).map(|place| side.count(place) * (place + 1)).sum();
+            format!("{}, {} off", counted(pips, "pip"), side.off())
+        };
+        self.sides.map(count).into()
     }
 
     fn to_svg(&self) -> String {

@@ -15,7 +15,7 @@ use azpy_core::text::{Notation, outcome_text};
 use crate::cells;
 use crate::error::Error;
 use crate::key::{Tag, digest};
-use crate::notation::{cell_name, check_players, in_range, leader, letter, mark, marked, rows};
+use crate::notation::{cell_name, check_players, counted, in_range, leader, letter, mark, marked, rows};
 use crate::planes::{d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
@@ -389,11 +389,11 @@ impl<P: Payoff> Game for Blokus<P> {
 /// Pixels of a cell of the board, of a cell in the tray, and of a place in the tray.
 const STEP: f32 = 28.0;
 const SMALL: f32 = 9.0;
-const SLOT: f32 = 54.0;
+const SLOT: f32 = 48.0;
 
 /// Where the tray has a piece of the player to move.
 fn slot(size: usize, piece: usize) -> [f32; 2] {
-    [STEP * (size as f32 + 1.5) + SLOT * (piece % 3) as f32, STEP + SLOT * (piece / 3) as f32]
+    [STEP * (size as f32 + 0.4) + SLOT * (piece % 3) as f32, 1.0 + SLOT * (piece / 3) as f32]
 }
 
 impl<P: Payoff> Notation for Blokus<P> {
@@ -419,25 +419,30 @@ impl<P: Payoff> Notation for Blokus<P> {
         outcome_text(self, &if lead == 0 { String::new() } else { format!("by {lead}") })
     }
 
+    fn counts(&self) -> Vec<String> {
+        self.everybody().map(|player| counted(self.score(player), "point")).collect()
+    }
+
     fn to_svg(&self) -> String {
         let size = self.size();
-        let scores: Vec<_> = self.everybody().map(|player| self.score(player).to_string()).collect();
-        let below = format!("{}, points {}", svg::standing(self, svg::NAMES), scores.join(", "));
-        let side = STEP * (size as f32 + 2.0);
-        let mut picture = Svg::new(side + 3.0 * SLOT, f32::max(side, STEP + 7.0 * SLOT) + STEP, &below);
+        let side = STEP * size as f32;
+        let [width, height] = [slot(size, 2)[0] + SLOT, f32::max(side, 7.0 * SLOT)];
+        let mut picture = Svg::new(width, height, self);
         let starts = self.everybody().fold(Cells::NONE, |starts, player| starts.or(self.starts(player)));
         for line in 0..size {
-            let at = STEP * (line as f32 + 1.5);
-            picture.text(at, STEP / 2.0, 13.0, &letter(line).to_string());
-            picture.text(STEP / 2.0, at, 13.0, &(size - line).to_string());
             for column in 0..size {
-                let (x, y) = (STEP * (column as f32 + 1.0), STEP * (line as f32 + 1.0));
+                let (x, y) = (STEP * column as f32, STEP * line as f32);
                 let fill = self.owner_of(line, column).map_or(svg::EMPTY, svg::color);
                 picture.rect(x, y, STEP, STEP, &format!("fill=\"{fill}\" stroke=\"{}\"", svg::LINE));
                 if starts.has(self.bit(line, column)) {
                     picture.circle(x + STEP / 2.0, y + STEP / 2.0, 4.0, &format!("fill=\"{}\"", svg::LINE));
                 }
             }
+        }
+        for line in 0..size {
+            let at = STEP * line as f32;
+            picture.name(at + STEP - 4.0, side - 5.0, &letter(line).to_string());
+            picture.name(6.0, at + 5.0, &(size - line).to_string());
         }
         let left = if self.over { 0 } else { self.left[self.mover.index()] };
         for piece in (0..PIECES).filter(|piece| left >> piece & 1 == 1) {
@@ -447,7 +452,6 @@ impl<P: Payoff> Notation for Blokus<P> {
                 picture.rect(x + SMALL * column as f32, y + SMALL * row as f32, SMALL, SMALL, &look);
             }
         }
-        picture.text((side + 3.0 * SLOT) / 2.0, f32::max(side, STEP + 7.0 * SLOT) + STEP / 4.0, 15.0, &below);
         picture.done()
     }
 
@@ -460,8 +464,7 @@ impl<P: Payoff> Notation for Blokus<P> {
         let [x, y] = slot(self.size(), piece);
         let tray = Touch::new(format!("piece {}", DRAWN[piece].0), [x, y, 5.0 * SMALL, 5.0 * SMALL]);
         let square = |(row, column): (usize, usize)| {
-            let corner = [STEP * (column as f32 + 1.0), STEP * (row as f32 + 1.0)];
-            Touch::new(self.cell_name(row, column), [corner[0], corner[1], STEP, STEP])
+            Touch::new(self.cell_name(row, column), [STEP * column as f32, STEP * row as f32, STEP, STEP])
         };
         std::iter::once(tray).chain(covered.into_iter().map(square)).collect()
     }

@@ -306,8 +306,7 @@ impl Notation for Breakthrough {
     }
 
     fn to_svg(&self) -> String {
-        let below = svg::standing(self, ["x (red)", "o (blue)"]);
-        let mut picture = Svg::board(&svg::letters(self.width()), &svg::numbers_up(self.height()), &below);
+        let mut picture = Svg::board(self.width(), self.height(), self);
         for cell in 0..self.num_cells() {
             let (row, column) = (cell / self.width(), cell % self.width());
             // As on a chess board, the lower left corner is dark.
@@ -322,6 +321,7 @@ impl Notation for Breakthrough {
                 );
             }
         }
+        picture.name_cells(self.width(), self.height(), true);
         picture.done()
     }
 

@@ -17,7 +17,7 @@ use azpy_core::text::{Notation, outcome_text, shown};
 
 use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{board_or_line, check_players, in_range, leader, mark, marked, read_number};
+use crate::notation::{at_turn, board_or_line, check_players, in_range, leader, mark, marked, read_number};
 use crate::svg::{self, Svg};
 
 mod star;
@@ -376,11 +376,24 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         outcome_text(self, if self.winner().is_some() { "by filling the point" } else { "by the limit of turns" })
     }
 
+    fn counts(&self) -> Vec<String> {
+        at_turn(self, format!("turn {} of {}", self.turns + 1, self.most_turns))
+    }
+
     fn to_svg(&self) -> String {
-        let below = format!("{}, turn {} of {}", svg::standing(self, svg::NAMES), self.turns, self.most_turns);
-        let mut picture = Svg::new(15.0 * star::STEP, star::DOWN * (SIDE as f32 + 2.0), &below);
+        let [width, height] = [12.0 * star::STEP, 16.0 * star::DOWN].map(|length| length + 2.0 * star::RIM);
+        let mut picture = Svg::new(width, height, self);
+        let ground = svg::GROUND;
+        let look = format!("fill=\"{ground}\" stroke=\"{ground}\" stroke-width=\"52\" stroke-linejoin=\"round\"");
+        for tips in [[(0, 4), (12, 4), (12, 16)], [(16, 12), (4, 0), (4, 12)]] {
+            picture.polygon(&tips.map(|(row, x)| star::at(row, x)), &look);
+        }
+        for (row, &(_, first)) in ROWS.iter().enumerate() {
+            let (x, y) = star::at(row, first);
+            picture.name(x + 21.0, y, &(row + 1).to_string());
+        }
         for cell in 0..CELLS {
-            let [x, y] = star::middle(cell);
+            let (x, y) = star::middle(cell);
             let home = self.everybody().find(|&player| STAR.points[self.point(player)].has(cell));
             let (rim, width) = home.map_or((svg::LINE, 1), |player| (svg::color(player), 3));
             let look = format!("fill=\"{}\" stroke=\"{rim}\" stroke-width=\"{width}\"", svg::EMPTY);
@@ -391,10 +404,6 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
                 picture.circle(x, y, star::RADIUS - 3.0, &look);
             }
         }
-        for row in 0..SIDE {
-            picture.text(0.6 * star::STEP, star::DOWN * (row as f32 + 1.0), 12.0, &(row + 1).to_string());
-        }
-        picture.text(7.5 * star::STEP, star::DOWN * (SIDE as f32 + 1.0), 15.0, &below);
         picture.done()
     }
 
@@ -402,7 +411,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
     fn touches(&self, action: Action) -> Vec<Touch> {
         let Some((from, to)) = self.way(action) else { return Vec::new() };
         let square = |cell: usize| {
-            let [x, y] = star::middle(cell);
+            let (x, y) = star::middle(cell);
             Touch::new(cell_name(cell), [x - star::RADIUS, y - star::RADIUS, 2.0 * star::RADIUS, 2.0 * star::RADIUS])
         };
         vec![square(from), square(to)]

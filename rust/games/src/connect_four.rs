@@ -25,6 +25,9 @@ use crate::notation::{FULL_BOARD, board_or_line, in_rows, mark, marked, read_boa
 use crate::planes::mirror_planes;
 use crate::svg::{self, CELL, Svg, centre};
 
+/// What a picture has below the lowest row, for the numbers of the columns.
+const RIM: f32 = 12.0;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Status {
     Playing,
@@ -380,11 +383,12 @@ where
 
     fn to_svg(&self) -> String {
         let (width, height) = (self.width(), self.height());
-        let below = svg::standing(self, ["x (red)", "o (blue)", "y (green)"]);
-        let mut picture = Svg::board(&svg::numbers(width), &vec![String::new(); height], &below);
-        let (left, board) = (centre(0) - CELL / 2.0, "fill=\"#e2e8f0\" stroke=\"#94a3b8\"");
+        let high = CELL * height as f32;
+        let mut picture = Svg::on_ground(CELL * width as f32, high + RIM, self);
         let rows = in_rows(width, height, self.k(), |cell| self.stone(cell % width, cell / width));
-        picture.rect(left, left, CELL * width as f32, CELL * height as f32, board);
+        for column in 0..width {
+            picture.name(centre(column), high + RIM / 2.0 - 1.0, &(column + 1).to_string());
+        }
         for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
             let look = match self.stone(column, row) {
                 Some(player) => svg::stone(player, rows[row * width + column]),
@@ -398,8 +402,8 @@ where
     /// The whole column.
     fn touches(&self, action: Action) -> Vec<Touch> {
         let (column, height) = (action as usize, CELL * self.height() as f32);
-        let [x, y] = [centre(column), centre(0)].map(|middle| middle - CELL / 2.0);
-        vec![Touch::new(format!("column {}", self.action_name(action)), [x, y, CELL, height])]
+        let name = format!("column {}", self.action_name(action));
+        vec![Touch::new(name, [CELL * column as f32, 0.0, CELL, height])]
     }
 
     /// A board as in `......./......./......./......./...o.../...x... x`, or a line of play. That no order of play can

@@ -186,27 +186,29 @@ impl Notation for DiceNim {
         outcome_text(self, "by taking the last counter")
     }
 
+    fn counts(&self) -> Vec<String> {
+        let count = format!("{} of {} left", self.heap, self.start);
+        PLAYERS.map(|player| if player == self.mover { count.clone() } else { String::new() }).into()
+    }
+
     fn can_rotate(&self) -> bool {
         false
     }
 
     fn to_svg(&self) -> String {
         const STEP: f32 = 18.0;
-        let who = svg::standing(self, ["player 0", "player 1"]);
-        let who = if self.turn() == Turn::Chance { format!("player {} rolls", self.mover.index()) } else { who };
-        let below = format!("{who}, {} of {} left", self.heap, self.start);
         let across = self.start.min(20);
-        let (rows, width) = (self.start.div_ceil(across), f32::max(STEP * f32::from(across) + 100.0, 300.0));
-        let height = f32::max(STEP * f32::from(rows), 50.0) + 60.0;
-        let mut picture = Svg::new(width, height, &below);
+        let [columns, rows] = [across, self.start.div_ceil(across)].map(f32::from);
+        let (width, height) = (STEP * columns + 85.0, f32::max(STEP * rows, 44.0) + 24.0);
+        let mut picture = Svg::on_ground(width, height, self);
         for counter in 0..self.start {
             let (x, y) = (f32::from(counter % across), f32::from(counter / across));
             let left = if counter < self.heap { svg::INK } else { svg::EMPTY };
             let look = format!("fill=\"{left}\" stroke=\"{}\"", svg::LINE);
-            picture.circle(20.0 + STEP * (x + 0.5), 15.0 + STEP * (y + 0.5), 0.4 * STEP, &look);
+            picture.circle(12.0 + STEP * (x + 0.5), 12.0 + STEP * (y + 0.5), 0.4 * STEP, &look);
         }
         // The die: its spots lie in a line from corner to corner.
-        let (x, y) = (width - 60.0, 15.0);
+        let (x, y) = (width - 56.0, 12.0);
         let look = format!("rx=\"6\" fill=\"#ffffff\" stroke=\"{}\" stroke-width=\"2\"", svg::color(self.mover));
         if self.turn() != Turn::Terminal {
             picture.rect(x, y, 44.0, 44.0, &look);
@@ -215,7 +217,6 @@ impl Notation for DiceNim {
             let at = 22.0 + 12.0 * (f32::from(spot) - f32::from(self.roll.unwrap_or(0) - 1) / 2.0);
             picture.circle(x + at, y + at, 4.5, &format!("fill=\"{}\"", svg::INK));
         }
-        picture.text(width / 2.0, height - 20.0, 15.0, &below);
         picture.done()
     }
 

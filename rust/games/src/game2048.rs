@@ -322,6 +322,10 @@ impl Notation for Game2048 {
         format!("{} points, {how}", self.score)
     }
 
+    fn counts(&self) -> Vec<String> {
+        vec![format!("{} points", self.score)]
+    }
+
     fn can_rotate(&self) -> bool {
         false
     }
@@ -332,13 +336,8 @@ impl Notation for Game2048 {
             "#e4ecf5", "#cfdeee", "#fbe6c8", "#f8cf98", "#f5b778", "#f2a06a", "#f0926b", "#f3d46b", "#f1ca45",
             "#e9bd2b", "#dcae1c",
         ];
-        let below = match self.turn() {
-            Turn::Player(_) => format!("score {}", self.score),
-            Turn::Chance => format!("score {}, a tile comes", self.score),
-            Turn::Terminal => self.result_text(),
-        };
         let size = self.size();
-        let mut picture = Svg::board(&svg::letters(size), &svg::numbers_up(size), &below);
+        let mut picture = Svg::board(size, size, self);
         for cell in 0..self.num_cells() {
             let fill = match self.log(cell) as usize {
                 0 => svg::EMPTY,
@@ -349,6 +348,7 @@ impl Notation for Game2048 {
             let font = if tile.len() < 4 { 15.0 } else { 12.0 };
             picture.text(centre(cell % size), centre(cell / size), font, &tile);
         }
+        picture.name_cells(size, size, true);
         picture.done()
     }
 

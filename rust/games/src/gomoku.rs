@@ -19,7 +19,6 @@ use crate::notation::{
     FULL_BOARD, PLAYERS, board_or_line, cell_name, in_range, in_rows, read_board, stones, write_board,
 };
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
-use crate::svg;
 use lines::Lines;
 
 const MIN_SIZE: usize = 3;
@@ -240,8 +239,7 @@ impl Notation for Gomoku {
     fn to_svg(&self) -> String {
         let size = self.size();
         let rows = in_rows(size, size, self.k(), |cell| self.stone(cell));
-        let said = svg::standing(self, ["Black", "White"]);
-        grid::to_svg(size, LETTERS, &said, |cell| self.stone(cell), |cell| rows[cell])
+        grid::to_svg(size, LETTERS, self, |cell| self.stone(cell), |cell| rows[cell])
     }
 
     fn touches(&self, action: Action) -> Vec<Touch> {

@@ -6,18 +6,20 @@ use std::fmt::Write as _;
 
 use azpy_core::game::Player;
 use azpy_core::picture::Touch;
+use azpy_core::text::Notation;
 
 use crate::notation::rows;
 use crate::svg::Svg;
 
 /// Pixels between two lines of a picture.
 const STEP: f32 = 30.0;
-/// Pixels from a picture's edge to the first line.
-const MARGIN: f32 = 45.0;
+/// Pixels from a line at the edge to the end of the wood, without names and with them.
+const NEAR: f32 = 16.0;
+const FAR: f32 = 26.0;
 
-/// Where a line of a picture is.
-fn at(line: usize) -> f32 {
-    MARGIN + STEP * line as f32
+/// Where a line of a picture is, from the left and from the top.
+fn at(line: usize) -> [f32; 2] {
+    [FAR, NEAR].map(|edge| edge + STEP * line as f32)
 }
 
 /// The board, with `x` for the stones of player 0 and `o` for those of player 1; line 0 has the letters.
@@ -41,34 +43,35 @@ pub(crate) fn owner(line: usize, glyph: char) -> Option<Player> {
     }
 }
 
-/// The board as an SVG document: player 0 has the black stones. `said` is how the game stands, and `is_marked` whether a
-/// cell's stone gets a ring.
+/// The board as an SVG document: player 0 has the black stones. `is_marked` says whether a cell's stone gets a ring.
 pub(crate) fn to_svg(
     size: usize,
     letters: &[u8],
-    said: &str,
+    game: &impl Notation,
     stone: impl Fn(usize) -> Option<Player>,
     is_marked: impl Fn(usize) -> bool,
 ) -> String {
+    const NAME: &str = "class=\"name\"";
     const LINE: &str = "stroke=\"#4a3a1c\" stroke-width=\"1.2\" stroke-linecap=\"square\"";
-    let (first, last) = (at(0), at(size - 1));
-    let mut svg = Svg::new(last + MARGIN, last + MARGIN, said);
-    svg.rect(0.0, 0.0, last + MARGIN, last + MARGIN, "fill=\"#e3b869\"");
+    let ([left, top], [right, bottom]) = (at(0), at(size - 1));
+    let side = right + NEAR;
+    let mut svg = Svg::new(side, side, game);
+    svg.rect(0.0, 0.0, side, side, "fill=\"#e3b869\"");
     for (line, &letter) in letters[..size].iter().enumerate() {
-        svg.line((first, at(line)), (last, at(line)), LINE);
-        svg.line((at(line), first), (at(line), last), LINE);
-        let (letter, number) = (char::from(letter).to_string(), (size - line).to_string());
-        for beyond in [first - 29.0, last + 29.0] {
-            svg.text(at(line), beyond, 13.0, &letter);
-            svg.text(beyond, at(line), 13.0, &number);
-        }
+        let [x, y] = at(line);
+        svg.line((left, y), (right, y), LINE);
+        svg.line((x, top), (x, bottom), LINE);
+        svg.text_that_looks(x, side - 6.0, 11.0, &char::from(letter).to_string(), NAME);
+        svg.text_that_looks(6.5, y, 11.0, &(size - line).to_string(), NAME);
     }
+    let middle = |cell: usize| (at(cell % size)[0], at(cell / size)[1]);
     for cell in star_cells(size) {
-        svg.circle(at(cell % size), at(cell / size), 3.5, "fill=\"#4a3a1c\"");
+        let (x, y) = middle(cell);
+        svg.circle(x, y, 3.5, "fill=\"#4a3a1c\"");
     }
     for cell in 0..size * size {
         let Some(player) = stone(cell) else { continue };
-        let (x, y) = (at(cell % size), at(cell / size));
+        let (x, y) = middle(cell);
         let [fill, contrast] = [["#161616", "#ffffff"], ["#fdfdf8", "#161616"]][player.index()];
         svg.circle(x, y, 14.0, &format!("fill=\"{fill}\" stroke=\"#161616\""));
         if is_marked(cell) {
@@ -80,8 +83,8 @@ pub(crate) fn to_svg(
 
 /// The place of a cell of the picture.
 pub(crate) fn touch(size: usize, cell: usize, name: String) -> Touch {
-    let [x, y] = [cell % size, cell / size].map(|line| at(line) - STEP / 2.0);
-    Touch::new(name, [x, y, STEP, STEP])
+    let [x, y] = [at(cell % size)[0], at(cell / size)[1]];
+    Touch::new(name, [x - STEP / 2.0, y - STEP / 2.0, STEP, STEP])
 }
 
 /// Where boards have dots: the middle where there is one, the corners from 7 lines on, the sides' middles from 17.

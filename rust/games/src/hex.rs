@@ -41,14 +41,15 @@ type Cells = cells::Cells<WORDS>;
 const SIDES: [Cells; 2] = [Cells::NONE.with(64 * WORDS - 2), Cells::NONE.with(64 * WORDS - 1)];
 const _: () = assert!(MAX_SIZE * MAX_SIZE <= 64 * WORDS - 2);
 
-/// Of the picture: from a cell's middle to its corners, from there to its upright sides, and the room around the board.
+/// Of the picture: from a cell's middle to its corners, from there to its upright sides, and the width of the players'
+/// sides around the board.
 const RADIUS: f32 = 20.0;
 const HALF: f32 = 0.866 * RADIUS;
-const MARGIN: f32 = 34.0;
+const SIDE: f32 = 14.0;
 
 /// The middle of a cell of the picture: a row is half a cell further right than the one above it.
 fn middle(row: usize, column: usize) -> (f32, f32) {
-    (MARGIN + HALF * (2 * column + row + 1) as f32, MARGIN + RADIUS * (1.0 + 1.5 * row as f32))
+    (SIDE + HALF * (2 * column + row + 1) as f32, SIDE + RADIUS * (1.0 + 1.5 * row as f32))
 }
 
 /// What follows from the size alone.
@@ -393,15 +394,9 @@ impl Notation for Hex {
         let size = self.size();
         let corner = |(x, y): (f32, f32), number: usize| (x + CORNERS[number % 6].0, y + CORNERS[number % 6].1);
         let last = middle(size - 1, size - 1);
-        let (width, height) = (last.0 + HALF + MARGIN, last.1 + RADIUS + MARGIN);
-        let below = svg::standing(self, ["x (red, top to bottom)", "o (blue, left to right)"]);
-        let mut picture = Svg::new(width, height, &below);
-        let look = format!("fill=\"{}\" stroke=\"{}\"", svg::EMPTY, svg::LINE);
-        for cell in 0..size * size {
-            let at = middle(cell / size, cell % size);
-            picture.polygon(&[0, 1, 2, 3, 4, 5].map(|number| corner(at, number)), &look);
-        }
-        // Each player's sides: two edges of every cell there, from a corner to the next but one.
+        let (width, height) = (last.0 + HALF + SIDE, last.1 + RADIUS + SIDE);
+        let mut picture = Svg::new(width, height, self);
+        // Each player's sides, below the cells: along two edges of every cell there, from a corner to the next but one.
         for place in 0..size {
             let sides = [
                 (middle(0, place), 5, Player::Zero),
@@ -410,13 +405,25 @@ impl Notation for Hex {
                 (middle(place, size - 1), 0, Player::One),
             ];
             for (at, first, player) in sides {
-                let look = format!("stroke=\"{}\" stroke-width=\"4\" stroke-linecap=\"round\"", svg::color(player));
+                let look = format!(
+                    "stroke=\"{}\" stroke-width=\"{}\" stroke-linecap=\"round\"",
+                    svg::color(player),
+                    2.0 * SIDE
+                );
                 picture.line(corner(at, first), corner(at, first + 1), &look);
                 picture.line(corner(at, first + 1), corner(at, first + 2), &look);
             }
+        }
+        let look = format!("fill=\"{}\" stroke=\"{}\"", svg::EMPTY, svg::LINE);
+        for cell in 0..size * size {
+            let at = middle(cell / size, cell % size);
+            picture.polygon(&[0, 1, 2, 3, 4, 5].map(|number| corner(at, number)), &look);
+        }
+        for (place, letter) in svg::letters(size).iter().enumerate() {
             let ((x, y), (left, beside)) = (middle(0, place), middle(place, 0));
-            picture.text(x - 0.6 * HALF, y - 1.6 * RADIUS, 14.0, &svg::letters(size)[place]);
-            picture.text(left - 1.8 * HALF, beside, 14.0, &(place + 1).to_string());
+            let white = "class=\"name\" fill=\"#ffffff\"";
+            picture.text_that_looks(x, y - RADIUS - 7.0, 9.0, letter, white);
+            picture.text_that_looks(left - HALF - 7.0, beside, 9.0, &(place + 1).to_string(), white);
         }
         for cell in 0..size * size {
             let (x, y) = middle(cell / size, cell % size);
@@ -425,7 +432,6 @@ impl Notation for Hex {
                 picture.circle(x, y, 0.62 * RADIUS, &svg::stone(player, has_won));
             }
         }
-        picture.text(width / 2.0, height - MARGIN / 2.0, f32::min(15.0, 0.055 * width), &below);
         picture.done()
     }
 

@@ -185,7 +185,7 @@ impl<P: Payoff> Maedn<P> {
     fn place(&self, player: Player, field: usize) -> [usize; 2] {
         let seat = self.seat(player);
         match field {
-            RING.. => turned(seat, [1 + field - RING, MIDDLE]),
+            RING.. => turned(seat, [MIDDLE, SIDE - 2 + RING - field]),
             _ => ring_place(field + seat * (RING / SEATS)),
         }
     }
@@ -229,9 +229,9 @@ impl<P: Payoff> Maedn<P> {
     }
 }
 
-/// Column and row of the ring's first quarter, and of the home, of player 0, who sits at the left.
-const QUARTER: [[usize; 2]; 10] = [[0, 4], [1, 4], [2, 4], [3, 4], [4, 4], [4, 3], [4, 2], [4, 1], [4, 0], [5, 0]];
-const HOME: [[usize; 2]; 4] = [[0, 0], [1, 0], [0, 1], [1, 1]];
+/// Column and row of the ring's first quarter, and of the home, of player 0, who sits below.
+const QUARTER: [[usize; 2]; 10] = [[4, 10], [4, 9], [4, 8], [4, 7], [4, 6], [3, 6], [2, 6], [1, 6], [0, 6], [0, 5]];
+const HOME: [[usize; 2]; 4] = [[0, 10], [0, 9], [1, 10], [1, 9]];
 
 /// A place of the first seat as another seat has it: a quarter of a turn clockwise for each seat.
 fn turned(seat: usize, place: [usize; 2]) -> [usize; 2] {
@@ -426,13 +426,13 @@ impl<P: Payoff> Notation for Maedn<P> {
         outcome_text(self, if self.winner().is_none() { "by the limit of plies" } else { "" })
     }
 
+    fn counts(&self) -> Vec<String> {
+        let in_goal = |player: Player| (self.pieces[player.index()] & GOAL).count_ones();
+        self.everybody().map(|player| format!("{} of {PIECES} in the goal", in_goal(player))).collect()
+    }
+
     fn to_svg(&self) -> String {
-        let standing = match self.turn() {
-            Turn::Chance => format!("{} rolls", svg::NAMES[self.mover.index()]),
-            _ => svg::standing(self, svg::NAMES),
-        };
-        let no_names = vec![String::new(); SIDE];
-        let mut picture = Svg::board(&no_names, &no_names, &format!("{standing}, ply {}", self.plies));
+        let mut picture = Svg::board(SIDE, SIDE, self);
         let mut circle = |[column, row]: [usize; 2], radius: f32, look: &str| {
             picture.circle(svg::centre(column), svg::centre(row), radius * svg::CELL, look);
         };

@@ -4,9 +4,10 @@
 //! player and `.` an empty cell, and after a blank who is to move: `..x/.o./... x`. No action is called like a row of a
 //! board, so a text is one or the other ([`is_board`]).
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use azpy_core::game::{MAX_PLAYERS, Payoff, Player};
+use azpy_core::game::{Game, MAX_PLAYERS, Payoff, Player, Turn};
 use azpy_core::text::{Notation, play_line, shown};
 
 use crate::error::{Error, invalid};
@@ -59,6 +60,20 @@ pub(crate) fn check_players<P: Payoff>(players: usize, allowed: &[usize]) -> Res
         return Err(invalid!("a Value is what two players share, and Values are for more; got {players} players"));
     }
     Ok(())
+}
+
+/// A number and what it counts: 1 disc, 2 discs.
+pub(crate) fn counted<T: Display + From<u8> + PartialEq>(number: T, what: &str) -> String {
+    format!("{number} {what}{}", if number == T::from(1) { "" } else { "s" })
+}
+
+/// A text beside the name of the player whose turn it is.
+pub(crate) fn at_turn<G: Game>(game: &G, text: String) -> Vec<String> {
+    let mut texts = vec![String::new(); game.num_players()];
+    if let Turn::Player(player) = game.turn() {
+        texts[player.index()] = text;
+    }
+    texts
 }
 
 /// The player who alone has the highest score.

@@ -14,7 +14,7 @@ use azpy_core::text::{Notation, outcome_text};
 
 use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{PLAYERS, board_or_line, cell_name, read_board, rows, stones, write_board};
+use crate::notation::{PLAYERS, board_or_line, cell_name, counted, read_board, rows, stones, write_board};
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use crate::svg::{self, CELL, Svg};
 
@@ -318,10 +318,13 @@ impl Notation for Othello {
         outcome_text(self, &format!("{}-{}", zero.max(one), zero.min(one)))
     }
 
+    fn counts(&self) -> Vec<String> {
+        self.discs.map(|discs| counted(discs.count_ones(), "disc")).into()
+    }
+
     fn to_svg(&self) -> String {
         let size = self.size();
-        let below = svg::standing(self, ["x (black)", "o (white)"]);
-        let mut picture = Svg::board(&svg::letters(size), &svg::numbers(size), &below);
+        let mut picture = Svg::board(size, size, self);
         for cell in 0..self.num_cells() {
             let (x, y) = (svg::centre(cell % size), svg::centre(cell / size));
             picture.cell(cell % size, cell / size, "fill=\"#3f8f5f\" stroke=\"#2c6b46\"");
@@ -331,6 +334,7 @@ impl Notation for Othello {
                 None => {}
             }
         }
+        picture.name_cells(size, size, false);
         picture.done()
     }
 

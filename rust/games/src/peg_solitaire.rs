@@ -15,7 +15,7 @@ use azpy_core::text::{Notation, shown};
 
 use crate::error::{Error, invalid};
 use crate::key::{Tag, spread};
-use crate::notation::{board_or_line, cell_name, mark, stones};
+use crate::notation::{board_or_line, cell_name, counted, mark, stones};
 use crate::planes::{D4, d4_cell};
 use crate::svg::{self, CELL, Svg, centre};
 
@@ -337,6 +337,10 @@ impl Notation for PegSolitaire {
         }
     }
 
+    fn counts(&self) -> Vec<String> {
+        vec![counted(self.pegs(), "peg")]
+    }
+
     fn can_rotate(&self) -> bool {
         false
     }
@@ -344,15 +348,17 @@ impl Notation for PegSolitaire {
     fn to_svg(&self) -> String {
         let layout = self.layout();
         let side = layout.side;
-        let below = if self.turn() == Turn::Terminal { self.result_text() } else { format!("{} pegs", self.pegs()) };
-        let columns = if layout.slanted { vec![String::new(); side] } else { svg::letters(side) };
-        let mut picture = Svg::board(&columns, &svg::numbers_up(side), &below);
+        let mut picture = Svg::board(side, side, self);
         if layout.slanted {
             // The columns run along the left edge, and their letters stand at the right one.
-            for (column, letter) in svg::letters(side).iter().enumerate() {
-                let (x, y) = self.middle([column, column]);
-                picture.text(x + 0.3 * CELL, y - 0.6 * CELL, 14.0, letter);
+            for (number, letter) in svg::letters(side).iter().enumerate() {
+                let (x, y) = self.middle([number, number]);
+                picture.name(x + 0.42 * CELL, y - 0.3 * CELL, letter);
+                let (x, y) = self.middle([number, 0]);
+                picture.name(x - 0.43 * CELL, y, &(side - number).to_string());
             }
+        } else {
+            picture.name_cells(side, side, true);
         }
         for (hole, &place) in layout.holes.iter().enumerate() {
             let (x, y) = self.middle(place);

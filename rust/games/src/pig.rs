@@ -298,21 +298,23 @@ impl Notation for Pig {
         outcome_text(self, &format!("{}-{}", zero.max(one), zero.min(one)))
     }
 
+    fn counts(&self) -> Vec<String> {
+        let mut counts = self.banks.map(|bank| format!("{bank} of {}", self.target));
+        if !self.is_over() {
+            counts[self.mover.index()] += &format!(", {} on the table", self.table);
+        }
+        counts.into()
+    }
+
     fn can_rotate(&self) -> bool {
         false
     }
 
     fn to_svg(&self) -> String {
         const BAR: f32 = 240.0;
-        let below = if self.is_over() {
-            svg::standing(self, ["player 0", "player 1"])
-        } else {
-            let doing = if self.rolling { "rolls" } else { "to move" };
-            format!("player {} {doing}, {} on the table", self.mover.index(), self.table)
-        };
-        let mut picture = Svg::new(420.0, 140.0, &below);
+        let mut picture = Svg::on_ground(410.0, 96.0, self);
         let width = |points: u16| BAR * f32::from(points) / f32::from(self.target);
-        for (player, y) in PLAYERS.into_iter().zip([20.0, 60.0]) {
+        for (player, y) in PLAYERS.into_iter().zip([18.0, 58.0]) {
             let (bank, color) = (self.banks[player.index()], svg::color(player));
             picture.text(45.0, y + 10.0, 14.0, &format!("player {}", player.index()));
             picture.rect(90.0, y, BAR, 20.0, &format!("fill=\"{}\"", svg::EMPTY));
@@ -324,8 +326,6 @@ impl Notation for Pig {
             picture.rect(90.0, y, BAR, 20.0, &format!("fill=\"none\" stroke=\"{}\"", svg::LINE));
             picture.text(375.0, y + 10.0, 14.0, &format!("{bank} of {}", self.target));
         }
-        picture.text(210.0, 102.0, 15.0, &below);
-        picture.text(210.0, 124.0, 12.0, &format!("ply {} of {}", self.plies, self.max_plies));
         picture.done()
     }
 

@@ -38,6 +38,34 @@ impl Entry {
         (self.make)(&Params(&self.defaults()))
     }
 
+    /// The rules in a sentence, for people, where `{k}` stands for the value of the parameter `k`. Other programs' games
+    /// have none here.
+    #[must_use]
+    pub fn rules(&self) -> &'static str {
+        match self.name {
+            "backgammon" => "Move checkers by the dice, hit single ones, and be the first to bear off all fifteen.",
+            "blokus" => "Place pieces that touch your own only at corners; the player who covers the most cells wins.",
+            "breakthrough" => "Step forward, capture diagonally, and be the first to reach the far side.",
+            "chess" => "Move a piece each turn; the player who checkmates the other king wins.",
+            "chinese_checkers" => "Step, or hop over pieces in chains; be the first to fill the point opposite yours.",
+            "connect_four" => "Drop a disc into a column; {k} in a row win.",
+            "connect_four_for_three" => "Three players drop discs into columns; the first with {k} in a row wins.",
+            "dice_nim" => "Roll a die, then take at most that many counters; the player who takes the last one wins.",
+            "game2048" => "Slide all tiles; equal ones merge. Make a tile of {target}.",
+            "go" => "Surround area with stones, and capture stones without liberties; the larger area wins.",
+            "gomoku" => "Place a stone each turn; {k} in a row win.",
+            "hex" => "Place a stone each turn; the player who connects both sides of their color wins.",
+            "maedn" => "Move by the die, send others home, and be the first to bring four pieces into the goal.",
+            "othello" => "Place a disc so that it encloses others, which then are yours; the most discs win.",
+            "peg_solitaire" => "Jump over a peg to remove it; leave only one.",
+            "pig" => "Roll as often as you dare; a 1 loses the points of the turn. The first to bank {target} wins.",
+            "tic_tac_toe" => "Place a mark each turn; three in a row win.",
+            "trictrac" => "Score points by the positions of your checkers; the first to {holes} holes wins.",
+            "wall_game" => "Each turn, step or build walls, twice; the first cat to catch the other mouse wins.",
+            _ => "",
+        }
+    }
+
     fn defaults(&self) -> Vec<(&'static str, String)> {
         self.params.iter().map(|&(name, default)| (name, default.to_string())).collect()
     }

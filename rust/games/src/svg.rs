@@ -5,20 +5,21 @@
 
 use std::fmt::{self, Write as _};
 
-use azpy_core::game::{Game, MAX_PLAYERS, Payoff, Player, Turn};
+use azpy_core::game::{MAX_PLAYERS, Player, Turn};
 use azpy_core::picture::{Touch, xml_text};
+use azpy_core::text::Notation;
 
-use crate::notation::{leader, letter};
+use crate::notation::letter;
 
 /// The side of a cell of a board.
 pub(crate) const CELL: f32 = 40.0;
-/// What a board has around it, for the names of its columns and rows and for a line below.
-const MARGIN: f32 = 28.0;
 
 /// What is written, lines, empty cells, and the players' colours (also those of a terminal: red and blue).
 pub(crate) const INK: &str = "#1f2937";
 pub(crate) const LINE: &str = "#94a3b8";
 pub(crate) const EMPTY: &str = "#f1f5f9";
+/// The wood around cells and holes: ink is read on it, and it is seen on light and on dark pages.
+pub(crate) const GROUND: &str = "#e2e8f0";
 const COLORS: [&str; MAX_PLAYERS] = ["#d03b2f", "#2463c4", "#2e8b4f", "#d99a1c", "#7d4bb0", "#6b4a35"];
 /// What people call these colours.
 pub(crate) const NAMES: [&str; MAX_PLAYERS] = ["red", "blue", "green", "yellow", "purple", "brown"];
@@ -46,35 +47,38 @@ impl fmt::Display for Length {
 pub(crate) struct Svg(String);
 
 impl Svg {
-    /// White paper; `label` is what stands for the picture where it cannot be seen.
-    pub(crate) fn new(width: f32, height: f32, label: &str) -> Self {
-        let (wide, high, label) = (Length(width), Length(height), xml_text(label));
-        let mut svg = Self(format!(
+    /// A picture without a ground: the page shows where nothing is drawn. Its label says how the game stands.
+    pub(crate) fn new(width: f32, height: f32, game: &impl Notation) -> Self {
+        let (wide, high, label) = (Length(width), Length(height), xml_text(&standing(game)));
+        Self(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\" \
              role=\"img\" aria-label=\"{label}\" font-family=\"sans-serif\" text-anchor=\"middle\" fill=\"{INK}\">"
-        ));
-        svg.rect(0.0, 0.0, width, height, "fill=\"#ffffff\"");
+        ))
+    }
+
+    /// The same on a light ground with round corners, on any page.
+    pub(crate) fn on_ground(width: f32, height: f32, game: &impl Notation) -> Self {
+        let mut svg = Self::new(width, height, game);
+        svg.rect(0.0, 0.0, width, height, &format!("rx=\"6\" fill=\"{GROUND}\""));
         svg
     }
 
-    /// Paper for a board of cells with the names of its columns above, those of its rows on the left, and a line of
-    /// text below.
-    pub(crate) fn board(columns: &[String], rows: &[String], below: &str) -> Self {
-        // The same on the right as on the left, so that the board is in the middle.
-        let width = CELL * columns.len() as f32 + 2.0 * MARGIN;
-        let height = CELL * rows.len() as f32 + 2.0 * MARGIN;
-        let mut svg = Self::new(width, height, below);
-        // Skip empty names.
-        for (number, name) in columns.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            svg.text(centre(number), MARGIN / 2.0, 14.0, name);
+    /// The ground of a board of cells.
+    pub(crate) fn board(columns: usize, rows: usize, game: &impl Notation) -> Self {
+        Self::on_ground(CELL * columns as f32, CELL * rows as f32, game)
+    }
+
+    /// Small names in corners of a board's cells: letters of columns in the lowest row, numbers of rows in the first
+    /// column. `up`: whether row 1 is the lowest.
+    pub(crate) fn name_cells(&mut self, columns: usize, rows: usize, up: bool) {
+        let bottom = CELL * rows as f32 - 6.0;
+        for (column, letter) in letters(columns).iter().enumerate() {
+            self.name(centre(column) + CELL / 2.0 - 5.0, bottom, letter);
         }
-        for (number, name) in rows.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            svg.text(MARGIN / 2.0, centre(number), 14.0, name);
+        for row in 0..rows {
+            let number = if up { rows - row } else { row + 1 };
+            self.name(6.0, centre(row) - CELL / 2.0 + 6.0, &number.to_string());
         }
-        // A character is about half as wide as high: on narrow boards the text is small.
-        let size = f32::min(15.0, 1.7 * width / below.chars().count() as f32);
-        svg.text(width / 2.0, height - MARGIN / 2.0, size, below);
-        svg
     }
 
     pub(crate) fn rect(&mut self, x: f32, y: f32, width: f32, height: f32, look: &str) {
@@ -111,6 +115,11 @@ impl Svg {
         self.text_that_looks(x, y, size, text, "");
     }
 
+    /// The small name of a column, row or point: its class tells it from what lies on the board.
+    pub(crate) fn name(&mut self, x: f32, y: f32, name: &str) {
+        self.text_that_looks(x, y, 9.0, name, "class=\"name\"");
+    }
+
     pub(crate) fn text_that_looks(&mut self, x: f32, y: f32, size: f32, text: &str, look: &str) {
         let (x, y, size, text) = (Length(x), Length(y + 0.35 * size), Length(size), xml_text(text));
         let look = if look.is_empty() { String::new() } else { format!(" {look}") };
@@ -126,7 +135,7 @@ impl Svg {
 
 /// Where the middle of a board's column or row is.
 pub(crate) fn centre(number: usize) -> f32 {
-    MARGIN + CELL * (number as f32 + 0.5)
+    CELL * (number as f32 + 0.5)
 }
 
 /// The square of a board's column and row.
@@ -139,25 +148,12 @@ pub(crate) fn letters(count: usize) -> Vec<String> {
     (0..count).map(|column| letter(column).to_string()).collect()
 }
 
-/// The numbers from 1 to `count`.
-pub(crate) fn numbers(count: usize) -> Vec<String> {
-    (1..=count).map(|number| number.to_string()).collect()
-}
-
-/// The numbers from `count` to 1: those of rows that are counted from below.
-pub(crate) fn numbers_up(count: usize) -> Vec<String> {
-    numbers(count).into_iter().rev().collect()
-}
-
-/// The state of a game in words; `names` are those of the players. A player who alone has the most has won.
-pub(crate) fn standing<G: Game, const N: usize>(game: &G, names: [&str; N]) -> String {
-    match game.turn() {
-        Turn::Player(player) => format!("{} to move", names[player.index()]),
-        Turn::Chance => "the dice roll".to_owned(),
-        Turn::Terminal => {
-            let each = game.outcome().each();
-            let scores = Player::ALL.into_iter().zip(each.numbers().iter().copied());
-            leader(scores).map_or("a draw".to_owned(), |winner| format!("{} has won", names[winner.index()]))
-        }
+/// How a game stands, in words.
+fn standing<G: Notation>(game: &G) -> String {
+    match (game.turn(), game.side_names()) {
+        (Turn::Player(player), Some(names)) => format!("{} to move", names[player.index()]),
+        (Turn::Player(player), None) => format!("player {} to move", player.index()),
+        (Turn::Chance, _) => "the dice roll".to_owned(),
+        (Turn::Terminal, _) => game.result_text(),
     }
 }

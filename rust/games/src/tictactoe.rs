@@ -154,7 +154,8 @@ impl Notation for TicTacToe {
     }
 
     fn to_svg(&self) -> String {
-        let mut picture = Svg::board(&svg::letters(SIZE), &svg::numbers_up(SIZE), &svg::standing(self, ["x", "o"]));
+        let mut picture = Svg::board(SIZE, SIZE, self);
+        picture.name_cells(SIZE, SIZE, true);
         let line = format!("stroke=\"{}\" stroke-width=\"2\"", svg::INK);
         let edges = [centre(0) - CELL / 2.0, centre(2) + CELL / 2.0];
         for at in [centre(0) + CELL / 2.0, centre(1) + CELL / 2.0] {

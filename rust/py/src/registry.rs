@@ -75,16 +75,19 @@ impl Param {
     }
 }
 
-/// All parameters of the game that a specification in its one spelling means; of a game that has no entry none.
-pub(crate) fn params(spec: &str) -> Vec<(&'static str, Param)> {
+/// The rules in a sentence, and all parameters, of the game that a specification in its one spelling means; nothing of
+/// a game that has no entry.
+pub(crate) fn described(spec: &str) -> (String, Vec<(&'static str, Param)>) {
     let (name, given) = split(spec);
     let given: Vec<_> = given.collect();
-    let Some(entry) = all_games().iter().find(|entry| entry.name == name) else { return Vec::new() };
-    let value = |&(name, default): &(&'static str, &str)| {
+    let Some(entry) = all_games().iter().find(|entry| entry.name == name) else { return Default::default() };
+    let (mut rules, mut params) = (entry.rules().to_owned(), Vec::new());
+    for &(name, default) in entry.params {
         let value = given.iter().find(|&&(known, _)| known == name).map_or(default, |&(_, value)| value);
-        (name, Param::of(value))
-    };
-    entry.params.iter().map(value).collect()
+        rules = rules.replace(&format!("{{{name}}}"), value);
+        params.push((name, Param::of(value)));
+    }
+    (rules, params)
 }
 
 /// Return the built-in games: a dict from name to its parameters with their defaults.

@@ -19,7 +19,7 @@ use crate::fault::{outcome_object, turn_number};
 use crate::listed::{Listed, short};
 use crate::position::{AnyState, Fallible, legal_of, rolls_of};
 use crate::pygame::PyGame;
-use crate::registry::params;
+use crate::registry::described;
 use crate::settings::{Whole, whole, within};
 use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
 
@@ -157,13 +157,21 @@ impl State {
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let is_python = self.inner.object().is_some();
-        if is_python { Ok(PyDict::new(py)) } else { params(self.inner.game()).into_py_dict(py) }
+        if is_python { Ok(PyDict::new(py)) } else { described(self.inner.game()).1.into_py_dict(py) }
     }
 
     /// What people call the players within a sentence, player 0 first, such as ("White", "Black"); or None.
     #[getter]
     fn side_names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.inner.side_names().map(|names| PyTuple::new(py, names)).transpose()
+    }
+
+    /// The rules in a sentence, for people; empty where the game does not say them. A game in Python may have a text
+    /// `rules`.
+    #[getter]
+    fn rules(&self, py: Python<'_>) -> PyResult<String> {
+        let Some(object) = self.inner.object() else { return Ok(described(self.inner.game()).0) };
+        Ok(object.bind(py).getattr_opt("rules")?.and_then(|rules| rules.extract().ok()).unwrap_or_default())
     }
 
     /// Whether the picture makes sense upside down, as the other player sees it. False for Connect Four, where pieces

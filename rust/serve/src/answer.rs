@@ -199,6 +199,8 @@ struct ShowResponse {
     komi: Option<f32>,
     /// The men that each player took since the start.
     captured: Vec<String>,
+    /// Words beside the name of each player, such as its points.
+    counts: Vec<String>,
     /// The places where men can be marked as dead, and the marked ones, if `dead` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     men: Option<Vec<Area>>,
@@ -278,6 +280,7 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
         text: state.fen().or_else(|| state.to_text()),
         komi: state.komi(),
         captured,
+        counts: state.counts(),
         men,
         dead,
         actions: legal.into_iter().map(action).collect(),

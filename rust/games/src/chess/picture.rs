@@ -9,13 +9,9 @@ use cozy_chess::{Color, File, Piece, Rank, Square};
 
 use super::Chess;
 use super::fen::letter;
-use crate::svg::{Svg, standing};
+use crate::svg::{CELL, Svg};
 
-/// Side of a square of the picture, and the width of its rim.
-const SIDE: f32 = 40.0;
-const RIM: f32 = 20.0;
-
-/// Outlines of a man in a square of [`SIDE`], of our own drawing.
+/// Outlines of a man in a square of 40, of our own drawing.
 fn outline(piece: Piece) -> &'static str {
     match piece {
         Piece::Pawn => "M12 34V31L17 23A6 6 0 1 1 23 23L28 31V34Z",
@@ -51,13 +47,7 @@ impl Chess {
 
     /// The board from White's side, with the names of files and ranks.
     pub(super) fn svg(&self) -> String {
-        const SIZE: f32 = 8.0 * SIDE + 2.0 * RIM;
-        let mut svg = Svg::new(SIZE, SIZE, &standing(self, ["White", "Black"]));
-        for index in 0..8 {
-            let middle = RIM + SIDE * (index as f32 + 0.5);
-            svg.text(middle, SIZE - RIM / 2.0, 12.0, &File::index(index).to_string());
-            svg.text(RIM / 2.0, middle, 12.0, &Rank::index(7 - index).to_string());
-        }
+        let mut svg = Svg::board(8, 8, self);
         let checked = self.is_check().then(|| self.board.king(self.board.side_to_move()));
         for square in Square::ALL {
             let [x, y] = corner(square);
@@ -67,7 +57,7 @@ impl Chess {
                 true => "#8fa5b5",
                 false => "#e6ebee",
             };
-            svg.rect(x, y, SIDE, SIDE, &format!("fill=\"{fill}\""));
+            svg.rect(x, y, CELL, CELL, &format!("fill=\"{fill}\""));
             let Some(piece) = self.board.piece_on(square) else { continue };
             // Dark men have light lines inside, and a rim that is hardly seen.
             let is_white = self.board.colors(Color::White).has(square);
@@ -78,18 +68,19 @@ impl Chess {
             );
             svg.path(outline(piece), &look);
         }
+        svg.name_cells(8, 8, true);
         svg.done()
     }
 }
 
 /// The upper left corner of a square.
 fn corner(square: Square) -> [f32; 2] {
-    [square.file() as usize, 7 - square.rank() as usize].map(|number| RIM + SIDE * number as f32)
+    [square.file() as usize, 7 - square.rank() as usize].map(|number| CELL * number as f32)
 }
 
 pub(super) fn touch(square: Square) -> Touch {
     let [x, y] = corner(square);
-    Touch::new(square.to_string(), [x, y, SIDE, SIDE])
+    Touch::new(square.to_string(), [x, y, CELL, CELL])
 }
 
 /// The circles and arrows of comments, as lichess and ChessBase write them: [%csl Gd4,Re5] and [%cal Gd1d4]. Colors do

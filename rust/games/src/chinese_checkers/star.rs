@@ -77,8 +77,16 @@ pub(super) const STEP: f32 = 34.0;
 pub(super) const DOWN: f32 = 29.44;
 pub(super) const RADIUS: f32 = 14.0;
 
+/// From the middles of the outermost cells to the edge of the board.
+pub(super) const RIM: f32 = 26.0;
+
+/// The middle of a row and column of the planes in the picture, which has the first point, player 0's, below.
+pub(super) fn at(row: usize, x: usize) -> (f32, f32) {
+    (RIM + STEP * (10.0 + row as f32 / 2.0 - x as f32), RIM + DOWN * (16.0 - row as f32))
+}
+
 /// The middle of a cell of the picture.
-pub(super) fn middle(cell: usize) -> [f32; 2] {
+pub(super) fn middle(cell: usize) -> (f32, f32) {
     let (row, x) = STAR.places[cell];
-    [STEP * (x as f32 - row as f32 / 2.0 + 3.5), DOWN * (row as f32 + 1.0)]
+    at(row, x)
 }

@@ -9,7 +9,6 @@ use super::{Go, HISTORY, LETTERS, sgf};
 use crate::cells::Cells;
 use crate::grid;
 use crate::notation::{mark, stones};
-use crate::svg;
 
 impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
@@ -57,8 +56,7 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
     fn to_svg(&self) -> String {
         let last = usize::from(self.actions[usize::from(self.plies) % HISTORY]);
         let is_last = |cell| self.plies > 0 && cell == last;
-        let said = svg::standing(self, ["Black", "White"]);
-        grid::to_svg(self.size(), LETTERS, &said, |cell| self.stone(cell), is_last)
+        grid::to_svg(self.size(), LETTERS, self, |cell| self.stone(cell), is_last)
     }
 
     /// A cell; a pass has none.

@@ -3,15 +3,17 @@
 
 use azpy_core::game::Player;
 use azpy_core::picture::Touch;
+use azpy_core::text::Notation;
 
 use super::Side;
 use crate::svg::{INK, Svg, color};
 
 /// Width of a point and diameter of a checker.
-pub(crate) const STEP: f32 = 40.0;
-pub(crate) const MARGIN: f32 = 26.0;
-/// Of the board.
-pub(crate) const HEIGHT: f32 = 440.0;
+const STEP: f32 = 40.0;
+/// The width of the wood around a board, which bears the numbers of points.
+const MARGIN: f32 = 14.0;
+/// Of the board within the wood.
+const HEIGHT: f32 = 440.0;
 const TRAY: f32 = 48.0;
 /// Checkers of a stack that are drawn.
 pub(crate) const ROWS: u32 = 5;
@@ -24,12 +26,12 @@ pub(crate) struct BoardPicture {
     pub(crate) from_left: bool,
     /// Between the halves.
     pub(crate) gap: f32,
-    /// Of the wood around the halves and its edge, of the halves, and of even and odd points.
-    pub(crate) fills: [&'static str; 5],
+    /// Of the wood around the halves, of the halves, and of even and odd points.
+    pub(crate) fills: [&'static str; 4],
 }
 
 impl BoardPicture {
-    pub(crate) fn width(&self) -> f32 {
+    fn width(&self) -> f32 {
         2.0 * MARGIN + 12.0 * STEP + self.gap + TRAY
     }
 
@@ -37,6 +39,11 @@ impl BoardPicture {
     fn halves(&self) -> [f32; 2] {
         let left = MARGIN + if self.from_left { TRAY } else { 0.0 };
         [left, left + 6.0 * STEP + self.gap]
+    }
+
+    /// The left edge of what is between the halves.
+    pub(crate) fn left_of_gap(&self) -> f32 {
+        self.halves()[0] + 6.0 * STEP
     }
 
     /// The left edge of the tray, and whether a player's checkers lie in its upper half.
@@ -69,10 +76,10 @@ impl BoardPicture {
     }
 
     /// The board without checkers.
-    pub(crate) fn draw(&self, svg: &mut Svg) {
-        let [wood, edge, ground, even, odd] = self.fills;
-        let look = format!("fill=\"{wood}\" stroke=\"{edge}\" stroke-width=\"3\"");
-        svg.rect(MARGIN, MARGIN, self.width() - 2.0 * MARGIN, HEIGHT, &look);
+    pub(crate) fn drawn(&self, game: &impl Notation) -> Svg {
+        let ([wood, ground, even, odd], height) = (self.fills, HEIGHT + 2.0 * MARGIN);
+        let mut svg = Svg::new(self.width(), height, game);
+        svg.rect(0.0, 0.0, self.width(), height, &format!("rx=\"6\" fill=\"{wood}\""));
         for x in self.halves() {
             svg.rect(x, MARGIN, 6.0 * STEP, HEIGHT, &format!("fill=\"{ground}\""));
         }
@@ -81,8 +88,10 @@ impl BoardPicture {
             let (edge, tip) = if upper { (MARGIN, MARGIN + 190.0) } else { (MARGIN + HEIGHT, MARGIN + HEIGHT - 190.0) };
             let fill = if point % 2 == 0 { even } else { odd };
             svg.polygon(&[(x, edge), (x + STEP / 2.0, tip), (x + STEP, edge)], &format!("fill=\"{fill}\""));
-            svg.text(x + STEP / 2.0, beyond(upper), 13.0, &point.to_string());
+            let y = MARGIN / 2.0 + if upper { 0.0 } else { MARGIN + HEIGHT };
+            svg.text_that_looks(x + STEP / 2.0, y, 10.0, &point.to_string(), "class=\"name\" fill=\"#ffffff\"");
         }
+        svg
     }
 
     /// Checkers on points, and those off as slabs in the tray.
@@ -98,13 +107,6 @@ impl BoardPicture {
             let y = if upper { MARGIN + depth } else { MARGIN + HEIGHT - depth - 11.0 };
             svg.rect(x + 6.0, y, TRAY - 12.0, 11.0, &format!("rx=\"2\" fill=\"{}\"", color(player)));
         }
-    }
-
-    /// A number at the edge of a player's part of the tray, beside a dot in the player's color.
-    pub(crate) fn write_at_tray(&self, svg: &mut Svg, player: Player, number: u32) {
-        let (x, upper) = self.tray(player);
-        svg.circle(x + 7.0, beyond(upper), 5.0, &format!("fill=\"{}\"", color(player)));
-        svg.text(x + 15.0 + (TRAY - 15.0) / 2.0, beyond(upper), 13.0, &number.to_string());
     }
 
     /// The dice of a roll in the middle of a half, those that have been played faint: each with whether it is left.
@@ -127,11 +129,6 @@ impl BoardPicture {
 /// The point of a player's place, numbered as player 0 does.
 fn point_of(player: Player, place: u32) -> u32 {
     if player == Player::Zero { place + 1 } else { 24 - place }
-}
-
-/// The height of what stands beyond the upper or the lower edge.
-fn beyond(upper: bool) -> f32 {
-    if upper { MARGIN - 13.0 } else { MARGIN + HEIGHT + 13.0 }
 }
 
 /// The middle of the checker in `row` of a stack that stands at the upper or at the lower edge.

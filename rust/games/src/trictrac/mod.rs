@@ -432,6 +432,10 @@ impl Notation for Trictrac {
         outcome_text(self, &how)
     }
 
+    fn counts(&self) -> Vec<String> {
+        [Player::Zero, Player::One].map(|player| notation::score_text(self, player)).into()
+    }
+
     fn to_svg(&self) -> String {
         picture::to_svg(self)
     }

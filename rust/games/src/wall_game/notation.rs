@@ -11,7 +11,7 @@ use azpy_core::text::{Notation, outcome_text, shown};
 use super::board::{Board, FAR};
 use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
 use crate::error::{Error, invalid};
-use crate::notation;
+use crate::notation::{self, at_turn};
 
 /// The start of freestyle before it is drawn.
 const UNDRAWN: &str = "undrawn";
@@ -49,6 +49,11 @@ impl Notation for WallGame {
             None => "by the limit of 100 turns",
         };
         outcome_text(self, how)
+    }
+
+    fn counts(&self) -> Vec<String> {
+        let action = if self.second { "second" } else { "first" };
+        at_turn(self, format!("turn {}, {action} action", self.turns / 2 + 1))
     }
 
     fn to_svg(&self) -> String {

@@ -9,13 +9,12 @@ use crate::svg::Svg;
 /// Capitals are Red's; cats first.
 const LETTERS: [[char; 2]; 2] = [['C', 'M'], ['c', 'm']];
 const COLORS: [&str; 2] = ["#c0392b", "#2a6fbb"];
-/// Of the SVG, in its units: a cell's side, and the margin with letters and numbers.
+/// Of the SVG, in its units: a cell's side, and the rim of the board, at the left and below with letters and numbers.
 const CELL: f32 = 48.0;
-const MARGIN: f32 = 32.0;
+const RIM: f32 = 3.0;
+const NAMED_RIM: f32 = 15.0;
 /// How thick a wall is to the touch. Cells are so much smaller.
 const EDGE: f32 = 12.0;
-/// Room for the words below a small board.
-const LEAST_WIDTH: f32 = 240.0;
 
 impl WallGame {
     /// The pieces on a cell, each as (player's number, piece).
@@ -73,7 +72,7 @@ impl WallGame {
 
     /// The upper left corner of a cell of the picture.
     fn corner(&self, cell: usize) -> [f32; 2] {
-        [cell / self.rows(), cell % self.rows()].map(|number| MARGIN + CELL * number as f32)
+        [NAMED_RIM + CELL * (cell / self.rows()) as f32, RIM + CELL * (cell % self.rows()) as f32]
     }
 
     /// A wall's edge; or the half of a cell that a piece stands in, cats above, and the cell where it goes, or its half
@@ -114,17 +113,17 @@ impl WallGame {
     pub(super) fn drawn_as_svg(&self) -> String {
         let (columns, rows, cells) = (self.columns(), self.rows(), self.board.cells());
         let (wide, high) = (CELL * columns as f32, CELL * rows as f32);
-        let width = f32::max(wide + 2.0 * MARGIN, LEAST_WIDTH);
-        let mut svg = Svg::new(width, high + 2.5 * MARGIN, &self.caption());
-        svg.rect(MARGIN, MARGIN, wide, high, "fill=\"#f4efe6\" stroke=\"#404040\" stroke-width=\"3\"");
+        let [width, height] = [wide, high].map(|side| NAMED_RIM + side + RIM);
+        let mut svg = Svg::new(width, height, self);
+        svg.rect(0.0, 0.0, width, height, "rx=\"4\" fill=\"#d8cfbf\"");
+        svg.rect(NAMED_RIM, RIM, wide, high, "fill=\"#f4efe6\" stroke=\"#404040\" stroke-width=\"2\"");
         for column in 0..columns {
-            let x = MARGIN + CELL * (column as f32 + 0.5);
-            svg.text(x, MARGIN + high + 15.0, 14.0, &letter(column).to_string());
+            let x = NAMED_RIM + CELL * (column as f32 + 0.5);
+            svg.name(x, height - NAMED_RIM / 2.0, &letter(column).to_string());
         }
         for row in 0..rows {
-            svg.text(MARGIN / 2.0, MARGIN + CELL * (row as f32 + 0.5), 14.0, &(rows - row).to_string());
+            svg.name(NAMED_RIM / 2.0, RIM + CELL * (row as f32 + 0.5), &(rows - row).to_string());
         }
-        svg.text(width / 2.0, MARGIN + high + 37.0, 14.0, &self.caption());
         // Each edge between two cells: a thin line, or a wall, which comes later and so on top.
         let edges = (0..2 * cells).filter(|&slot| self.board.is_slot(slot));
         let (walls, lines): (Vec<_>, Vec<_>) = edges.partition(|&slot| self.board.is_closed(slot));

@@ -52,7 +52,9 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
             let sum: f32 = facts.chances.iter().sum();
             assert!((sum - 1.0).abs() < 1e-6, "probabilities sum to {sum} after {line:?}");
         }
-        assert!(!walk.state().render().is_empty());
+        let (state, counts) = (walk.state(), walk.state().counts());
+        assert!(counts.is_empty() || counts.len() == state.num_players(), "{counts:?} after {line:?}");
+        assert!(!state.render().is_empty());
         if matches!(facts.turn, Turn::Player(_)) {
             for (number, &action) in facts.actions.iter().enumerate() {
                 let picked = walk.state().pick_action(&mut Vec::new(), |legal| {
@@ -83,6 +85,24 @@ fn play_one<G: Notation>(start: &G, images: Vec<(usize, G)>, random: &mut Random
 
 fn opened(spec: &str) -> AnyGame {
     AnyGame::open(BUILT_IN, spec, Vec::new()).unwrap()
+}
+
+#[test]
+fn counts_stand_beside_the_names_of_their_players() {
+    for (spec, text, counts) in [
+        ("hex", "", &[][..]),
+        ("othello", "d3", &["4 discs", "1 disc"]),
+        ("blokus", "e10,f10", &["-87 points", "-89 points"]),
+        ("chinese_checkers(players=3)", "a4-e5", &["", "turn 2 of 300", ""]),
+        ("wall_game", ">e4", &["turn 1, second action", ""]),
+        ("maedn", "x=40,b turn=x die=3", &["1 of 4 in the goal", "0 of 4 in the goal"]),
+        ("peg_solitaire", "", &["32 pegs"]),
+        ("game2048(size=2)", "2,./4,2 score 4", &["4 points"]),
+        ("pig", "6/0 table 4 player 1 ply 9", &["6 of 20", "0 of 20, 4 on the table"]),
+        ("dice_nim", "heap 9 player 1", &["", "9 of 12 left"]),
+    ] {
+        assert_eq!(opened(spec).parse(text).unwrap().counts(), counts, "{spec} {text}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use azpy_core::game::{Action, Turn, Value, Values};
+use azpy_core::game::{Action, Player, Turn, Value, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
@@ -221,7 +221,7 @@ fn place(name: &str, rect: [f64; 4]) -> (String, [f64; 4]) {
 #[test]
 fn places_are_where_people_look_for_them() {
     let chess = Chess::default();
-    let e2e4 = vec![place("e2", [180.0, 260.0, 40.0, 40.0]), place("e4", [180.0, 180.0, 40.0, 40.0])];
+    let e2e4 = vec![place("e2", [160.0, 240.0, 40.0, 40.0]), place("e4", [160.0, 160.0, 40.0, 40.0])];
     assert_eq!(touched(&chess, "", "e4"), e2e4);
     let castling = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
     assert_eq!(names(touched(&chess, castling, "O-O-O")), ["e1", "c1"]);
@@ -230,20 +230,20 @@ fn places_are_where_people_look_for_them() {
     assert_eq!(names(touched(&chess960, "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", "O-O")), ["e8", "h8"]);
 
     let wall_game = WallGame::default();
-    assert_eq!(touched(&wall_game, "", ">e4"), [place("wall right of e4", [266.0, 230.0, 12.0, 36.0])]);
-    assert_eq!(touched(&wall_game, "", "^e4"), [place("wall above e4", [230.0, 218.0, 36.0, 12.0])]);
-    let cat = vec![place("cat on a8", [38.0, 38.0, 36.0, 18.0]), place("b8", [86.0, 38.0, 36.0, 36.0])];
+    assert_eq!(touched(&wall_game, "", ">e4"), [place("wall right of e4", [249.0, 201.0, 12.0, 36.0])]);
+    assert_eq!(touched(&wall_game, "", "^e4"), [place("wall above e4", [213.0, 189.0, 36.0, 12.0])]);
+    let cat = vec![place("cat on a8", [21.0, 9.0, 36.0, 18.0]), place("b8", [69.0, 9.0, 36.0, 36.0])];
     assert_eq!(touched(&wall_game, "", "Cb8"), cat);
     // The mouse is below the cat, and each keeps the half of its cell where the other one comes.
     let near = "cats d4 h8 mice e4 h1 turn 3 red";
-    let cat = vec![place("cat on d4", [182.0, 230.0, 36.0, 18.0]), place("e4", [230.0, 230.0, 36.0, 18.0])];
+    let cat = vec![place("cat on d4", [165.0, 201.0, 36.0, 18.0]), place("e4", [213.0, 201.0, 36.0, 18.0])];
     assert_eq!(touched(&wall_game, near, "Ce4"), cat);
-    let mouse = vec![place("mouse on e4", [230.0, 248.0, 36.0, 18.0]), place("d4", [182.0, 248.0, 36.0, 18.0])];
+    let mouse = vec![place("mouse on e4", [213.0, 219.0, 36.0, 18.0]), place("d4", [165.0, 219.0, 36.0, 18.0])];
     assert_eq!(touched(&wall_game, near, "Md4"), mouse);
 
     let backgammon = Backgammon::default();
     let names_of = |text: &str, name: &str| names(touched(&backgammon, text, name));
-    let far = vec![place("point 13", [26.0, 26.0, 40.0, 200.0]), place("point 10", [106.0, 266.0, 40.0, 200.0])];
+    let far = vec![place("point 13", [14.0, 14.0, 40.0, 200.0]), place("point 10", [94.0, 254.0, 40.0, 200.0])];
     assert_eq!(touched(&backgammon, "3-1", "13/10"), far);
     assert_eq!(names_of("x=bar:1,6:14 o=18:15 turn=x roll=3-1", "bar/22"), ["bar", "point 22"]);
     assert_eq!(names_of("x=6:3,1:2,off:10 o=18:15 turn=o roll=6-5", "18/12"), ["point 18", "point 12"]);
@@ -251,29 +251,72 @@ fn places_are_where_people_look_for_them() {
 
     let trictrac = Trictrac::default();
     let names_of = |text: &str, name: &str| names(touched(&trictrac, text, name));
-    let far = vec![place("field 1", [74.0, 266.0, 40.0, 200.0]), place("field 7", [338.0, 266.0, 40.0, 200.0])];
+    let far = vec![place("field 1", [62.0, 254.0, 40.0, 200.0]), place("field 7", [326.0, 254.0, 40.0, 200.0])];
     assert_eq!(touched(&trictrac, "6-5", "1/7"), far);
     assert_eq!(names_of("x=10:1,11:1,off:13 o=1:13,2:2 turn=x roll=3-2", "power"), ["field 12"]);
     assert_eq!(names_of("x=1:15 o=22:1,off:14 turn=o roll=3-1", "22/23"), ["field 22", "field 23"]);
     assert_eq!(names_of("x=24:2,off:13 o=5:15 turn=x roll=6-1", "24/off"), ["field 24", "tray"]);
 
-    let entered = vec![place("home", [28.0, 28.0, 80.0, 80.0]), place("field 1", [28.0, 188.0, 40.0, 40.0])];
+    let entered = vec![place("home", [0.0, 360.0, 80.0, 80.0]), place("field 1", [160.0, 400.0, 40.0, 40.0])];
     assert_eq!(touched(&Maedn::<Value>::default(), "6", "enter"), entered);
     assert_eq!(names(touched(&Maedn::<Value>::default(), "x=40,b turn=x die=3", "40/c")), ["field 40", "field c"]);
 
-    let hop = vec![place("a3", [207.0, 74.32, 28.0, 28.0]), place("e5", [173.0, 133.2, 28.0, 28.0])];
+    let hop = vec![place("a3", [250.0, 424.16, 28.0, 28.0]), place("e5", [284.0, 365.28, 28.0, 28.0])];
     assert_eq!(touched(&ChineseCheckers::<Value>::default(), "", "a3-e5"), hop);
 
-    let column = vec![place("column 3", [108.0, 28.0, 40.0, 240.0])];
+    let column = vec![place("column 3", [80.0, 0.0, 40.0, 240.0])];
     assert_eq!(touched(&ConnectFour::default(), "", "3"), column);
-    assert_eq!(touched(&Go9::new(9, 7.5, true).unwrap(), "", "J1"), [place("J1", [270.0, 270.0, 30.0, 30.0])]);
-    assert_eq!(touched(&Hex::default(), "", "a1"), [place("a1", [34.0, 44.0, 34.64, 20.0])]);
-    assert_eq!(touched(&TicTacToe::new(), "", "a1"), [place("a1", [28.0, 108.0, 40.0, 40.0])]);
-    // The row's name is beside its cells.
-    assert!(TicTacToe::new().to_svg().contains("<text x=\"14\" y=\"132.9\" font-size=\"14\">1</text>"));
+    assert_eq!(touched(&Go9::new(9, 7.5, true).unwrap(), "", "J1"), [place("J1", [251.0, 241.0, 30.0, 30.0])]);
+    assert_eq!(touched(&Hex::default(), "", "a1"), [place("a1", [14.0, 24.0, 34.64, 20.0])]);
+    assert_eq!(touched(&TicTacToe::new(), "", "a1"), [place("a1", [0.0, 80.0, 40.0, 40.0])]);
+    // The row's name is in its first cell.
+    assert!(TicTacToe::new().to_svg().contains("<text x=\"6\" y=\"89.15\" font-size=\"9\" class=\"name\">1</text>"));
     let othello = Othello::new(4).unwrap();
-    assert_eq!(touched(&othello, "", "b1"), [place("b1", [68.0, 28.0, 40.0, 40.0])]);
-    assert_eq!(othello.to_svg().matches("<rect x=\"28\" ").count(), 4, "the first cells of four rows");
+    assert_eq!(touched(&othello, "", "b1"), [place("b1", [40.0, 0.0, 40.0, 40.0])]);
+    assert_eq!(othello.to_svg().matches("<rect x=\"0\" ").count(), 5, "the ground, and the first cells of four rows");
     assert_eq!(names(touched(&Breakthrough::default(), "", "a2b3")), ["a2", "b3"]);
     assert_eq!(names(touched(&PegSolitaire::default(), "", "d2d4")), ["d2", "d4"]);
+}
+
+/// Where the first places of a player's actions are, on the average, from the middle of the picture: right and down.
+fn camp<G: Notation>(state: &G) -> [f64; 2] {
+    let svg = state.to_svg();
+    let size = [" width=\"", " height=\""].map(|key| number_after(&svg, key).unwrap());
+    let firsts = legal(state).into_iter().filter_map(|action| Some(middle(state.touches(action).first()?.rect)));
+    let (count, sum) = firsts.fold((0.0, [0.0; 2]), |(count, sum), at| (count + 1.0, [sum[0] + at[0], sum[1] + at[1]]));
+    [sum[0] / count - size[0] / 2.0, sum[1] / count - size[1] / 2.0]
+}
+
+/// Plates with the players' names stand around the board: player 0's below it, and the others from the left to the
+/// right above it.
+#[test]
+fn camps_are_where_the_plates_of_their_players_are() {
+    let check = |camps: &[[f64; 2]]| {
+        assert!(camps[0][1] > 100.0, "the first player is not below: {camps:?}");
+        assert!(camps[1..].is_sorted_by(|one, next| one[0] < next[0] + 20.0), "not from the left: {camps:?}");
+        assert!(camps.len() > 4 || camps[1..].iter().any(|camp| camp[1] < -50.0), "nobody is above: {camps:?}");
+    };
+    fn camps<G: Notation>(mut state: G) -> Vec<[f64; 2]> {
+        let players = state.num_players();
+        let turn_of = |player| Turn::Player(Player::ALL[player]);
+        let place = |player| {
+            while state.turn() != turn_of(player) {
+                state.play(legal(&state)[0]);
+            }
+            camp(&state)
+        };
+        (0..players).map(place).collect()
+    }
+    check(&camps(ChineseCheckers::<Value>::default()));
+    for players in [3, 4, 6] {
+        check(&camps(ChineseCheckers::<Values>::new(players, 20).unwrap()));
+    }
+    let home = |text: &str, players: usize| match players {
+        2 => camp(&Maedn::<Value>::default().parse(text).unwrap()),
+        _ => camp(&Maedn::<Values>::new(players, true, 3000).unwrap().parse(text).unwrap()),
+    };
+    for players in [2, 3, 4] {
+        let turns = ["turn=x die=6", "turn=o die=6", "turn=y die=6", "turn=z die=6"];
+        check(&turns[..players].iter().map(|text| home(text, players)).collect::<Vec<_>>());
+    }
 }
