@@ -36,8 +36,8 @@ function split({ svg }, sides) {
   /** @type {Man[]} */
   const men = [];
   for (const shape of shapes) {
-    const { source } = shape;
-    if (!/(\/|<\/text)>$/.test(source)) continue;
+    const { source, at } = shape;
+    if (!/(\/|<\/text)>$/.test(source) || at("class") === "name") continue;
     if (isMan(shape, sides)) men.push({ ...shape, look: source.replace(/ (c?[xy]|transform)="[^"]*"/g, ""), parts: source });
     const below = men.findLast((man) => man.source !== source && shape.wide < man.wide && covers(man, shape));
     if (!isMan(shape, sides) && below !== undefined) below.parts += source;
@@ -48,8 +48,10 @@ function split({ svg }, sides) {
 }
 
 /** How men came to where they are: keyframes of a man's copy. @param {Layers} before @param {Layers} after @param
- * {Touch[]} places @returns {Map<Man, {frames: Keyframe[], duration: number}>} */
-function motions(before, after, places) {
+ * {Touch[]} places @param {number} side -1 where the board is turned @returns {Map<Man, {frames: Keyframe[], duration: number}>} */
+function motions(before, after, places, side) {
+  const [left, top, wide, high] = after.box;
+  const percent = (/** @type {number} */ part) => `${100 * (side < 0 ? 1 - part : part)}%`;
   const isIn = (/** @type {Layers} */ { men }, /** @type {Man} */ man) => men.some(({ parts }) => parts === man.parts);
   const gone = before.men.filter((man) => !isIn(after, man));
   const found = new Map();
@@ -60,10 +62,10 @@ function motions(before, after, places) {
     const same = isDie ? [] : gone.filter((one) => one.look === man.look).sort((one, other) => far(one) - far(other));
     // A pawn becomes a queen of its color.
     const from = same[0] ?? gone.find((one) => !isDie && one !== there && one.kind === "path" && one.at("fill") === man.at("fill"));
-    const column = places.find((touch) => within(touch)(man) && touch[4] > 0.7 * after.box[3] && touch[4] > 2 * touch[3]);
+    const column = places.find((touch) => within(touch)(man) && touch[4] > 0.7 * high && touch[4] > 2 * touch[3]);
     const move = (/** @type {number} */ x, /** @type {number} */ y) =>
-      ({ transform: `translate(${(100 * x) / after.box[2]}%, ${(100 * y) / after.box[3]}%)` });
-    const turn = { transformOrigin: `${(100 * (man.x - after.box[0])) / after.box[2]}% ${(100 * (man.y - after.box[1])) / after.box[3]}%` };
+      ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
+    const turn = { transformOrigin: `${percent((man.x - left) / wide)} ${percent((man.y - top) / high)}` };
     if (from !== undefined) {
       gone.splice(gone.indexOf(from), 1);
       found.set(man, { frames: [move(from.x - man.x, from.y - man.y), move(0, 0)], duration: SLIDE });
@@ -103,14 +105,13 @@ export class Men {
     this.moving.replaceChildren();
     this.dragged.hidden = true;
     const isStill = !isStep || isDropped || matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const moved = before === null || isStill ? new Map() : motions(before, layers, this.places);
+    const moved = before === null || isStill ? new Map() : motions(before, layers, this.places, this.way);
     this.draw(layers.men.filter((man) => !moved.has(man)), [...moved.keys()].flatMap((man) => holes(before, layers, man)));
     if (moved.size === 0) return;
     const copies = [...moved].map(([man, { frames, duration }]) => {
       const copy = make("img", { alt: "", src: this.address([man.parts]) });
       this.moving.append(copy);
-      const turned = frames.map((/** @type {any} */ frame) => ({ ...frame, ...(this.way < 0 ? mirrored(frame) : {}) }));
-      return copy.animate(turned, { duration, easing: duration === FALL ? "ease-in" : "ease-out" }).finished;
+      return copy.animate(frames, { duration, easing: duration === FALL ? "ease-in" : "ease-out" }).finished;
     });
     Promise.all(copies).then(() => this.layers === layers && this.settle(), () => {});
   }
@@ -168,12 +169,4 @@ function holes(before, after, man) {
   const isMan = ({ source }) => before?.men.some(({ parts }) => parts.includes(source));
   const found = (before?.shapes ?? []).filter((one) => isGone(one) && !isMan(one));
   return found.filter(({ x, y }) => Math.hypot(x - man.x, y - man.y) < 1).map(({ source }) => source);
-}
-
-/** A keyframe as the other side sees it. @param {any} frame */
-function mirrored({ transform, transformOrigin }) {
-  return {
-    transform: transform.replace(/translate\((\S+)%, (\S+)%\)/, (_, x, y) => `translate(${-x}%, ${-y}%)`),
-    ...(transformOrigin ? { transformOrigin: transformOrigin.replace(/(\S+)%/g, (_, part) => `${100 - part}%`) } : {}),
-  };
 }
