@@ -4,7 +4,7 @@ r"""What people do on the board in a browser, and what they see: `journeys/*.txt
     > click e2, e4         touch places, and wait for the next position; `cat on…` is the place that begins so
     > touch e2             touch a place
     > press new            press what is named so; it may be in a part that is folded
-    > pick pass            press the button with this text or label, or one that begins so
+    > pick pass            press the button with this text or title, or one that begins so
     > choose clock: 3+2    choose from a list; of the dialog of a new game, and the game on the board goes on with it
     > begin clock: 3+2     begin a new game with this choice; `begin` alone changes nothing
     > enter komi: 0.5      write into a field, and leave it; `fill` pastes a text, `add` writes behind it
