@@ -39,7 +39,7 @@ _HALF = ("cuda", "tensorrt")
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "webgpu", "cpu")
 _NUMBERED = [kind for kind, about in KINDS.items() if about.numbered]
-_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), f"webgpu, {OWN} or auto"])
+_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), "webgpu"])
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
@@ -59,8 +59,12 @@ class Device:
     index: int = 0
 
     @classmethod
-    def read(cls, text: "str | Device") -> "Device":
+    def read(cls, text: "str | Device", trains: bool = False) -> "Device":
         """The device that a text names: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "azpy" or "auto".
+
+        Args:
+            text: or a device, which is returned.
+            trains: whether it is the device of a run, which "azpy" cannot train.
 
         Raises:
             SettingsError: another text, or something else.
@@ -69,9 +73,11 @@ class Device:
             return text
         kind, colon, index = text.partition(":") if isinstance(text, str) else ("", "", "")
         known = _ALL.get(kind)
-        if known and (not colon or (known.numbered and index.isascii() and index.isdigit())):
+        has_number = bool(known and known.numbered and index.isascii() and index.isdigit())
+        if known and (has_number or not colon) and not (trains and kind == OWN):
             return cls(kind, int(index or 0))
-        raise SettingsError(f"device must be {_NAMES}, got {text!r}")
+        names, what = (f"{_NAMES} or auto", " to train") if trains else (f"{_NAMES}, {OWN} or auto", "")
+        raise SettingsError(f"device must be {names}{what}, got {text!r}")
 
     @property
     def choices(self) -> "tuple[Device, ...]":
@@ -119,7 +125,7 @@ def devices_of(device: str, numbers: str | None) -> tuple[Device, ...]:
         >>> devices_of("cuda", "0,1")
         (Device(kind='cuda', index=0), Device(kind='cuda', index=1))
     """
-    first = Device.read(device)
+    first = Device.read(device, trains=True)
     if numbers is None:
         return (first,)
     kind = first.choices[0].kind

@@ -5,11 +5,15 @@ that escapes azpy is a bug.
 """
 
 import difflib
+import importlib
 import importlib.util
+import os
 import re
+import traceback
 import warnings
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 
 class AzpyError(Exception):
@@ -133,3 +137,19 @@ def one_line(what: object, most: int = 500) -> str:
     text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", str(what))
     words = printable(text, " ").split()
     return " ".join(words)[:most] or (type(what).__name__ if isinstance(what, BaseException) else "")
+
+
+_PACKAGES = {"site-packages", "dist-packages"}
+# azpy, importlib, and < for Python's frozen modules.
+_NOT_OWN = ("<", f"{Path(__file__).parent}{os.sep}", f"{Path(importlib.__file__).parent}{os.sep}")
+
+
+def raised(error: Exception) -> str:
+    """Return the type and the text of an exception, with the last line of the user's own code that it passed."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_NOT_OWN) and _PACKAGES.isdisjoint(Path(frame.filename).parts)
+    ]
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {one_line(error)}{where}"

@@ -105,8 +105,9 @@ class Perspective:
                 got = f"player {player} never moved in {games} random games: turn gave only {sorted(self._low)}"
                 found.append(Broken("one-player", got, "moves of all players"))
             if wins.total() >= _WINS * max(1, self._players - 1) and not wins[player] and player not in self._tried:
-                won = ", ".join(f"player {other} had it alone in {number}" for other, number in sorted(wins.items()))
-                got = f"player {player} never had the most in random games: {won}"
+                did = "won" if self._zero_sum else "alone had the highest outcome in"
+                others = ", ".join(f"player {other} {did} {number}" for other, number in sorted(wins.items()))
+                got = f"player {player} {did} none of {games} random games; {others}"
                 if self._zero_sum:
                     got += "; all outcomes for player 0 are from {:g} to {:g}".format(*self._span)
                 found.append(Broken("one-sided", got, "games that each player wins"))
@@ -121,8 +122,8 @@ class Perspective:
         if not shares or min(shares.values()) > 0 or max(shares.values()) < 1:
             return None
         always, never = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
-        got = f"player {always} had the most in all {len(ends[always])} decided random games that it ended, and "
-        got += f"player {never} in none of {len(ends[never])}"
+        got = f"player {always} had the highest outcome in all {len(ends[always])} decided random games that it ended, "
+        got += f"and player {never} in none of {len(ends[never])}"
         return Broken("sides", got, "outcomes of player 0 first, whoever moved last")
 
     def _sees_one_side(self) -> bool:

@@ -73,8 +73,8 @@ def _plies(number: int) -> str:
 
 
 def _proved(report: Report) -> list[str]:
-    reach = "all there are" if report.complete else f"all of up to {_plies(report.depth)}"
-    lines = [f"{report.positions:,} distinct positions; {report.lines:,} lines of play from the start, {reach}"]
+    reach = "the whole game" if report.complete else f"the first {_plies(report.depth)} of all games"
+    lines = [f"{report.positions:,} distinct positions; {report.lines:,} lines of play from the start: {reach}"]
     if report.games:
         shortest, longest = report.lengths or (0, 0)
         results = sorted(report.results.items(), reverse=True)
@@ -94,7 +94,7 @@ def _proved(report: Report) -> list[str]:
     if report.symmetries:
         lines.append(f"{report.symmetries} symmetries have inverses, and games follow {report.mirrored} of them")
     if report.elsewhere:
-        lines.append(f"{report.elsewhere} positions are the same in another process with other hashes")
+        lines.append(f"{report.elsewhere} positions have the same key and observation in a second Python process")
     return [*lines, f"took {report.seconds:.1f} s"]
 
 

@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
         if missing != message:
             about = {str(one.metavar or one.dest): one.help for one in self._actions}
             about |= {flag: one.help for flag, one in self._option_string_actions.items()}
-            message = "missing: " + "; ".join(f"{name}, {about[name]}" for name in missing.split(", "))
+            message = "; ".join(f"{name} is missing: expected {about[name]}" for name in missing.split(", "))
         raise SettingsError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")
 
 
@@ -203,7 +203,7 @@ def add_player(parser: Parser, simulations: int, several: bool = True, **options
         several: whether the command takes more players, by names.
         options: of `add_argument` for PLAYER.
     """
-    text = "run, checkpoint, name of a bundled player, model file, mcts:N or uniform:N"
+    text = "run, checkpoint, bundled player such as go, model file, mcts:N or uniform:N"
     parser.add_argument("player", type=not_empty, metavar="PLAYER", help=text, **options)
     add, rare = parser.section("Player")
     text = "game for mcts, uniform and model files; required for Python games (default: the run's)"

@@ -22,6 +22,7 @@ from azpy.cli.match_text import (
     fault_line,
     figures,
     means_table,
+    options_text,
     rating_facts,
     ratings_table,
     repeated_rounds,
@@ -130,6 +131,13 @@ class _Table:
     def begin(self, said: str, display: Screen) -> None:
         """Prints the first lines; they say where models run unless it is the CPU."""
         display.line(f"{self.game}: {said}")
+        alike = dict[str, list[str]]()  # players by the options of their search
+        for entrant in self.entrants:
+            alike.setdefault(options_text(entrant.search), []).append(entrant.name)
+        for options, names in alike.items():
+            if options:
+                who = f"{len(names)} players search" if len({*names}) > 1 else f"{names[0]} searches"
+                display.line(f"{who} with {options}")
         for network in self.networks[:1]:
             if network.device != "cpu" or network.notes:
                 display.line("\n".join([f"models run on: {network.description}", *network.notes]))
@@ -182,6 +190,7 @@ class _Table:
         facts = {"game": self.game, "opening_plies": self.book.plies, "seed": self.seed}
         facts["book"] = None if self.book.file is None else str(self.book.file)
         facts["device"] = self.networks[0].device if self.networks else None
+        facts["search"] = {str(entrant): entrant.search for entrant in self.entrants if entrant.search}
         # The book holds more openings than rounds if a match was stopped early.
         return facts | {"distinct_openings": min(len(self.book), rounds)}
 

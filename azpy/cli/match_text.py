@@ -48,6 +48,13 @@ def report(
     return [*lines, f"SPRT {said} ({figures})"]
 
 
+def options_text(search: Mapping[str, Any]) -> str:
+    """The options of a player's search in a line."""
+    words = {True: "on", False: "off"}
+    shown = {name: words[value] if isinstance(value, bool) else value for name, value in search.items()}
+    return ", ".join(f"{name} {f'{one:.12g}' if isinstance(one, float) else one}" for name, one in shown.items())
+
+
 def _score(result: MatchResult) -> list[str]:
     """What A scored against B or its copies."""
     copies, score = result.copies, f"score of A: {told(result.score, result.interval, '.3f')}, Elo {_elo(result)}"
@@ -59,12 +66,12 @@ def _score(result: MatchResult) -> list[str]:
     games = f"{result.games} games: won {result.wins}, {drew} {result.draws}, lost {result.losses}; {seats}"
     if copies > 1:
         return [f"{score} (A's {result.share('B')}; 95 % intervals, from the rounds)", games, *_outcome(result)]
-    scores = ", ".join(map(str, result.counts))
+    points = zip(("0", "1/2", "1", "3/2", "2"), result.counts, strict=True)
     return [
         f"{score} (95 % intervals, from the pairs)",
         games,
         *_outcome(result),
-        f"pairs by the points of A (0, 1/2, 1, 3/2, 2): {scores}",
+        f"points of A in {len(result.rounds)} pairs: {', '.join(f'{each} in {count}' for each, count in points)}",
     ]
 
 

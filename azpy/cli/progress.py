@@ -73,7 +73,7 @@ class Display(Screen):
 
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
-        self._games, self._strength, self._advice, self._sooner = 0, list[str](), "", ""
+        self._games, self._strength, self._advice, self._sooner = 0, list[str](), set[str](), ""
 
     def show(self, event: events.Event) -> None:
         """Shows one event."""
@@ -102,9 +102,9 @@ class Display(Screen):
                 row = event.metrics
                 losses = _losses(row["policy_loss"], row["value_loss"]) if row["steps"] else "no steps"
                 self.line(" · ".join(filter(None, (_played(event), losses, _shares(row)))))
-                if event.advice and event.advice != self._advice:
+                if event.advice and event.advice not in self._advice:
+                    self._advice.add(event.advice)
                     self.line(f"  advice: {event.advice}")
-                self._advice = event.advice or ""
             case events.Matched():
                 result, other = event.result, event.opponent
                 is_shared = result.copies > 1 and not result.is_alone

@@ -64,7 +64,7 @@ def _settings(arguments: Sequence[str]) -> argparse.Namespace:
     if "player" in given:
         named = {"main": given.player} | named
     if not named:
-        raise SettingsError("missing: PLAYER (see az-serve --help)")
+        raise SettingsError("PLAYER is missing: give one, such as runs/connect_four (see az-serve --help)")
     given.models = named
     return given
 
@@ -108,7 +108,9 @@ def _token(given: argparse.Namespace) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"--token-file {given.token_file}: {_why(error)}") from error
     if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise SettingsError(f"a token must have at least {_SHORTEST_TOKEN} printable ASCII characters")
+        source = "AZPY_TOKEN" if given.token_file is None else f"--token-file {given.token_file}"
+        needs = f"must have at least {_SHORTEST_TOKEN} characters, all of them printable ASCII"
+        raise SettingsError(f"the token in {source} {needs}; it has {len(token)}")
     if token is None and not _LOOPBACK.fullmatch(given.address):
         where = given.address
         raise SettingsError(

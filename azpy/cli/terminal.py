@@ -112,7 +112,7 @@ class Terminal:
         if state.num_players == 1:
             sides = "alone" if self._people else "nothing"
         strength = f"{self._simulations} simulations" if self._level is None else f"level {self._level}"
-        print(f"{self._model.player.name}, {strength}; you play {sides}; help says more")
+        print(f"{self._model.player.name}, {strength}; you play {sides}; type help for the commands")
 
     def _jump(self, line: Line) -> None:
         """Another position is there, to which no one move leads from the one before."""
@@ -194,8 +194,11 @@ class Terminal:
         if " ".join(words) in self._names():
             words = [" ".join(words)]
         line = self._line.upto(len(self._line.played))
-        for word in words:
-            line.play(word)
+        try:
+            for word in words:
+                line.play(word)
+        except ValueError as error:
+            raise RequestError(f"{error} (moves lists the legal ones, help the commands)") from error
         self._go(line)  # all of the words are legal
 
     def _resign(self) -> None:

@@ -19,11 +19,11 @@ from azpy.cli.common import GAME, Parser, add_setting, command, not_empty, was_i
 from azpy.cli.progress import Display
 from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
-from azpy.games.names import make_game, must_be_typed
+from azpy.games.names import imported, make_game, must_be_typed
 from azpy.runs import storage
 from azpy.settings.choosing import Placing, Sizing, choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
-from azpy.settings.run import ABOUT, GROUPS, Settings, function_flags
+from azpy.settings.run import ABOUT, GROUPS, Settings, function_flags, is_own, network_form
 from azpy.settings.toml import path_argument, repeat_command
 from azpy.training.events import Event, Finished
 
@@ -104,10 +104,16 @@ def _train(arguments: Sequence[str]) -> int:
             os.environ.setdefault(name, value)
     if options.supervised and options.collect_only:
         raise SettingsError("--supervised does not go with --collect-only, which fits no network")
-    if said:
-        print(one_line(said), flush=True)
     if options.model is not None and not options.collect_only:
         raise SettingsError("--model goes with --collect-only: training begins from zero knowledge")
+    make_game(settings.game)  # errors come before the line on the settings
+    for name in () if options.collect_only else ("network", "optimizer"):
+        if is_own(spec := getattr(settings, name)):
+            imported(name, spec)
+        elif name == "network":
+            network_form(spec)
+    if said:
+        print(one_line(said), flush=True)
     given = {name: value for name, value in vars(options).items() if name in ABOUT}
     began = bool(options.supervised) or 0 in storage.numbered(Path(out, "games"), ".npz")
     warn_of_idle(settings, given, supervised=began, collects=options.collect_only, has_model=options.model is not None)

@@ -5,14 +5,17 @@ Python as an `azpy.Game`, or `open_spiel:quoridor(board_size=5)` for a game of O
 networks or files.
 """
 
+import ast
 import importlib
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path, PurePath
+from typing import Any
 
 from azpy import _core
 from azpy._core import State
-from azpy.errors import SettingsError, did_you_mean
+from azpy.errors import SettingsError, did_you_mean, raised
 from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
 
@@ -59,10 +62,33 @@ def make_game(name: str, **parameters: int | float | str) -> State:
         return _core.make_game(name, **parameters)
     except ValueError as error:
         known, bare = _core.list_games(), name_of(name)
-        near = "" if bare in known else did_you_mean(bare, known)
-        if not near and bare in {file.stem for file in Path.cwd().glob("*.py")}:
-            near = f"; a game in {bare}.py is {bare}:Class, with the name of its class"
-        raise SettingsError(f"game {name!r:.200}: {error}{near}") from error
+        what = f"game {name!r:.200}: {error}" if bare in known else f"unknown game {name!r:.200}{_near(bare, known)}"
+        raise SettingsError(what) from error
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The end of the error for an unknown game: the classes in a file of this name, or the nearest known game."""
+    file = Path(name.removesuffix(".py") + ".py")
+    if classes := _classes_in(file):
+        module = ".".join(file.with_suffix("").parts)
+        return f"; to play the class {' or '.join(classes)} of {file}, give {module}:{classes[0]}"
+    return f"{did_you_mean(name, known)} (az-train --list-games lists all games)"
+
+
+def _classes_in(file: Path) -> list[str]:
+    """The classes that a file in the current folder or below it defines; those that derive from a `Game` if any do.
+
+    The file is read and not run, because nobody asked to run it.
+    """
+    if file.is_absolute() or ".." in file.parts:
+        return []
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return []
+    classes = [one for one in body if isinstance(one, ast.ClassDef)]
+    games = [one for one in classes if any(ast.unparse(base).endswith("Game") for base in one.bases)]
+    return [one.name for one in games or classes]
 
 
 def spec_of(game: str | type[Game]) -> str:
@@ -189,26 +215,52 @@ def python_game(spec: str) -> Game:
             f"game {spec!r}: a class takes no parameters here: give {name_of(spec)}, "
             f"or in Python azpy.State({class_name})"
         )
-    if "/" in module_name or module_name.startswith(".") or module_name.endswith(".py"):
-        file = PurePath(module_name.removesuffix(".py"))
-        there = f"in the folder {file.parent}, give {file.name}" if ".." in file.parts or file.is_absolute() else ""
-        asked = there or f"give {'.'.join(file.parts)}"
-        raise SettingsError(f"game {spec!r}: expected the name of a module, not its file: {asked}:{class_name}")
-    try:
-        named = getattr(importlib.import_module(module_name), class_name)
-        if isinstance(named, type) and issubclass(named, Game):
+    named = imported("game", spec)
+    if isinstance(named, type) and issubclass(named, Game):
+        if missing := sorted(named.__abstractmethods__):
+            methods = f"method{'s' * (len(missing) > 1)} {', '.join(missing)}"
+            raise SettingsError(
+                f"game {spec!r}: class {class_name} does not have the {methods}, which a game needs "
+                "(docs/start/own_game.md)"
+            )
+        try:
             return named()
-    except ModuleNotFoundError as error:
-        if not f"{module_name}.".startswith(f"{error.name}."):  # the module is there, and imports another one
-            raise SettingsError(f"game {spec!r} cannot be made: {error}") from error
-        near = did_you_mean(module_name, (file.stem for file in Path.cwd().glob("*.py")))
-        raise SettingsError(
-            f"game {spec!r}: no module {error.name}: Python looks in the current folder {Path.cwd()}, in those of "
-            f"PYTHONPATH, and among its packages{near}"
-        ) from error
-    except Exception as error:  # the user's module can raise anything, and every error is about that file
-        raise SettingsError(f"game {spec!r} cannot be made: {type(error).__name__}: {error}") from error
+        except Exception as error:  # the user's class can raise anything
+            raise SettingsError(f"game {spec!r} cannot be made: {raised(error)}") from error
     what = "a class" if isinstance(named, type) else f"a {type(named).__name__}"
     raise SettingsError(
         f"game {spec!r} is not an azpy.Game: {class_name} is {what}, expected a class that derives from azpy.Game"
     )
+
+
+def imported(what: str, spec: str) -> Any:
+    """Return what `module:name` names. The module is imported, which runs its code.
+
+    Args:
+        what: what it is, for errors.
+        spec: the text that the user typed.
+
+    Raises:
+        SettingsError: there is no such module or name, or importing the module raises an error.
+    """
+    module_name, _, name = spec.partition(":")
+    if "/" in module_name or module_name.startswith(".") or module_name.endswith(".py"):
+        file = PurePath(module_name.removesuffix(".py"))
+        there = f"in the folder {file.parent}, give {file.name}" if ".." in file.parts or file.is_absolute() else ""
+        asked = there or f"give {'.'.join(file.parts)}"
+        raise SettingsError(f"{what} {spec!r}: expected the name of a module, not its file: {asked}:{name}")
+    try:
+        module = importlib.import_module(module_name)
+        if hasattr(module, name):
+            return getattr(module, name)
+    except Exception as error:  # the user's module can raise anything, and every error is about that file
+        # Otherwise the module is there, and imports another one.
+        if not isinstance(error, ModuleNotFoundError) or not f"{module_name}.".startswith(f"{error.name}."):
+            raise SettingsError(f"{what} {spec!r} cannot be made: {raised(error)}") from error
+        near = did_you_mean(module_name, (file.stem for file in Path.cwd().glob("*.py")))
+        raise SettingsError(
+            f"{what} {spec!r}: no module {error.name}: Python looks in the current folder {Path.cwd()}, in those of "
+            f"PYTHONPATH, and among its packages{near}"
+        ) from error
+    near = did_you_mean(name, (one for one, value in vars(module).items() if callable(value)))
+    raise SettingsError(f"{what} {spec!r}: module {module_name} does not have {name!r}{near}")

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from azpy.errors import ModelError, missing_to_train
+from azpy.errors import ModelError, missing_to_train, raised
 from azpy.learning.network import (
     ByCell,
     ConvPolicy,
@@ -21,7 +21,7 @@ from azpy.learning.network import (
     to_arrays,
     weights_of_model,
 )
-from azpy.learning.own import answers, class_values, network_of, raised, weights_of_onnx
+from azpy.learning.own import answers, class_values, network_of, weights_of_onnx
 
 try:
     import onnx

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
-from azpy.errors import DeviceError, ModelError, SettingsError
+from azpy.errors import DeviceError, ModelError, SettingsError, raised
 from azpy.learning.losses import gradient, memory_format, policy_loss
 from azpy.learning.network import (
     Network,
@@ -35,7 +35,7 @@ from azpy.learning.network import (
     weights_from,
     weights_of_model,
 )
-from azpy.learning.own import answers, network_of, optimizer_of, outputs, raised, unwrapped
+from azpy.learning.own import answers, network_of, optimizer_of, outputs, unwrapped
 from azpy.settings.run import is_own
 from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from azpy.errors import ModelError
+from azpy.errors import ModelError, raised
 from azpy.learning.network import Network
-from azpy.learning.own import outputs, raised
+from azpy.learning.own import outputs
 
 
 @dataclass(frozen=True)

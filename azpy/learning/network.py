@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from azpy.errors import DeviceError, ModelError, SettingsError
 from azpy.game import value_width
+from azpy.settings.run import network_form
 
 _HEAD_CHANNELS = 16  # ONNX Runtime's blocked kernels work on 16 channels at a time: fewer cost as much
 _VALUE_CHANNELS = 32  # of a value head that pools
@@ -176,12 +177,7 @@ class Network(nn.Module):
         num_values: int = 1,
     ) -> None:
         super().__init__()
-        match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+conv)?(\+wdl)?", spec)
-        if match is None or int(match[2]) == 0:
-            raise SettingsError(
-                f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, or 5x64+pool+conv+wdl with any of "
-                "+pool, +conv and +wdl after it in this order"
-            )
+        match = network_form(spec)
         depth, width, pools, self.has_any_size = int(match[1]), int(match[2]), bool(match[3]), bool(match[4])
         self.obs_shape = (int(obs_shape[0]), int(obs_shape[1]), int(obs_shape[2]))
         self.num_actions = int(num_actions)

@@ -4,10 +4,7 @@ A network is a function of the user, which a setting names as `module:function`;
 made sure that the user typed the name (`azpy.games.names.refuse_untyped`): the module is imported.
 """
 
-import importlib
-import os
 import pickle
-import traceback
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from azpy.errors import ModelError, SettingsError, one_line
+from azpy.errors import ModelError, SettingsError, one_line, raised
 from azpy.game import value_width
+from azpy.games.names import imported
 from azpy.learning.muon import Muon
 from azpy.learning.network import Network
 from azpy.settings.run import is_own
@@ -35,8 +33,6 @@ _STATE = ("state_dict", "model_state_dict", "model")  # under which name checkpo
 _WRAPPERS = {"module", "_orig_mod", "_fsdp_wrapped_module"}  # before the names of weights
 _SAVE = "save the weights with torch.save(network.state_dict(), 'weights.pt')"
 _MOST_NAMED = 3
-_LIBRARIES = (Path(__file__).parents[1], Path(torch.__file__).parent, Path(importlib.__file__).parent)
-_NOT_OWN = ("<", *(f"{folder}{os.sep}" for folder in _LIBRARIES))  # < begins the names of Python's frozen modules
 
 
 def network_of(game: Any, spec: str) -> nn.Module:
@@ -155,18 +151,11 @@ def optimizer_of(
 
 
 def _called(what: str, spec: str, *arguments: Any) -> Any:
-    module, _, function = spec.partition(":")
+    function = imported(what, spec)
     try:
-        return getattr(importlib.import_module(module), function)(*arguments)
-    except Exception as error:  # the user's module can raise anything, and every error is about that file
+        return function(*arguments)
+    except Exception as error:  # the user's function can raise anything
         raise SettingsError(f"{what} {spec!r} cannot be made: {raised(error)}") from error
-
-
-def raised(error: Exception) -> str:
-    """Return the type and the text of an exception, with the last line of the user's own code that it passed."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_NOT_OWN)]
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {one_line(error)}{where}"
 
 
 def outputs(network: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:

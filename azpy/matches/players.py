@@ -25,14 +25,14 @@ from azpy.matches.levels import FULL_STRENGTH, ladder_of
 from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, parse_program
 from azpy.matches.query import parse_search, query_text
-from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, names_in_box, read_model
+from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, how_to_make, names_in_box, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unfit, unused
 from azpy.system import usable_cores
 
 _FORMS = (
-    f"random, mcts:N, uniform:N, {', '.join(names_in_box())}, a model file, a checkpoint or run folder, or gtp:, uci: "
-    "or ugi: and a program"
+    f"a run or checkpoint folder, a model file, mcts:N, uniform:N or a bundled player ({', '.join(names_in_box())})"
 )
+_IN_MATCHES = "in a match also random, or gtp:, uci: or ugi: and a program"
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Entrant:
     player: Player | Follower  # picks the actions
     network: CheckedEvaluator | None = None  # evaluates the model; None without a model
     about: str = ""  # what another program says that it is
+    search: Mapping[str, Any] = field(default_factory=dict)  # options that differ from the defaults of `Search`
 
     def __str__(self) -> str:
         about = self.about if self.simulations is None else f"{self.simulations} simulations"
@@ -237,7 +238,9 @@ def load_players(
             player = mcts(count, **search, **warmth)
         else:
             player = SearchPlayer(network or _core.UniformEvaluator(), count, **search, **warmth)
-        players.append(Entrant(called, count, player, network))
+        usual = {name: row["default"] for name, row in _core.OPTIONS.items()}
+        differing = {name: value for name, value in search.items() if value != usual.get(name, value)}
+        players.append(Entrant(called, count, player, network, search=differing))
     return players
 
 
@@ -272,20 +275,27 @@ def _file_of(checkpoint: Path) -> Path:
     return model if model.exists() or not (checkpoint / WEIGHTS).exists() else checkpoint / WEIGHTS
 
 
-def _near(path: Path) -> str:
-    """The end of an error about a path that is not there: the run of this name, or the nearest name beside it."""
+def _unknown(path: Path) -> str:
+    """Why there is no such player, and what to do."""
     if path.parent.name == "checkpoints":
-        return ": a run keeps its newest three checkpoints and every tenth"
-    runs = [path.parent, *([Path("runs")] if path.name == str(path) else [])]
+        return "does not exist: a run keeps its newest three checkpoints and every tenth"
+    is_name = path.name == str(path)
+    runs = [path.parent, *([Path("runs")] if is_name else [])]
     beside = [str(one) for folder in reversed(runs) if folder.is_dir() for one in folder.iterdir()]
     here = [one for one in beside if Path(one).name == path.name]
-    return did_you_mean(here[0] if here else str(path), here or beside)
+    near = did_you_mean(here[0] if here else str(path), here or [*beside, *(names_in_box() if is_name else [])])
+    if is_name and path.name in _core.list_games():
+        train = f"train one with az-train {path}, and give runs/{path}"
+        return f"is a game, and azpy does not bring a trained player for it{near or f': {train}'}"
+    if is_name:
+        return f"is unknown{near or f': expected {_FORMS}, {_IN_MATCHES}'}"
+    return f"does not exist{near or how_to_make(path)}"
 
 
 def _model(text: str) -> Spec:
     path = boxed(text)
     if not path.exists():
-        raise SettingsError(f"player {text!r}: expected {_FORMS}, and no such file or folder exists{_near(path)}")
+        raise SettingsError(f"player {text!r} {_unknown(path)}")
     if (path / "config.toml").is_file():
         return checkpoints_of(path)[-1]
     model = _file_of(checkpoint_at(path)) if path.is_dir() else path

@@ -198,11 +198,13 @@ def advise(
     """
     names = set.intersection(*(set(row) for row in rows))
     metrics = {name: sum(row[name] for row in rows) / len(rows) for name in names}
-    for stage, (most, text) in _TOO_MUCH.items():
-        if metrics[f"share_{stage}"] > most:
-            return text.format(settings)
+    # The last row is printed beside the advice, so it has to show the same thing.
+    shares = {stage: min(metrics[f"share_{stage}"], rows[-1][f"share_{stage}"]) for stage in _TOO_MUCH}
+    if over := [stage for stage, (most, _) in _TOO_MUCH.items() if shares[stage] > most]:
+        return _TOO_MUCH[max(over, key=shares.__getitem__)][1].format(settings)
     playing = metrics["share_growing"] + metrics["share_evaluating"]
-    if playing < _SOME_PLAY:
+    others = max(row[f"share_{stage}"] for row in (metrics, rows[-1]) for stage in _TOO_MUCH)
+    if min(playing, rows[-1]["share_growing"] + rows[-1]["share_evaluating"]) < max(_SOME_PLAY, others):
         return None
     evaluating = metrics["share_evaluating"] / playing
     # Where the trees are the limit, larger batches win nothing. Half of a CPU's batch costs it little.

@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from azpy._core import GameRecord, ReplayBuffer, State
+from azpy._core import GameRecord, ReplayBuffer, State, list_games
 from azpy.errors import ModelError, RunError, SettingsError, SettingsWarning, missing_to_train
 from azpy.games.names import is_python_class, make_game, refuse_untyped
 from azpy.runs import storage
@@ -57,6 +57,11 @@ def names_in_box() -> list[str]:
     return sorted(file.parent.name for file in BOX.glob("*/config.toml"))
 
 
+def how_to_make(path: Path) -> str:
+    """The end of the error for a run folder that does not exist: the command that makes it, if there is one."""
+    return f": train it first with az-train {path.name}" if path in map(Path("runs").joinpath, list_games()) else ""
+
+
 class StoredRun:
     """A run on disk, with the settings of its config.toml.
 
@@ -71,6 +76,8 @@ class StoredRun:
     def __init__(self, path: str | os.PathLike[str], game: str | None = None) -> None:
         self.path = Path(path)
         config = self.path / "config.toml"
+        if not self.path.exists():
+            raise RunError(f"{self.path} does not exist{how_to_make(self.path)}")
         if not config.is_file():
             raise RunError(f"{self.path} is not a run folder: it has no config.toml")
         try:
@@ -291,6 +298,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def _read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
     if manifest and name not in manifest and not (folder / name).exists():
+        if BOX in folder.parents:
+            player = folder.parents[1].name
+            raise RunError(f"the bundled player {player} comes without {name}: train a run of your own, and use that")
         raise RunError(f"{folder} was stored without {name}")
     data = _read(folder, name)
     if hashlib.sha256(data).hexdigest() != manifest.get(name):

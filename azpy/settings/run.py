@@ -6,6 +6,7 @@ table `azpy._core.OPTIONS`; the other settings are below.
 """
 
 import math
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from azpy import _core
-from azpy.devices import OWN, Device, check_precision, devices_of, no_gpu
+from azpy.devices import Device, check_precision, devices_of, no_gpu
 from azpy.errors import SettingsError, did_you_mean
 from azpy.game import players_of
 from azpy.settings.about import GROUPS as GROUPS
@@ -252,8 +253,6 @@ class Settings:
             raise SettingsError(f"{name} {why}")
         devices = self.all_devices
         kind = devices[0].kind
-        if kind == OWN:
-            raise SettingsError(f"device {OWN} plays trained runs and cannot train: give cpu or auto")
         if self.slots < self.all_pipelines:
             raise SettingsError(f"slots must be at least the {self.all_pipelines} pipelines, got {self.slots}")
         if self.workers and kind == "tensorrt":
@@ -315,6 +314,21 @@ class Settings:
     def device_batch(self) -> int:
         """Rows of a full batch: leaves of one tree times slots of one pipeline."""
         return self.eval_batch * -(-self.slots // self.all_pipelines)
+
+
+def network_form(spec: str) -> re.Match[str]:
+    """The parts of the name of one of azpy's networks: blocks, channels, and what follows.
+
+    Raises:
+        SettingsError: another form.
+    """
+    match = re.fullmatch(r"(\d{1,3})x(\d{1,4})(\+pool)?(\+conv)?(\+wdl)?", spec)
+    if match is None or int(match[2]) == 0:
+        raise SettingsError(
+            f"network {spec!r} is not of the form BLOCKSxCHANNELS, such as 5x64, or 5x64+pool+conv+wdl with any of "
+            "+pool, +conv and +wdl after it in this order"
+        )
+    return match
 
 
 def is_own(spec: str) -> bool:

@@ -90,13 +90,13 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["search", "--game", "go_fish"], 'unknown game "go_fish"'),
+        (["search", "--game", "go_fish"], "unknown game 'go_fish'"),
         (
             ["selfplay", "--score-to-beat", "0.5"],
             "score_to_beat is for games of one player, but",
         ),
         (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
-        ([], "missing: WHAT, what to measure: search, games"),
+        ([], "WHAT is missing: expected what to measure: search, games"),
         (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),
         (["selfplay", "--eval-batch", "0"], "eval_batch must be at least 1, got 0"),
         (["selfplay", "--eval-batch", "many"], "eval_batch must be a whole number or auto, got 'many'"),

@@ -72,7 +72,7 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
     assert "\x1b" not in output
 
 
-def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_advice_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     row = {"seconds": 1.0, "games": 1.0, "positions": 9.0, "steps": 5.0, "policy_loss": 1.0, "value_loss": 1.0}
     row |= {f"share_{name}": 0.0 for name in (*STAGES, "other")} | {"share_growing": 0.25, "share_matches": 0.5}
     with Display() as display:
@@ -80,7 +80,7 @@ def test_advice_is_shown_when_it_changes(capsys: pytest.CaptureFixture[str]) -> 
             display.show(Saved(1, "folder", row, advice))
     lines = capsys.readouterr().out.splitlines()
     shown = [line.strip() for line in lines if "advice" in line]
-    assert shown == ["advice: do this", "advice: do that", "advice: do that"]
+    assert shown == ["advice: do this", "advice: do that"]
     assert lines[0].endswith(" · time: trees 25%, matches 50%")
 
 
@@ -123,7 +123,7 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["chequers"], 'unknown game "chequers"'),
+        (["chequers"], "unknown game 'chequers'"),
         (["tic_tac_toe", "--eval-batch", "lots"], "eval_batch must be a whole number or auto, got 'lots'"),
         (["tic_tac_toe", "--frobnicate"], "--frobnicate: no such flag (see az-train --help)"),
         (["tic_tac_toe", "--lr", "1"], "--lr: no such flag; did you mean --learning-rate?"),
@@ -133,7 +133,7 @@ def test_a_label_that_is_too_long_leaves_room_for_the_bar() -> None:
         ([], "no game"),
         (
             ["tic_tac_toe", "--device", "gpu"],
-            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu, azpy or auto, got",
+            "device must be cpu, cuda, cuda:N, tensorrt, tensorrt:N, webgpu or auto to train, got",
         ),
         (["tic_tac_toe", "--device", "auto", "--deterministic"], "a deterministic run plays on the CPU"),
         (["tic_tac_toe", "--out", "occupied"], "occupied is not a run folder"),
@@ -304,8 +304,8 @@ def test_every_command_says_its_version_without_torch() -> None:
         ("train", ["tic_tac_toe", "--iterations"], "--iterations: expected one argument"),
         ("match", ["", "random"], "PLAYER: an empty text, expected a name"),
         ("match", ["mcts", "random", "--games", "x"], "--games must be a whole number, got 'x'"),
-        ("match", [], "missing: PLAYER, run, checkpoint, model file, mcts:N"),
-        ("engine", ["uniform"], "missing: --protocol, protocol to speak: gomocup, gtp, json"),
+        ("match", [], "PLAYER is missing: expected run, checkpoint, model file, mcts:N"),
+        ("engine", ["uniform"], "--protocol is missing: expected protocol to speak: gomocup, gtp, json"),
         ("bench", ["search", "--seconds", "soon"], "--seconds must be a number, got 'soon'"),
         ("bench", ["search", "--json", "."], ". is a folder, expected the name of a file to write"),
         ("check_game", ["tic_tac_toe", "--seed", str(10**30)], "seed must be at most 9223372036854775807, got 1000"),

@@ -327,7 +327,7 @@ def test_an_outcome_against_the_rules_is_reported(
     ("arguments", "text"),
     [
         (["contradicts", "0"], "contradicts/config.toml: slots must be at least the 256 pipelines, got 8"),
-        (["nowhere", "0"], "nowhere is not a run folder: it has no config.toml"),
+        (["nowhere", "0"], "nowhere does not exist"),
         (["run", "999"], "run has no game 999: it has "),
         (["run", "first"], "expected the number of a game, or a range such as 20-29, got 'first'"),
         (["run", "3-1"], "expected the number of a game, or a range such as 20-29, got '3-1'"),

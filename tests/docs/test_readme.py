@@ -220,7 +220,7 @@ def test_the_programs_run_one_after_another(
 ) -> None:
     text = (README.parent / page).read_text(encoding="utf-8")
     programs = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(programs) > 4
+    assert len(programs) >= 4
     monkeypatch.chdir(tmp_path)  # they write files
     state = azpy.make_game("connect_four")
     model = make_model(shape=("batch", *state.obs_shape), actions=state.num_actions)
@@ -238,7 +238,7 @@ def test_the_programs_run_one_after_another(
     lines = capsys.readouterr().out.splitlines()
     assert names["run"].iteration == 1
     if page == "README.md":
-        assert "1" in lines  # leave three
+        assert "1" in lines  # take two
     else:
         assert "(64, 7)" in lines
         assert (tmp_path / "search.svg").read_text(encoding="utf-8").startswith("<svg")

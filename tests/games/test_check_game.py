@@ -245,7 +245,7 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str], few_l
         (
             ["planted_games:Hexapawn", "--games", "20", "--seed", "3"],
             0,
-            ["passed all checks", "all there are", "20 random games", "in another process"],
+            ["passed all checks", "from the start: the whole game", "20 random games", "in a second Python process"],
         ),
     ],
     ids=lambda value: value[0].partition(":")[2] if isinstance(value, list) and "planted" in value[0] else "",
@@ -280,7 +280,7 @@ def test_the_command_shows_a_finished_game_in_words(capsys: pytest.CaptureFixtur
     ("arguments", "text"),
     [
         (["nope"], "unknown game"),
-        (["planted_games:Nobody"], "cannot be made"),
+        (["planted_games:Nobody"], "does not have 'Nobody'"),
         (["tic_tac_toe", "--games", "-1"], "games must be at least 0"),
         (["tic_tac_toe", "--seconds", "0"], "--seconds must be more than 0"),
     ],

@@ -88,9 +88,9 @@ def longest(snake: Any) -> int:
 
 
 def test_the_page_shows_the_output_of_the_check(folder: Path) -> None:
-    assert "135 distinct positions; 163 lines of play from the start, all there are" in PAGE.read_text()
+    assert "135 distinct positions; 163 lines of play from the start: the whole game" in PAGE.read_text()
     said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
-    assert "135 distinct positions; 163 lines of play from the start, all there are" in said
+    assert "135 distinct positions; 163 lines of play from the start: the whole game" in said
     assert "Warning" not in said
 
 

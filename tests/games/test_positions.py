@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,12 @@ def test_a_python_class_is_imported(heap: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "text"),
     [
-        ("nope", 'unknown game "nope"; there are:'),
-        ("conect_four", "; did you mean connect_four?"),
+        ("nope", "unknown game 'nope' (az-train --list-games lists all games)"),
+        ("conect_four", "unknown game 'conect_four'; did you mean connect_four? (az-train --list-games"),
         ("connect_four(width)", 'expected parameter=value in game "connect_four(width)", got "width"'),
         ("", "unknown game"),
         (":", "expected module:Class, such as mygame:MyGame"),
-        ("heap_game:Nobody", "has no attribute 'Nobody'"),
+        ("heap_game:heap", "module heap_game does not have 'heap'; did you mean Heap?"),
         ("heap_game:Broken", "no board today"),
         ("heap_game:Flat", "Flat.obs_shape must be (C, H, W), all above 0, got (9,)"),
         ("heap_game:Method", "Method.num_actions must be a whole number above 0, got <bound method"),
@@ -47,7 +48,7 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ("no_such_module:Game", "no module no_such_module: Python looks in the current folder "),
         ("heap_gam:Heap", "among its packages; did you mean heap_game?"),
         ("heap_game.boards:Heap", "no module heap_game.boards: "),
-        ("heap_game:Needy", "cannot be made: No module named 'not_there'"),
+        ("heap_game:Needy", "cannot be made: ModuleNotFoundError: No module named 'not_there' (heap_game.py, line "),
         ("heap_game.py:Heap", "expected the name of a module, not its file: give heap_game:Heap"),
         ("./heap_game:Heap", "not its file: give heap_game:Heap"),
         ("../games/heap_game.py:Heap", "not its file: in the folder ../games, give heap_game:Heap"),
@@ -61,7 +62,10 @@ def test_a_python_class_is_imported(heap: str) -> None:
         ),
         ("heap_game:make", "is not an azpy.Game: make is a function, expected a class that derives from azpy.Game"),
         ("heap_game:Quacks", "is not an azpy.Game: Quacks is a class, expected a class that derives from azpy.Game"),
-        ("azpy:Game", "cannot be made: TypeError: Can't instantiate abstract class Game"),
+        (
+            "azpy:Game",
+            "class Game does not have the methods clone, encode, key, legal_actions, outcome, play, turn",
+        ),
     ],
 )
 @pytest.mark.usefixtures("heap")
@@ -158,3 +162,22 @@ def test_a_state_is_pickled_as_its_game_or_its_notation() -> None:
     python = azpy.State(Countdown(6))
     python.play(1)
     assert pickle.loads(pickle.dumps(python)).key() == python.key()
+
+
+def test_a_file_of_games_is_read_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rules").mkdir()
+    for file in ("nim.py", "rules/nim.py"):
+        Path(file).write_text("1 / 0\nclass Heap: ...\nclass Nim(azpy.Game): ...\nclass Other(Heap): ...\n")
+    Path("torn.py").write_text("class Nim(azpy.Game")
+    for spec, text in {
+        "nim": "unknown game 'nim'; to play the class Nim of nim.py, give nim:Nim",
+        "nim.py": "unknown game 'nim.py'; to play the class Nim of nim.py, give nim:Nim",
+        "rules/nim.py": "unknown game 'rules/nim.py'; to play the class Nim of rules/nim.py, give rules.nim:Nim",
+        "torn.py": "unknown game 'torn.py' (az-train --list-games lists all games)",
+        "nim:Nim": "game 'nim:Nim' cannot be made: ZeroDivisionError: division by zero (nim.py, line 1)",
+    }.items():
+        monkeypatch.delitem(sys.modules, "nim", raising=False)
+        monkeypatch.syspath_prepend(tmp_path)
+        with pytest.raises(SettingsError, match=re.escape(text) + "$"):
+            make_game(spec)

@@ -49,7 +49,7 @@ def test_a_checkpoint_of_one_is_a_player_too() -> None:
     spec = parse_player("tic_tac_toe")
     assert spec.model is not None
     assert parse_player(str(spec.model.parent)).model == spec.model
-    with pytest.raises(RunError, match=r"was stored without model\.onnx$"):
+    with pytest.raises(RunError, match=r"player tic_tac_toe comes without model\.onnx: train a run"):
         azpy.load_run("tic_tac_toe").model(int(spec.model.parent.name))
 
 
@@ -70,7 +70,7 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
 def test_a_name_without_a_player_is_refused() -> None:
     assert names_in_box() == ["connect_four", "go", "hex", "othello", "tic_tac_toe"]
     with pytest.raises(SettingsError, match="connect_four, go, hex, othello, tic_tac_toe"):
-        parse_player("chess")
+        parse_player("checkers")
 
 
 def test_the_player_of_tic_tac_toe_never_loses() -> None:

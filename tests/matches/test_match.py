@@ -269,7 +269,9 @@ def test_a_device_is_used_or_refused_and_told(
     monkeypatch.setattr("azpy.evaluators.choice.OnnxEvaluator", opened)
     command = ["c4", "c4@3", "--games", "2", "--simulations", "2"]
     assert main([*command, "--device", "cuda"]) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "models run on: CUDA, GPU 0"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "c4/checkpoints/000010 searches with c_puct 2, fpu 0.25, lcb 2, solver on"
+    assert lines[2] == "models run on: CUDA, GPU 0"
     assert asked == [Device("cuda")]
     assert main([*command, "--device", "cuda:1"]) == 2
     assert capsys.readouterr().err == "az-match: CUDA cannot be used: GPU 1 does not exist\n"
@@ -283,6 +285,7 @@ def test_json_is_all_that_is_printed_and_agrees_with_itself(run: str, capsys: py
     assert report["wins"] + report["draws"] + report["losses"] == report["games"] == 2 * sum(report["pairs"]) == 20
     assert report["low"] <= report["score"] <= report["high"]
     assert report["distinct_openings"] == 10
+    assert report["search"] == {report["a"]: {"c_puct": 2.0, "fpu": 0.25, "lcb": 2.0, "solver": True}}
     assert not report["interrupted"]
     assert main(command) == 0
     assert capsys.readouterr().out == text  # the same command, the same match
@@ -381,7 +384,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
     cases: list[tuple[tuple[str, str], dict[str, Any], str]] = [
         (("random", "mcts:5"), {}, "which game.*give game='GAME'"),
         ((run, "random"), {"games": 3}, "games must be an even number, got 3"),
-        (("nobody", "random"), {}, "expected random, mcts:N"),
+        (("nobody", "random"), {}, "player 'nobody' is unknown"),
     ]
     for players, options, why in cases:
         with pytest.raises(SettingsError, match=why):
@@ -391,13 +394,25 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["nobody", "random", "--game", BOARD], "player 'nobody': expected random, mcts:N"),
+        (
+            ["nobody", "random", "--game", BOARD],
+            "player 'nobody' is unknown: expected a run or checkpoint folder",
+        ),
+        (
+            ["conect_four", "random"],
+            "player 'conect_four' is unknown; did you mean connect_four?",
+        ),
+        (
+            ["chess", "random"],
+            "player 'chess' is a game, and azpy does not bring a trained player for it: train one wi",
+        ),
+        (["runs/chess", "random"], "player 'runs/chess' does not exist: train it first with az-train chess"),
         (["mcts:0", "random", "--game", BOARD], "player 'mcts:0': the number of simulations must be at least 1, got 0"),
         (
             ["random", "mcts@5", "--game", BOARD],
             "'mcts@5': @N works only with models, and mcts is not a model: write mcts:5",
         ),
-        (["c4", "c4/checkpoints/000099"], "no such file or folder exists: a run keeps its newest three checkpoints"),
+        (["c4", "c4/checkpoints/000099"], "does not exist: a run keeps its newest three checkpoints"),
         (["mcts:5", "random"], "give --game"),
         (["c4", "random", "--game", "tic_tac_toe"], "does not fit the game: it takes observations [2, 4, 5]"),
         (["c4", "other", "--games", "4"], f"c4 plays {BOARD} and other plays tic_tac_toe"),

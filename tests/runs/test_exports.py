@@ -362,7 +362,7 @@ def test_the_model_is_copied_after_a_look_at_the_manifest(with_models: Path, tmp
     ("arguments", "text"),
     [
         (["run"], "nothing to write: give --npz, --jsonl, --pgn, --sgf, --onnx, --onnx-int8, --card or --web"),
-        (["nowhere", "--npz", "x"], "nowhere is not a run folder"),
+        (["nowhere", "--npz", "x"], "nowhere does not exist"),
         (["run", "--npz", "x", "--iterations", "3-10"], "run has no sealed games of iteration 5: those from 1 to"),
         (["run", "--npz", "x", "--iterations", "4-3"], "takes a number or a range such as 3-10, got '4-3'"),
         (["run", "--npz", "x", "--iterations", "9" * 5_000], "--iterations takes a number or a range"),

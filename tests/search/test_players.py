@@ -292,4 +292,4 @@ def test_check_game_finds_outcomes_of_the_wrong_players() -> None:
     assert not warned_of(Trio(), 120)
     warned = warned_of(ByMover(), 120)
     assert [warning.rule for warning in warned] == ["one-sided", "one-sided", "sides"]
-    assert "player 0 had the most in all " in warned[-1].got
+    assert "player 0 had the highest outcome in all " in warned[-1].got

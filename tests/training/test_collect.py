@@ -246,7 +246,7 @@ def test_training_goes_on_from_collected_games_and_not_back(tmp_path: Path) -> N
         (["tic_tac_toe", "--collect-only", "--model", "text.onnx"], "text.onnx: model is not a usable ONNX model"),
         (["pig", "--collect-only", "--model", "model.onnx"], "model.onnx: model does not fit the game"),
         (["tic_tac_toe", "--out="], "--out is empty: give a folder, or leave it out for runs/GAME"),
-        (["chequers", "--collect-only"], 'unknown game "chequers"'),
+        (["chequers", "--collect-only"], "unknown game 'chequers'"),
         (["tic_tac_toe", "--collect-only", "--out", "occupied"], "occupied is not a run folder"),
     ],
 )

@@ -21,6 +21,7 @@ from azpy.cli.train import _parser, main, settings_from
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
+from azpy.settings.choosing import choose
 from azpy.settings.presets import PRESETS, preset_of
 from azpy.settings.run import (
     ABOUT,
@@ -133,7 +134,7 @@ def test_help_shows_every_setting_with_its_range_and_default(
     [
         ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
         ({"workers": 2, "device": "tensorrt"}, "workers play on the CPU or on CUDA"),
-        ({"device": "azpy"}, "device azpy plays trained runs and cannot train"),
+        ({"device": "azpy"}, "webgpu or auto to train, got 'azpy'"),
         ({"deterministic": True, "total_evaluations": 9}, "depend on the cache: give iterations"),
         ({"deterministic": True, "device": "cuda"}, "a deterministic run plays on the CPU, got device 'cuda'"),
         ({"deterministic": True, "training_precision": "bf16"}, "a deterministic run trains in fp32"),
@@ -348,18 +349,12 @@ def test_a_preset_of_gumbel_gives_way_to_settings_of_puct(given: dict[str, Any])
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"] == "PUCT"])
-def test_a_puct_flag_switches_a_gumbel_preset_to_puct(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_puct_flag_switches_a_gumbel_preset_to_puct(name: str, tmp_path: Path) -> None:
     given = {name: another(name)}
     typed, _ = settings_from(["connect_four", *flags(given)])
     assert (typed.gumbel_actions, typed.simulations, getattr(typed, name)) == (0, 100, given[name])
-    Path("not-a-folder").touch()
-    assert main(["connect_four", "--out", "not-a-folder", *flags(given)]) == 2
-    said = capsys.readouterr().out
-    assert said.endswith("; it leaves out simulations 16, gumbel_actions 7\n")
-    assert said.count("\n") == 1
+    said = choose({"game": "connect_four", **given}, out=str(tmp_path))[2]
+    assert said.endswith("; it leaves out simulations 16, gumbel_actions 7")
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if OPTIONS[name]["rule"]])
@@ -373,13 +368,9 @@ def test_a_setting_of_the_other_search_is_refused(name: str, tmp_path: Path, mon
     assert Settings("connect_four", **given | {name: default_of(name)}).gumbel_actions == given["gumbel_actions"]
 
 
-def test_a_preset_leaves_out_what_needs_a_switch_that_is_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("not-a-folder").touch()
-    assert main(["connect_four", "--out", "not-a-folder", "--no-match-solver"]) == 2
-    assert capsys.readouterr().out.endswith("; it leaves out match_lookahead 4\n")
+def test_a_preset_leaves_out_what_needs_a_switch_that_is_off(tmp_path: Path) -> None:
+    said = choose({"game": "connect_four", "match_solver": False}, out=str(tmp_path))[2]
+    assert said.endswith("; it leaves out match_lookahead 4")
     assert settings_from(["connect_four", "--no-match-solver"])[0].match_lookahead == 0
     for given in ({"match_solver": False, "match_lookahead": 2}, {"lookahead": 2}):
         with pytest.raises(SettingsError, match=r"(match_)?lookahead needs (match_)?solver: give both, or leave"):
@@ -388,14 +379,15 @@ def test_a_preset_leaves_out_what_needs_a_switch_that_is_off(
     assert preset_of("connect_four", {"lookahead": 2})["gumbel_actions"] == 7
 
 
-def test_a_preset_in_force_is_said_at_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_preset_in_force_is_said_unless_an_error_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["hex(size=99)", "--network", "1x8", "--opening-plies", "3"]) == 2
     gumbel = "simulations 32, gumbel_actions 16, passes 2.0"
-    expected = f"preset for hex: {gumbel}, match_opening_plies 2\n"
-    assert capsys.readouterr().out == expected
+    given = {"game": "hex(size=99)", "network": "1x8", "opening_plies": 3}
+    assert choose(given, out=str(tmp_path))[2] == f"preset for hex: {gumbel}, match_opening_plies 2"
+    for bad in (["hex(size=99)"], ["hex", "--network", "big"], ["hex", "--network", "nowhere:make"]):
+        assert main([*bad, "--out", str(tmp_path / "run")]) == 2
+        assert capsys.readouterr().out == ""
 
 
 @pytest.mark.skipif(not TRAINING.exists(), reason="needs the source tree")
