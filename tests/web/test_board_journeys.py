@@ -124,7 +124,7 @@ class Person:
     def _button(self, text: str) -> Any:
         shown = [one for one in self.board.all("button") if one.is_displayed() and one.is_enabled()]
         return min(
-            (one for one in shown if text in (one.text or str(one.get_attribute("aria-label")))),
+            (one for one in shown if text in (one.text or str(one.get_attribute("title")))),
             key=lambda one: (one.text != text, not one.text.startswith(text)),
             default=None,
         )
