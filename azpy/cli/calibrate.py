@@ -101,11 +101,12 @@ def _report(steps: Sequence[Step], ladder: Ladder, network: str | None, is_whole
         return [*lines, "some steps have no games yet, so the levels are not used"]
     rows = [["step", "Elo", "95 % interval", "games"]]
     for step in steps:
-        interval = "unknown" if step.low is None or step.high is None else f"{step.low:.0f} to {step.high:.0f}"
+        low, high = (f"{end:.0f}" if end is not None else None for end in (step.low, step.high))
+        interval = f"{low or '-inf'} to {high or '+inf'}"
         rows.append([_way(step), f"{step.elo:.0f}", interval, str(2 * sum(step.pairs))])
     first, zero = _way(ladder.steps[0]), min(step.elo or 0.0 for step in steps)
     lines += [*columns(rows, "<>>>"), ""]
-    lines += [f"levels start at the weakest step, {first}, which has {zero:.0f} Elo"]
+    lines += [f"levels start at the weakest step, {first}: its {zero:.0f} Elo above is 0 Elo below"]
     rows = [["level", "Elo", "simulations", "temperature"]]
     for name, level in ladder.levels.items():
         rows.append([name, f"{level.elo:.0f}", str(level.simulations), f"{level.temperature:.2f}"])

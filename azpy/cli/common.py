@@ -100,6 +100,9 @@ class Parser(argparse.ArgumentParser):
         if unknown != message and unknown.startswith("-"):
             flag = unknown.partition(" ")[0].partition("=")[0]
             message = f"{flag}: no such flag{did_you_mean(flag, self._option_string_actions)}"
+        flag, refused, value = message.partition(": ignored explicit argument ")
+        if refused:
+            message = f"{flag}: expected no value, got {value}"
         missing = message.removeprefix("the following arguments are required: ")
         if missing != message:
             about = {str(one.metavar or one.dest): one.help for one in self._actions}

@@ -10,6 +10,7 @@
 """
 
 import hmac
+import ipaddress
 import re
 import secrets
 from collections.abc import Callable, Iterable
@@ -31,20 +32,24 @@ COOKIE = "azpy_session"
 _MOST_SESSIONS = 10_000
 # Needed before a token can be shown: the page itself, and what watches the process.
 _OPEN = re.compile(r"/|/login|/health|/ready|/board/[a-z_]+\.(js|css|svg)|/favicon.ico")
-
-
-_HOST = re.compile(r"[a-z0-9._-]+|\[?[0-9a-f:.]+\]?", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(r"[a-z0-9._-]+", re.ASCII | re.IGNORECASE)
 
 
 def checked_host(host: str) -> str:
-    """Return a name of this server as the Host header has it.
+    """Return a name or an address of this server as the Host header has it.
 
     Raises:
         SettingsError: a text that is not a host name, such as a URL.
     """
-    if not _HOST.fullmatch(host):
-        raise SettingsError(f"--host takes a name such as play.example.org, without scheme, port or path; got {host!r}")
-    return (f"[{host}]" if ":" in host and not host.startswith("[") else host).lower()
+    if _NAME.fullmatch(host):
+        return host.lower()
+    bare = host[1:-1] if host[:1] + host[-1:] == "[]" else host
+    try:
+        # Clients write an address of IPv6 in its shortest form, and leave out its zone.
+        return f"[{ipaddress.IPv6Address(bare.partition('%')[0])}]"
+    except ValueError:
+        text = "--host and --address take a name such as play.example.org, without scheme, port or path"
+        raise SettingsError(f"{text}; got {host!r}") from None
 
 
 def checked_origin(flag: str, origin: str) -> str:

@@ -337,10 +337,15 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     steps = step(1, 4.0, 0.0), step(1, 2.0, -35.0), step(1, 0.0, 80.0), step(4, 0.0, 205.0)
     store(run, *steps)
     lines = _report([Step(**each) for each in steps], ladder_of(run, 4, True), "00ff", True)
-    words = "levels start at the weakest step, the network alone, temperature 2, "
-    at = lines.index(f"{words}which has -35 Elo")
+    words = "levels start at the weakest step, the network alone, temperature 2: "
+    at = lines.index(f"{words}its -35 Elo above is 0 Elo below")
     assert re.fullmatch(r"the network alone, temperature 2 +-35 .*", lines[2])
     assert [re.split(" {2,}", lines[at + row])[:2] for row in (2, 8)] == [["beginner", "0"], ["full strength", "240"]]
+    # After a clean sweep one end of the interval is infinite, and the other one counts.
+    ends = [(None, -120.0), (35.0, None), (None, None), (10.0, 20.0)]
+    swept = [Step(**each | {"low": low, "high": high}) for each, (low, high) in zip(steps, ends, strict=True)]
+    rows = _report(swept, ladder_of(run, 4, True), "00ff", True)[1:5]
+    assert [re.split(" {2,}", row)[2] for row in rows] == ["-inf to -120", "35 to +inf", "-inf to +inf", "10 to 20"]
     # Another network than that of the ladder, and no game of it yet.
     assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
     assert "some steps have no games yet, so the levels are not used" in capsys.readouterr().out

@@ -322,7 +322,7 @@ def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None
     needed = [f"--{key}" if value is True else f"--{key}={value}" for key, value in needs.items()]
     needed = [each.replace("_", "-") for each in needed]
     assert settings_from(["pig", *needed, *typed])[0].search_options()[name] == value
-    assert getattr(bench_parser().parse_args(["selfplay", flag, text]), name) == value
+    assert getattr(bench_parser().parse_args(["selfplay", *typed]), name) == value
     if name in SEARCH:
         assert parse_search(f"{name}={text}")[name] == value
 

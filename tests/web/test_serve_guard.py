@@ -47,10 +47,21 @@ def test_the_name_in_host_is_one_of_the_servers(host: str, status: int) -> None:
         assert asyncio.run(status_of(guard, [(b"host", host.encode())], kind=kind)) == status
 
 
-@pytest.mark.parametrize("host", ["https://play.example.org", "play.example.org:443", "play.example.org/", "", "a b"])
-def test_a_url_as_host_is_refused(host: str) -> None:
-    with pytest.raises(SettingsError, match="--host takes a name such as"):
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("https://play.example.org", "play.example.org:443", "play.example.org/", "", "a b"),
+        *("192.0.2.7:8000", "cafe:8000", "[::1", "::1]", "[play.example.org]", "1:2:3"),
+    ],
+)
+def test_a_url_or_a_port_as_host_is_refused(host: str) -> None:
+    with pytest.raises(SettingsError, match="--host and --address take a name such as"):
         Guard(answers_200, hosts=[host])
+
+
+@pytest.mark.parametrize("host", ["2001:DB8:0:0::7", "[2001:db8::7]", "2001:db8::7%eth0"])
+def test_an_address_of_ipv6_as_host_is_known_in_its_shortest_form(host: str) -> None:
+    assert asyncio.run(status_of(Guard(answers_200, hosts=[host]), [(b"host", b"[2001:db8::7]:8000")])) == 200
 
 
 async def answers_200(scope: Any, receive: Any, send: Any) -> None:

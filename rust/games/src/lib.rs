@@ -59,6 +59,7 @@ pub mod peg_solitaire;
 pub mod pig;
 mod planes;
 pub mod registry;
+pub mod start;
 mod svg;
 mod tables;
 pub mod tictactoe;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 use azpy_core::game::{Value, Values};
 use azpy_core::text::shown;
 
-use crate::any::Start;
 use crate::error::{Error, invalid};
+use crate::start::Start;
 use crate::wall_game::{Variant, WallGame, WallRules};
 use crate::*;
 

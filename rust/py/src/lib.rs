@@ -54,8 +54,8 @@ use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
 #[doc(hidden)]
-pub use azpy_games::any::Start;
 pub use azpy_games::registry::{Entry, Params};
+pub use azpy_games::start::Start;
 #[doc(hidden)]
 pub use pyo3;
 

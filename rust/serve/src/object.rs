@@ -43,10 +43,11 @@ impl Object {
             Ok(Strict(Value::Object(fields))) => Ok(Self(fields)),
             Ok(_) => Err(Error::Json("expected one JSON object a line".to_owned())),
             Err(error) => {
-                let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default().as_bytes();
-                let rest =
-                    String::from_utf8_lossy(&line[error.column().saturating_sub(MOST_NEAR / 2).min(line.len())..]);
-                let near: String = rest.chars().take(MOST_NEAR).collect();
+                let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+                let column = error.column().saturating_sub(MOST_NEAR / 2).min(line.len());
+                // The column counts bytes, and may lie inside a character.
+                let begin = (0..=column).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
+                let near: String = line[begin..].chars().take(MOST_NEAR).collect();
                 Err(Error::Json(format!("expected one JSON object a line: {error}, near {}", shown(&near))))
             }
         }

@@ -20,14 +20,12 @@ pub const BUILT_IN: &[Entry] = match option_env!("AZPY_WASM_GAME") {
 
 /// The game of this name; the build fails where there is none.
 const fn only(games: &[Entry], wanted: &[u8]) -> Entry {
-    let Some((&Entry { name, params, make }, others)) = games.split_first() else {
-        panic!("AZPY_WASM_GAME names no game")
-    };
-    let mut same = 0;
-    while same < name.len() && same < wanted.len() && name.as_bytes()[same] == wanted[same] {
+    let Some((&entry, others)) = games.split_first() else { panic!("AZPY_WASM_GAME names no game") };
+    let (name, mut same) = (entry.name.as_bytes(), 0);
+    while same < name.len() && same < wanted.len() && name[same] == wanted[same] {
         same += 1;
     }
-    if same == name.len() && same == wanted.len() { Entry { name, params, make } } else { only(others, wanted) }
+    if same == name.len() && same == wanted.len() { entry } else { only(others, wanted) }
 }
 
 /// A session of any game. Its responses are lines of JSON.

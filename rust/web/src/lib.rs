@@ -10,8 +10,8 @@
 mod ffi;
 mod games;
 
-pub use azpy_games::any::Start;
 pub use azpy_games::registry::{Entry, Params};
+pub use azpy_games::start::Start;
 
 pub use crate::ffi::open;
 pub use crate::games::BUILT_IN;

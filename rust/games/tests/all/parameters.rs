@@ -1,6 +1,7 @@
 //! Parameters of games: which are refused, and with which words.
 
 use azpy_core::game::{Value, Values};
+use azpy_core::text::Position as _;
 use azpy_games::any::AnyGame;
 use azpy_games::registry::BUILT_IN;
 use azpy_games::{Error, Go9, Maedn, Pig};
@@ -94,4 +95,13 @@ fn an_error_says_what_it_is_about() {
     assert_eq!(refused("hex(size=5,size=5)"), Error::GivenTwice("size".to_owned()));
     assert!(matches!(refused("hex(5)"), Error::Form { got, .. } if got == "\"5\""));
     assert!(matches!(refused("hex(size=5"), Error::Invalid(_)));
+}
+
+#[test]
+fn other_parameters_may_not_change_what_a_game_pays() {
+    for (spec, players) in [("blokus", 4), ("blokus(players=4)", 2), ("maedn", 3), ("maedn(players=3)", 2)] {
+        let start = AnyGame::open(BUILT_IN, spec, Vec::new()).unwrap();
+        let error = start.start_with(&[("players", players.to_string())]).err().expect(spec);
+        assert!(error.to_string().contains("has other payoffs than"), "{error}");
+    }
 }

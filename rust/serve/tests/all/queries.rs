@@ -99,6 +99,38 @@ fn an_answer_is_one_line_for_every_reader() {
 }
 
 #[test]
+fn an_error_quotes_a_little_of_a_long_text_and_no_control_characters() {
+    let (long, wide) = ("x\u{1b}".repeat(500_000), "\u{e9}".repeat(50));
+    for text in [
+        format!("{{{}:1,{0}:2}}", json!(long)),
+        format!("{{\"a\":{}", json!(long)),
+        format!("{{\"a\":{long}"),
+        format!("{{\"a\":\"{wide}"),
+        format!("{{\"{wide}\":}}"),
+        long.clone(),
+        String::new(),
+        "\n\r\u{1b}[2J".to_owned(),
+    ] {
+        let said = Object::read(&text).unwrap_err().to_string();
+        assert!(said.chars().count() < 400 && !said.contains(|letter: char| letter.is_control()), "{said}");
+        assert!(!said.contains('\u{fffd}'), "{said}");
+    }
+    for fields in [
+        json!({"moves": long}),
+        json!({"moves": [long]}),
+        json!({"priority": "\u{202e}".repeat(1_000)}),
+        json!({"includePolicy": {long.clone(): [long]}}),
+    ] {
+        let said = refusal(&tic_tac_toe(), fields);
+        assert!(
+            !said.is_empty() && said.chars().count() < 1_200 && !said.contains(|letter: char| letter.is_control()),
+            "{said}"
+        );
+        assert!(!said.contains('\u{202e}'), "{said}");
+    }
+}
+
+#[test]
 fn fields_that_are_wrong_are_named() {
     let ttt = tic_tac_toe();
     for (fields, said) in [
