@@ -164,7 +164,8 @@ export class Board {
       byId("choices"),
       [
         ...untouched.map(({ name, short, touches }) => {
-          return { name, text: touches.length === 0 || short === name ? short : `${short} (${name})`, isOpen: this.canPlay };
+          const isShort = touches.length === 0 || short === name;
+          return { name, text: isShort ? short : `${short} (${name})`, isOpen: this.canPlay };
         }),
         ...rolls.map(({ name, probability }) => {
           return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
@@ -195,7 +196,7 @@ export class Board {
     if (position.shown === null) return;
     const shown = this.seen(position.shown);
     const { candidates, picture, settings } = this;
-    const chosen = position.shown.places.filter(({ touch }) => picture.path.includes(touch[0])).map(({ touch }) => touch);
+    const chosen = position.shown.places.map(({ touch }) => touch).filter(([name]) => picture.path.includes(name));
     const layers = layersOf(position.shown, this.play.names);
     showTints(layers, { last: this.touchesOf(position), chosen }, this.isSeenTurned);
     const { hints } = settings.options;

@@ -1,4 +1,4 @@
-// Which of several moves with the same touches is meant? Their men are shown from the last place on, or else their names.
+// Which of several moves with the same touches is meant? Their men are shown on the board, or else their names.
 
 import { announce, byId, complain, fill, make, messageOf, pictureAddress } from "./dom.js";
 import { dressed } from "./look.js";
@@ -35,7 +35,8 @@ export class Choice {
       const men = await Promise.all(actions.map(async (action) => ({ action, man: await this.manOf(action) })));
       if (serial !== this.serial || current !== play.game.current) return;
       announce(`Which move? ${actions.map(({ short }) => short).join(", ")}`);
-      if (new Set(men.map(({ man }) => man)).size === men.length && men.every(({ man }) => man !== "")) return this.show(men);
+      const known = new Set(men.map(({ man }) => man));
+      if (known.size === men.length && !known.has("")) return this.show(men);
       this.named = actions.map(({ name }) => name);
       this.board.showChoices(current);
       /** @type {HTMLElement | undefined} */ (byId("choices").children[0])?.focus();
@@ -53,8 +54,8 @@ export class Choice {
     const [man] = touch === undefined ? [] : men.filter(within(touch));
     if (touch === undefined || man === undefined) return "";
     const head = /<svg\b[^>]*>/.exec(svg)?.[0] ?? "";
-    const view = head.replace(/ (width|height|viewBox)="[^"]*"/g, "").replace(">", ` viewBox="${touch.slice(1).join(" ")}">`);
-    return `${view}${man.parts}</svg>`;
+    const bare = head.replace(/ (width|height|viewBox)="[^"]*"/g, "");
+    return `${bare.replace(">", ` viewBox="${touch.slice(1).join(" ")}">`)}${man.parts}</svg>`;
   }
 
   /** @param {{action: Action, man: string}[]} men */
@@ -64,7 +65,8 @@ export class Choice {
     const [, x, y, width, height] = /** @type {Touch} */ (men[0].action.touches.at(-1));
     const way = y + height / 2 < box[1] + box[3] / 2 ? 1 : -1; // to the middle of the board
     const buttons = [...men].sort((one, other) => rank(one) - rank(other)).map(({ action, man }, index) => {
-      const button = make("button", { type: "button", title: action.short, "aria-label": action.short }, make("img", { alt: "", src: pictureAddress(dressed(man, byId("look").value)) }));
+      const image = make("img", { alt: "", src: pictureAddress(dressed(man, byId("look").value)) });
+      const button = make("button", { type: "button", title: action.short, "aria-label": action.short }, image);
       button.dataset.move = action.name;
       button.addEventListener("click", () => {
         this.close();

@@ -1,4 +1,4 @@
-// Which parts of a picture are men? They lie over what is tinted. When a move is played, they slide, fall, flip or roll.
+// Which parts of a picture are men? They lie over what is tinted. After a move they slide, fall, flip or roll.
 
 import { byId, make, pictureAddress } from "./dom.js";
 import { isMan, shapesOf } from "./places.js";
@@ -6,7 +6,7 @@ import { boxOf } from "./position.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Touch} Touch
  * @typedef {import("./places.js").Shape} Shape */
-/** @typedef {Shape & {look: string, parts: string}} Man with all its parts; men of the same `look` differ by their place */
+/** @typedef {Shape & {look: string, parts: string}} Man with all its parts; men of one `look` differ by their place */
 /** @typedef {{shapes: Shape[], men: Man[], box: number[], svg: string}} Layers `svg` is the picture without its men */
 
 const SLIDE = 120; // milliseconds
@@ -16,7 +16,8 @@ const FALL = 200;
 const covers = (shape, { x, y }) => 2 * Math.abs(x - shape.x) < shape.wide && 2 * Math.abs(y - shape.y) < shape.high;
 
 /** @param {Touch} touch @returns {(point: {x: number, y: number}) => boolean} */
-export const within = ([, left, top, wide, high]) => ({ x, y }) => x > left && x < left + wide && y > top && y < top + high;
+export const within = ([, left, top, wide, high]) => ({ x, y }) =>
+  x > left && x < left + wide && y > top && y < top + high;
 
 /** @type {WeakMap<Shown, Layers>} */
 const known = new WeakMap();
@@ -38,7 +39,8 @@ function split({ svg }, sides) {
   for (const shape of shapes) {
     const { source, at } = shape;
     if (!/(\/|<\/text)>$/.test(source) || at("class") === "name") continue;
-    if (isMan(shape, sides)) men.push({ ...shape, look: source.replace(/ (c?[xy]|transform)="[^"]*"/g, ""), parts: source });
+    const look = source.replace(/ (c?[xy]|transform)="[^"]*"/g, "");
+    if (isMan(shape, sides)) men.push({ ...shape, look, parts: source });
     const below = men.findLast((man) => man.source !== source && shape.wide < man.wide && covers(man, shape));
     if (!isMan(shape, sides) && below !== undefined) below.parts += source;
   }
@@ -48,7 +50,8 @@ function split({ svg }, sides) {
 }
 
 /** How men came to where they are: keyframes of a man's copy. @param {Layers} before @param {Layers} after @param
- * {Touch[]} places @param {number} side -1 where the board is turned @returns {Map<Man, {frames: Keyframe[], duration: number}>} */
+ * {Touch[]} places @param {number} side -1 where the board is turned @returns {Map<Man, {frames: Keyframe[], duration:
+ * number}>} */
 function motions(before, after, places, side) {
   const [left, top, wide, high] = after.box;
   const percent = (/** @type {number} */ part) => `${100 * (side < 0 ? 1 - part : part)}%`;
@@ -61,20 +64,21 @@ function motions(before, after, places, side) {
     const isDie = man.kind === "rect";
     const same = isDie ? [] : gone.filter((one) => one.look === man.look).sort((one, other) => far(one) - far(other));
     // A pawn becomes a queen of its color.
-    const from = same[0] ?? gone.find((one) => !isDie && one !== there && one.kind === "path" && one.at("fill") === man.at("fill"));
+    const isPawn = (/** @type {Man} */ one) => one.kind === "path" && one !== there && one.at("fill") === man.at("fill");
+    const from = same[0] ?? (isDie ? undefined : gone.find(isPawn));
     const column = places.find((touch) => within(touch)(man) && touch[4] > 0.7 * high && touch[4] > 2 * touch[3]);
     const move = (/** @type {number} */ x, /** @type {number} */ y) =>
       ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
-    const turn = { transformOrigin: `${percent((man.x - left) / wide)} ${percent((man.y - top) / high)}` };
+    const turn = { transform: "none", transformOrigin: `${percent((man.x - left) / wide)} ${percent((man.y - top) / high)}` };
     if (from !== undefined) {
       gone.splice(gone.indexOf(from), 1);
       found.set(man, { frames: [move(from.x - man.x, from.y - man.y), move(0, 0)], duration: SLIDE });
     } else if (isDie && there === undefined) {
-      found.set(man, { frames: [{ ...turn, transform: "rotate(-200deg) scale(0.5)" }, { ...turn, transform: "none" }], duration: FALL });
+      found.set(man, { frames: [{ ...turn, transform: "rotate(-200deg) scale(0.5)" }, turn], duration: FALL });
     } else if (column !== undefined && there === undefined) {
       found.set(man, { frames: [move(0, column[2] - man.y), move(0, 0)], duration: FALL });
     } else if (there !== undefined && !isDie && there.look !== man.look) {
-      found.set(man, { frames: [{ ...turn, transform: "scaleX(0)" }, { ...turn, transform: "none" }], duration: SLIDE });
+      found.set(man, { frames: [{ ...turn, transform: "scaleX(0)" }, turn], duration: SLIDE });
     }
   }
   return found;
@@ -101,12 +105,14 @@ export class Men {
   show(shown, sides, seen, isTurned, isStep) {
     const [before, layers] = [this.layers, layersOf(shown, sides)];
     const isDropped = this.lifted.length > 0;
-    Object.assign(this, { layers, seen, way: isTurned ? -1 : 1, lifted: [], places: shown.places.map(({ touch }) => touch) });
+    const places = shown.places.map(({ touch }) => touch);
+    Object.assign(this, { layers, seen, places, way: isTurned ? -1 : 1, lifted: [] });
     this.moving.replaceChildren();
     this.dragged.hidden = true;
     const isStill = !isStep || isDropped || matchMedia("(prefers-reduced-motion: reduce)").matches;
     const moved = before === null || isStill ? new Map() : motions(before, layers, this.places, this.way);
-    this.draw(layers.men.filter((man) => !moved.has(man)), [...moved.keys()].flatMap((man) => holes(before, layers, man)));
+    const below = [...moved.keys()].flatMap((man) => holes(before, layers, man));
+    this.draw(layers.men.filter((man) => !moved.has(man)), below);
     if (moved.size === 0) return;
     const copies = [...moved].map(([man, { frames, duration }]) => {
       const copy = make("img", { alt: "", src: this.address([man.parts]) });
@@ -147,7 +153,8 @@ export class Men {
       this.draw(layers.men.filter((man) => !this.lifted.includes(man)));
     }
     this.dragged.hidden = false;
-    const [frame, [{ x, y }], [left, top, wide, high]] = [byId("board").getBoundingClientRect(), this.lifted, layers.box];
+    const frame = byId("board").getBoundingClientRect();
+    const [[{ x, y }], [left, top, wide, high]] = [this.lifted, layers.box];
     const [across, down] = [(x - left) / wide, (y - top) / high].map((part) => (this.way < 0 ? 1 - part : part));
     const shift = [clientX - frame.x - across * frame.width, clientY - frame.y - down * frame.height];
     this.dragged.style.transform = `translate(${shift[0]}px, ${shift[1]}px)`;

@@ -66,8 +66,8 @@ export class Mistakes {
     await this.analysis.run();
     if (game !== this.play.game) return false;
     const { adviser, hintSimulations: least, players } = this.play.options();
-    const isBad = (/** @type {Position} */ one) => players[one.mover ?? -1] === "" && judged(one.loss(adviser, least)) !== null;
-    const found = line.filter(isBad);
+    const own = line.filter(({ mover }) => players[mover ?? -1] === "");
+    const found = own.filter((one) => judged(one.loss(adviser, least)) !== null);
     this.left = found.length > 0 ? found : null;
     const isDone = line.every((one) => one.outcome !== null || one.finds.has(adviser) || one.shown?.player === null);
     write(byId("tried"), isDone ? "No mistake was found." : `${byId("analysed").textContent}`);

@@ -31,7 +31,8 @@ function shapeOf({ shapes, men, box }, touch, look) {
   const ground = shapes.find((one) => /circle|rect|polygon/.test(one.kind) && isGround(one) && !isMan(one));
   if (ground !== undefined) {
     const names = { circle: "cx cy r", rect: "x y width height", polygon: "points" }[ground.kind] ?? "";
-    return draw(ground.kind, { class: look, ...Object.fromEntries(names.split(" ").map((name) => [name, ground.at(name)])) });
+    const shape = Object.fromEntries(names.split(" ").map((name) => [name, ground.at(name)]));
+    return draw(ground.kind, { class: look, ...shape });
   }
   const isColumn = height > 0.7 * box[3] && height > 2 * width;
   const here = men.filter(within(touch)).sort((one, other) => (isColumn ? other.y - one.y : 0));
