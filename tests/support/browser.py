@@ -228,9 +228,10 @@ class Board:
             name, place = rng.choice(left)
             place.click()
             clicked.append(name)
-            left = list(self.places(".next").items())
-        if self.one("chooser").is_displayed():
-            rng.choice(self.all("#chooser_names button")).click()
+            left = list(self.places(".next").items()) if self.ply == ply else []
+        self.until(lambda: self.ply > ply or self.one("pieces").is_displayed())
+        if self.ply == ply:
+            rng.choice(self.all("#pieces button")).click()
         self.settle(ply + 1)
         return clicked
 

@@ -4,7 +4,7 @@ r"""What people do on the board in a browser, and what they see: `journeys/*.txt
     > click e2, e4         touch places, and wait for the next position; `cat on…` is the place that begins so
     > touch e2             touch a place
     > press new            press what is named so; it may be in a part that is folded
-    > pick pass            press the button with this text, or one that begins so
+    > pick pass            press the button with this text or title, or one that begins so
     > choose clock: 3+2    choose from a list; of the dialog of a new game, and the game on the board goes on with it
     > begin clock: 3+2     begin a new game with this choice; `begin` alone changes nothing
     > enter komi: 0.5      write into a field, and leave it; `fill` pastes a text, `add` writes behind it
@@ -124,7 +124,7 @@ class Person:
     def _button(self, text: str) -> Any:
         shown = [one for one in self.board.all("button") if one.is_displayed() and one.is_enabled()]
         return min(
-            (one for one in shown if text in one.text),
+            (one for one in shown if text in (one.text or str(one.get_attribute("title")))),
             key=lambda one: (one.text != text, not one.text.startswith(text)),
             default=None,
         )
@@ -138,14 +138,16 @@ SEEN: dict[str, Callable[[Person], str]] = {
     "tree": lambda person: told(person.board.tree),
     "free": lambda person: " ".join(sorted(person.board.places())),
     "offered": lambda person: " ".join(sorted(person.board.places(".next"))),
-    "marked": lambda person: str(len(person.board.all("#overlay .last"))),
+    "marked": lambda person: str(len(person.board.all("#board .last"))),
     "crossed": lambda person: " ".join(sorted(person.board.crossed)),
     "buttons": texts("#choices button"),
     "notes": lambda person: " ".join(
         sorted(one.get_attribute("class").removeprefix("noted ") for one in person.board.all("#overlay .noted"))
     ),
     "games": texts("#load_game option"),
-    "pieces": texts("#chooser_names button"),
+    "pieces": lambda person: " ".join(
+        str(one.get_attribute("aria-label")) for one in person.board.all("#pieces button") if one.is_displayed()
+    ),
     "games before": texts("#games_before button"),
     "values": lambda person: texts("#bars .told")(person).replace("\N{MINUS SIGN}", "-"),
     "turned": lambda person: str(person.board.one("turn").get_attribute("aria-pressed")),

@@ -4,8 +4,11 @@ from functools import partial
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+from selenium.webdriver.common.keys import Keys
 
-from browser import Board, needs_browser
+from azpy.serving.models import open_model
+from browser import NARROW, Board, needs_browser
+from served import site_of
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -74,10 +77,36 @@ def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str)
     square = board.places()["a7"].rect
     for place in ("a7", "a8"):
         board.places()[place].click()
-    chooser = board.one("chooser").rect
-    assert abs(chooser["y"] - square["y"]) < 2
-    assert chooser["x"] <= square["x"] + square["width"] / 2 <= chooser["x"] + chooser["width"]
-    board.one("chooser_cancel").click()
+    board.until(lambda: board.one("pieces").is_displayed())
+    pieces = board.all("#pieces button")
+    assert [one.get_attribute("aria-label") for one in pieces] == ["a8=Q#", "a8=N", "a8=R#", "a8=B"]
+    for row, piece in enumerate(pieces):  # on the file, from the last rank on
+        assert abs(piece.rect["x"] - square["x"]) < 1
+        assert abs(piece.rect["y"] - square["y"] - (row - 1) * square["height"]) < 1
+    board.keys(Keys.ESCAPE)
+    assert not board.one("pieces").is_displayed()
+    assert board.ply == 0
+
+
+def test_keys_and_swipes_slide_tiles(board: Board) -> None:
+    with site_of({"tiles": open_model("uniform:5", "game2048", 5)}) as site:
+        board.open(site, "tiles", NARROW)
+        board.settle()
+        ways = {"left": Keys.LEFT, "right": Keys.RIGHT, "up": Keys.UP, "down": Keys.DOWN}
+        offered = {button.text for button in board.all("#choices button")}
+        way = next(way for way in ways if way in offered)
+        before = board.ply
+        board.keys(ways[way])
+        board.settle(before + 2)
+        assert way in board.moves
+        offered = {button.text for button in board.all("#choices button")}
+        shifts = {"left": (-90, 10), "right": (90, 10), "up": (10, -90), "down": (10, 90)}
+        way = next(way for way in shifts if way in offered)
+        before = board.ply
+        ActionChains(board.driver).drag_and_drop_by_offset(board.one("board"), *shifts[way]).perform()
+        board.settle(before + 2)
+        assert board.moves[before] == way
+        board.driver.get("about:blank")
 
 
 def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> None:
@@ -104,15 +133,70 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
     board.until(lambda: "8fa5b5" in picture.get_attribute("src"))
     board.choose("look", "wood")
     board.until(lambda: "b58a5f" in picture.get_attribute("src") and "8fa5b5" not in picture.get_attribute("src"))
+    men = board.one("men")
     board.choose("look", "geometric")
-    board.until(lambda: picture.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4)  # bishops
+    board.until(lambda: men.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4)  # bishops
     board.one("turn").click()
-    assert picture.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4
+    assert men.get_attribute("src").count("M20%206L31%2024L26%2033H14L9%2024Z") == 4
     board.choose("look", "wood")
     board.driver.refresh()
     board.until(lambda: board.state == "open")
     assert "b58a5f" in board.one("picture").get_attribute("src")
     assert board.one("sounds").get_attribute("value") == "on"
+
+
+MOTIONS = """
+    const plain = Element.prototype.animate;
+    window.motions = [];
+    Element.prototype.animate = function (frames, how) {
+      window.motions.push(`${frames[0].transform} ${how.duration}`);
+      return plain.call(this, frames, how);
+    };
+"""
+
+
+def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, address: str) -> None:
+    board.open(address, "chess")
+    board.script(MOTIONS)
+
+    def moved() -> list[str]:
+        found: list[str] = board.script("return window.motions.splice(0)")
+        board.until(lambda: board.all("#moving img") == [])
+        return found
+
+    board.choose("side", "all")
+    assert board.load("e4 e5 Nf3 Nf6 Be2 Be7") == ""
+    board.settle(6)
+    assert moved() == []
+    board.click("e1", "g1")  # the rook slides, too
+    assert moved() == [f"translate({way}25%, 0%) 120" for way in ("", "-")]
+    board.one("turn").click()
+    board.one("back").click()
+    board.until(lambda: board.ply == 6)
+    assert len(moved()) == 2
+    assert board.all("#tints .last[x='160'][y='40'][width='40']") != []  # e7, below its bishop
+    board.begin(game="fours", side="all")
+    board.click("column 4")
+    (fall,) = moved()
+    assert fall.startswith("translate(0%, -")
+    assert fall.endswith("200")
+    board.begin(game="dice", side="none")
+    board.until(lambda: any("rotate" in motion for motion in board.script("return window.motions")))
+    with site_of({"discs": open_model("uniform:5", "othello", 5)}) as site:
+        board.open(site, "discs")
+        board.script(MOTIONS)
+        board.choose("side", "all")
+        board.click(min(board.places()))
+        assert moved() == ["scaleX(0) 120"]
+        board.driver.get("about:blank")
+    board.open(address, "fours")
+    board.script(MOTIONS)
+    board.choose("side", "all")
+    reduced = {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+    board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", reduced)
+    board.click("column 4")
+    assert moved() == []
+    board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, address: str) -> None:

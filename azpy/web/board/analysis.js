@@ -4,7 +4,6 @@ import { AGAIN, Busy, RollDue } from "./connection.js";
 import { byId, messageOf, onClick } from "./dom.js";
 import { RUN } from "./game.js";
 import { showBars, showGraph, showHistogram } from "./graph.js";
-import { showSummary } from "./summary.js";
 import { Tree } from "./tree.js";
 import { told } from "./values.js";
 
@@ -31,7 +30,7 @@ export class Analysis {
   /** Shows what is known of a position. @param {Position} position @param {string[]} names of the players @param
    * {(name: string) => string} label the short name of a move */
   show(position, names, label) {
-    const { hints, adviser, beside, hintSimulations } = this.play.options();
+    const { hints, adviser, beside } = this.play.options();
     byId("no_hints").hidden = hints;
     byId("hinted").hidden = byId("bar").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
@@ -49,7 +48,6 @@ export class Analysis {
     this.tree.show(position.id, answer?.moveInfos ?? [], label);
     const line = this.play.game.line();
     showGraph(line, position, adviser, names, isZeroSum, (chosen) => this.play.goTo(chosen));
-    showSummary(line, adviser, hintSimulations, names);
   }
 
   /** Searches every position of the line that the adviser has not searched as long. */

@@ -1,14 +1,17 @@
 // What lies on the board, and what can be played there? The picture, what is drawn over it, and moves without a place.
 
 import { Candidates } from "./candidates.js";
-import { announce, byId, fill, keep, make, mark } from "./dom.js";
+import { Choice } from "./choice.js";
+import { announce, byId, keep, make, mark } from "./dom.js";
 import { Drawing } from "./drawing.js";
 import { dressed } from "./look.js";
+import { layersOf, Men } from "./men.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { startingWith, withRooks } from "./position.js";
 import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
+import { showTints } from "./tints.js";
 import { lastTurn } from "./turns.js";
 
 const TURNED = "azpy board turned";
@@ -28,13 +31,20 @@ export class Board {
     this.counted = null;
     /** @type {import("./position.js").Mark[]} on men that are dead */
     this.crosses = [];
+    /** @type {Position | null} that is on the board */
+    this.position = null;
     this.overlay = new Overlay();
-    this.picture = new Picture({
+    this.men = new Men();
+    this.choice = new Choice(this);
+    this.picture = new Picture(this.men, {
       onPlay: (actions) => {
         if (this.takeMan !== null) return this.takeMan(actions[0].name);
-        return actions.length === 1 ? play.play(actions[0].name) : this.choose(actions);
+        return actions.length === 1 ? play.play(actions[0].name) : this.choice.ask(actions);
       },
-      onChoose: () => this.drawOver(),
+      onChoose: () => {
+        this.choice.close();
+        this.drawOver();
+      },
       onTurn: () => this.turn(),
     });
     this.candidates = new Candidates({
@@ -55,8 +65,12 @@ export class Board {
 
   /** A position from the side that the board is seen from, as it was chosen to look. @param {Shown} shown */
   seen(shown) {
-    const seen = this.isTurned && this.settings.model.canRotate ? turned(shown) : shown;
+    const seen = this.isSeenTurned ? turned(shown) : shown;
     return { ...seen, svg: dressed(seen.svg, byId("look").value) };
+  }
+
+  get isSeenTurned() {
+    return this.isTurned && this.settings.model.canRotate;
   }
 
   /** The picture as it is seen. */
@@ -102,7 +116,7 @@ export class Board {
       return { name: touch[0], short: touch[0], touches: [touch] };
     });
     const { shown } = this.play.game.current;
-    const seen = this.seen({ ...counted, actions, places: shown?.places ?? [] });
+    const seen = this.lay({ ...counted, actions, places: shown?.places ?? [] }, false);
     const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
     this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
     this.picture.show(seen, true, `The board. ${counted.result}`);
@@ -115,11 +129,22 @@ export class Board {
     this.picture.close();
   }
 
+  /** Shows the men of a picture. @param {Shown} shown @param {boolean} isStep whether it is one move away from the
+   * picture before @returns {Shown} the position as it is seen, with the picture below its men */
+  lay(shown, isStep) {
+    const [seen, { names }] = [(/** @type {string} */ svg) => this.seen({ ...shown, svg }).svg, this.play];
+    this.men.show(shown, names, seen, this.isSeenTurned, isStep);
+    return { ...this.seen(shown), svg: seen(layersOf(shown, names).svg) };
+  }
+
   draw() {
-    const { shown } = this.play.game.current;
+    const { current } = this.play.game;
+    const { shown } = current;
     if (shown === null) return;
     const { canRotate, game } = this.settings.model;
-    const { actions, ...seen } = this.seen(shown);
+    const isStep = this.position !== null && (current.parent === this.position || this.position.parent === current);
+    this.position = current;
+    const { actions, ...seen } = this.lay(shown, isStep);
     const position = { ...seen, actions: /\bchess960=\d/.test(game) ? actions : withRooks(actions) };
     if (this.takeMan === null) this.picture.show(position, this.canPlay, `The board. ${this.status}`);
     else this.drawMen();
@@ -133,12 +158,15 @@ export class Board {
   showChoices(position) {
     const shown = position.shown;
     const actions = position.outcome === null ? (shown?.actions ?? []) : [];
-    const untouched = actions.filter((action) => action.touches.length === 0);
+    const untouched = actions.filter(({ name, touches }) => touches.length === 0 || this.choice.named.includes(name));
     const rolls = this.settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
     keep(
       byId("choices"),
       [
-        ...untouched.map(({ name, short }) => ({ name, text: short, isOpen: this.canPlay })),
+        ...untouched.map(({ name, short, touches }) => {
+          const isShort = touches.length === 0 || short === name;
+          return { name, text: isShort ? short : `${short} (${name})`, isOpen: this.canPlay };
+        }),
         ...rolls.map(({ name, probability }) => {
           return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
         }),
@@ -155,11 +183,10 @@ export class Board {
     );
   }
 
-  /** The touches of each move of the last turn. @param {Position} position */
+  /** The places of the last turn, as the server says them. @param {Position} position */
   touchesOf(position) {
-    return [...lastTurn(position, this.play.names.length)].reverse().map(({ parent, move }) => {
-      const shown = parent?.shown ?? null;
-      return shown === null ? [] : (this.seen(shown).actions.find((action) => action.name === move)?.touches ?? []);
+    return [...lastTurn(position, this.play.names.length)].reverse().flatMap(({ parent, move }) => {
+      return parent?.shown?.actions.find((action) => action.name === move)?.touches ?? [];
     });
   }
 
@@ -168,8 +195,10 @@ export class Board {
     const position = this.play.game.current;
     if (position.shown === null) return;
     const shown = this.seen(position.shown);
-    const last = this.touchesOf(position);
     const { candidates, picture, settings } = this;
+    const chosen = position.shown.places.map(({ touch }) => touch).filter(([name]) => picture.path.includes(name));
+    const layers = layersOf(position.shown, this.play.names);
+    showTints(layers, { last: this.touchesOf(position), chosen }, this.isSeenTurned);
     const { hints } = settings.options;
     const isLooked = candidates.looked !== null || candidates.kept !== null;
     const pv = hints && isLooked ? (candidates.shown?.pv ?? null) : null;
@@ -177,31 +206,6 @@ export class Board {
     const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
     const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
-    this.overlay.show(picture.box, { last, marks, actions, moves, pv, players: this.play.names.length });
-  }
-
-  /** Asks, beside the last place, which of several actions with the same touches is meant. @param
-   * {import("./position.js").Action[]} actions */
-  choose(actions) {
-    const dialog = byId("chooser");
-    const buttons = actions.map((action) => {
-      const { name, short } = action;
-      const button = make("button", { type: "button" }, short === name ? name : `${short} (${name})`);
-      button.addEventListener("click", () => {
-        dialog.close();
-        this.play.play(action.name);
-      });
-      return button;
-    });
-    fill(byId("chooser_names"), buttons);
-    dialog.showModal();
-    const [left, top, wide] = this.picture.box;
-    const frame = byId("board").getBoundingClientRect();
-    const scale = frame.width / wide;
-    const [, x, y, width, height] = actions[0].touches[actions[0].touches.length - 1];
-    const middle = frame.x + (x + width / 2 - left) * scale - dialog.offsetWidth / 2;
-    const below = frame.y + (y + height - top) * scale;
-    dialog.style.left = `${Math.max(0, Math.min(middle, innerWidth - dialog.offsetWidth))}px`;
-    dialog.style.top = `${Math.max(0, Math.min(below, innerHeight - dialog.offsetHeight))}px`;
+    this.overlay.show(picture.box, { marks, actions, moves, pv, players: this.play.names.length });
   }
 }

@@ -4,6 +4,7 @@ import { byId, complain, fill, make, mark, onClick, write } from "./dom.js";
 import { named } from "./position.js";
 import { seats } from "./seats.js";
 import { titleOf, toldMen } from "./sides.js";
+import { bindWays, hasWays } from "./ways.js";
 
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
 const TURN = 50; // of the wheel, for a step
@@ -36,6 +37,7 @@ export class Controls {
       play.game.remove(this.deleted);
       return play.refresh();
     });
+    bindWays(play, () => this.canPlay);
     stepByKeys();
     stepByWheel();
     byId("typed").addEventListener("input", () => complain(""));
@@ -81,6 +83,7 @@ export class Controls {
     byId("status").textContent = status;
     document.title = `${status} · ${titleOf(settings.model.game)} · azpy`;
     byId("board").dataset.ply = `${current.ply}`;
+    byId("board").classList.toggle("swipes", hasWays(current));
     const isThrown = throws && current.children.length === 0 && !play.isPaused;
     const isWaiting = canPlay || (rolls.length > 0 && !isThrown && play.connection.isOpen);
     byId("board").dataset.state = isOver ? "over" : isWaiting ? "open" : "busy";
@@ -94,6 +97,7 @@ export class Controls {
       write(took, toldMen(men));
     }
     byId("rematch").hidden = !isOver || play.names.length === 1;
+    byId("share").hidden = !isOver;
     byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
     byId("first").disabled = byId("back").disabled = current.parent === null;
     byId("last").disabled = byId("on").disabled = current.next === null;

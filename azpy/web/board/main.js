@@ -14,6 +14,7 @@ import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
 import { LocalSocket } from "./local.js";
 import { enter } from "./login.js";
+import { Mistakes } from "./mistakes.js";
 import { showMoves } from "./moves.js";
 import { bindComment, showComment, showHeaders } from "./notes.js";
 import { Play } from "./play.js";
@@ -39,6 +40,7 @@ const board = new Board(play, settings);
 const agreement = new Agreement(play, board);
 const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
+const mistakes = new Mistakes(play, analysis);
 new Setup(play, settings, {
   onStart: (game) => begin(game),
   onKeep: () => {
@@ -162,6 +164,7 @@ function render(isNew) {
     hear(position);
   }
   controls.show(canPlay, status);
+  mistakes.show(position);
   showComment(position);
   showHeaders(game.about, shown.komi);
   showMoves(game, hints ? adviser : null, hintSimulations, isNew, (chosen) => play.goTo(chosen));
@@ -191,6 +194,7 @@ function hear(position) {
 function bind() {
   onClick("problem_close", () => complain(""));
   onClick("turn", () => board.turn());
+  onClick("share", () => byId("open_save").click());
   onClick("logout", async () => {
     await fetch("logout", { method: "POST" });
     location.reload();

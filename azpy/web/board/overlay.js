@@ -1,4 +1,4 @@
-// What is drawn over the picture? The last turn, marks of the game's text, candidates, and the moves of a variation.
+// What is drawn over the picture? Marks of the game's text, candidates, and the moves of a variation.
 
 import { byId, draw } from "./dom.js";
 import { told } from "./values.js";
@@ -19,17 +19,16 @@ export class Overlay {
 
   /**
    * @param {number[]} box of the picture
-   * @param {{last: Touch[][], marks: import("./position.js").Mark[], actions: Action[], moves: any[],
-   *   pv: string[] | null, players: number}} drawn the touches of each move of the last turn; marks; the legal
-   *   actions; what a search says of them, best first; a variation that is looked at; how many players take turns
+   * @param {{marks: import("./position.js").Mark[], actions: Action[], moves: any[], pv: string[] | null, players:
+   *   number}} drawn marks; the legal actions; what a search says of them, best first; a variation that is looked at;
+   *   how many players take turns
    */
-  show(box, { last, marks, actions, moves, pv, players }) {
+  show(box, { marks, actions, moves, pv, players }) {
     this.layer.setAttribute("viewBox", box.join(" "));
     this.box = box;
     this.pixel = box[2] / Math.max(1, this.frame.clientWidth); // of the page, in the picture's units
     const byName = new Map(actions.map((action) => [action.name, action]));
-    const parts = last.flatMap((touches) => touches.map((one, at) => this.outline(one, at === touches.length - 1)));
-    parts.push(...marks.map((one) => this.noted(one)));
+    const parts = marks.map((one) => this.noted(one));
     if (pv !== null) parts.push(...this.variation(pv, byName, players));
     else parts.push(...this.candidates(moves, byName));
     this.layer.replaceChildren(...parts);
@@ -39,20 +38,6 @@ export class Overlay {
    * {Touch} touch @returns {[number, number]} */
   point([, x, y, width, height]) {
     return [x + width / 2, y + (height > 0.7 * this.box[3] && height > 2 * width ? width : height) / 2];
-  }
-
-  /** @param {Touch} touch @param {boolean} isLast */
-  outline([, x, y, width, height], isLast) {
-    const wide = 2.5 * this.pixel;
-    return draw("rect", {
-      x: x + wide / 2,
-      y: y + wide / 2,
-      width: Math.max(wide, width - wide),
-      height: Math.max(wide, height - wide),
-      rx: 3 * this.pixel,
-      class: isLast ? "last" : "last from",
-      "stroke-width": wide,
-    });
   }
 
   /** A mark of the game's text. @param {import("./position.js").Mark} mark */

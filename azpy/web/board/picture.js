@@ -1,7 +1,7 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
 import { announce, byId, mark, pictureAddress } from "./dom.js";
-import { boxOf, nextPlaces, playedBy } from "./position.js";
+import { boxOf, nextPlaces, playedBy, startingWith } from "./position.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
 
@@ -10,15 +10,15 @@ const FINGER = 20; // pixels: smaller places are easier to touch than they look
 /** The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone.
  * `onChoose` is called when other places are chosen, `onTurn` when the board shall be seen from the other side. */
 export class Picture {
-  /** @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: () => void}} heard */
-  constructor({ onPlay, onChoose, onTurn }) {
-    [this.onPlay, this.onChoose, this.onTurn] = [onPlay, onChoose, onTurn];
+  /** @param {import("./men.js").Men} men @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: ()
+   * => void}} heard */
+  constructor(men, { onPlay, onChoose, onTurn }) {
+    [this.men, this.onPlay, this.onChoose, this.onTurn] = [men, onPlay, onChoose, onTurn];
     /** @type {import("./position.js").Place[]} */
     this.places = [];
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
-    this.dragged = byId("dragged");
     this.box = [0, 0, 300, 150];
     /** @type {Action[]} */
     this.actions = [];
@@ -49,14 +49,14 @@ export class Picture {
     this.places = shown.places;
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
-    this.drop();
+    this.pressed = null;
     this.choose([]);
   }
 
   /** Takes no touches until the next position is shown. */
   close() {
     this.actions = [];
-    this.drop();
+    this.pressed = null;
     this.choose([]);
   }
 
@@ -103,7 +103,11 @@ export class Picture {
     button.tabIndex = -1;
     button.dataset.place = place;
     // A press of a key, or of a program that reads the page aloud, is a click without a pointer.
-    button.addEventListener("click", (event) => event.detail === 0 && this.touch(place));
+    button.addEventListener("click", (event) => {
+      if (event.detail !== 0) return;
+      this.touch(place);
+      this.playOnly();
+    });
     button.addEventListener("focus", () => this.hold(button));
     this.buttons.set(place, button);
     return button;
@@ -167,6 +171,14 @@ export class Picture {
     announce(`${place} is chosen. It can go to ${[...nextPlaces(this.actions, path).keys()].join(", ")}`);
   }
 
+  /** Plays the only action that begins with the places that are chosen. */
+  playOnly() {
+    const [action, ...others] = this.path.length > 0 ? startingWith(this.actions, this.path) : [];
+    if (action === undefined || others.some(({ name }) => name !== action.name)) return;
+    this.choose([]);
+    this.onPlay([action]);
+  }
+
   /** The place under a pointer that can be touched. @param {PointerEvent} event @returns {string | null} */
   at({ clientX, clientY }) {
     let [best, least] = [/** @type {string | null} */ (null), Infinity];
@@ -198,43 +210,32 @@ export class Picture {
     }
   }
 
-  /** Has the picture of the first place follow the pointer, if it is about a square. @param {PointerEvent} event */
+  /** Has the man of the first place follow the pointer. @param {PointerEvent} event */
   drag(event) {
-    const chosen = this.layer.querySelector(".chosen");
-    if (this.pressed === null || this.path.length !== 1 || !(chosen instanceof HTMLElement)) return;
-    const { offsetLeft: left, offsetTop: top, offsetWidth: width, offsetHeight: height } = chosen;
-    if (Math.max(width, height) > 1.5 * Math.min(width, height)) return;
-    const frame = this.frame.getBoundingClientRect();
-    if (this.dragged.hidden) this.dragged.style.backgroundImage = `url("${this.image.src}")`;
-    this.dragged.hidden = false;
-    Object.assign(this.dragged.style, {
-      width: `${width}px`,
-      height: `${height}px`,
-      left: `${event.clientX - frame.x - width / 2}px`,
-      top: `${event.clientY - frame.y - height / 2}px`,
-      backgroundSize: `${frame.width}px ${frame.height}px`,
-      backgroundPosition: `${-left}px ${-top}px`,
-    });
+    if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
   }
 
   /** Ends a drag. */
   drop() {
     this.pressed = null;
-    this.dragged.hidden = true;
+    this.men.drop();
   }
 
   /** @param {PointerEvent} event */
   up(event) {
     const pressed = this.pressed;
-    this.drop();
+    this.pressed = null;
     if (pressed === null) return;
     const place = this.at(event);
+    // A man that was dragged to where it is played stays there.
+    if (place === null || playedBy(this.actions, [...this.path, place]).length !== 1) this.men.drop();
     if (place !== null && nextPlaces(this.actions, this.path).has(place)) {
       if (place === pressed.place || this.path.length > 0) this.touch(place);
     } else if (!(pressed.isNew && place === pressed.place) && this.path.length > 0) {
       if (place !== null && place === pressed.place && place !== this.path[0]) this.touch(place);
       else this.choose([]);
     }
+    if (place !== null && place === this.path.at(-1)) this.playOnly();
   }
 
   /** @param {KeyboardEvent} event */

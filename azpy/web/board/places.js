@@ -1,10 +1,10 @@
 // Which places does the board have, and what lies on each? The server's picture says it, for people who do not see it.
 
 /** @typedef {import("./position.js").Touch} Touch */
-/** @typedef {{kind: string, x: number, y: number, text: string, at: (name: string) => string}} Shape with its middle, and
- *   its attributes by name */
+/** @typedef {{kind: string, x: number, y: number, wide: number, high: number, text: string, source: string, at: (name:
+ *   string) => string}} Shape with its middle, its size (0 for a text) and its attributes by name */
 
-const SHAPE = /<(circle|rect|polygon|path|line|text)\b([^>]*)>([^<]*)/g;
+const SHAPE = /<(circle|rect|polygon|path|line|text)\b([^>]*)>(?:([^<]*)<\/text>)?/g;
 /** Men of chess by their class, and those of the Wall Game by their letter. @type {Record<string, string>} */
 const MEN = { k: "king", q: "queen", r: "rook", b: "bishop", n: "knight", p: "pawn", C: "cat", M: "mouse" };
 /** The players' colors (rust/games/src/svg.rs), by player. The Wall Game has two of its own. */
@@ -18,27 +18,34 @@ const STONES = { white: ["#ffffff", "#fdfdf8"], black: ["#262626", "#161616", "#
  * import("./position.js").Action[]}} shown @param {Map<string, Touch>} known places of the game so far; gets those
  * that are new @param {string[]} sides what the players are called @returns {import("./position.js").Place[]} */
 export function placesOf({ svg, actions }, known, sides) {
-  const shapes = [...svg.matchAll(SHAPE)].map(([, kind, attributes, text]) => shapeOf(kind, attributes, text));
+  const shapes = shapesOf(svg);
   for (const touch of actions.flatMap(({ touches }) => touches)) known.set(touch[0], touch);
   for (const touch of gridOf([...known.values()], shapes)) known.set(touch[0], touch);
   return [...known.values()].map((touch) => ({ touch, man: manOn(touch, shapes, sides) }));
 }
 
-/** @param {string} kind @param {string} attributes @param {string} text @returns {Shape} */
-function shapeOf(kind, attributes, text) {
+/** What a picture shows, from the bottom up. @param {string} svg */
+export function shapesOf(svg) {
+  return [...svg.matchAll(SHAPE)].map(([source, kind, attributes, text = ""]) => shapeOf(source, kind, attributes, text));
+}
+
+/** @param {string} source @param {string} kind @param {string} attributes @param {string} text @returns {Shape} */
+function shapeOf(source, kind, attributes, text) {
   const at = (/** @type {string} */ name) => new RegExp(`\\s${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
   const [x, y, wide, high, size] = ["x", "y", "width", "height", "font-size"].map((name) => Number(at(name)));
   const numbers = (kind === "line" ? ["x1", "y1", "x2", "y2"].map(at) : (at("points") + at("d")).match(/-?[\d.]+/g)) ?? [];
-  const middle = (/** @type {number} */ axis) => {
+  const [[left, right], [top, bottom]] = [0, 1].map((axis) => {
     const some = numbers.map(Number).filter((_, index) => index % 2 === axis);
-    return (Math.min(...some) + Math.max(...some)) / 2;
-  };
+    return [Math.min(...some), Math.max(...some)];
+  });
   const shift = /translate\((\S+) (\S+)\)/.exec(at("transform"));
-  const found = { kind, text, at };
-  if (shift !== null) return { ...found, x: Number(shift[1]) + 20, y: Number(shift[2]) + 20 }; // of a square of 40
-  if (kind === "circle") return { ...found, x: Number(at("cx")), y: Number(at("cy")) };
+  const found = { kind, text, at, source, wide, high };
+  if (shift !== null) return { ...found, x: Number(shift[1]) + 20, y: Number(shift[2]) + 20, wide: 40, high: 40 };
+  const [around, radius] = [{ x: Number(at("cx")), y: Number(at("cy")) }, Number(at("r"))];
+  if (kind === "circle") return { ...found, ...around, wide: 2 * radius, high: 2 * radius };
   if (kind === "text") return { ...found, x, y: y - 0.35 * size };
-  return kind === "rect" ? { ...found, x: x + wide / 2, y: y + high / 2 } : { ...found, x: middle(0), y: middle(1) };
+  if (kind === "rect") return { ...found, x: x + wide / 2, y: y + high / 2 };
+  return { ...found, x: (left + right) / 2, y: (top + bottom) / 2, wide: right - left, high: bottom - top };
 }
 
 /** The other cells where something is drawn, if letters name the columns of the board, and numbers its rows. @param
@@ -89,6 +96,13 @@ function manOn([, left, top, width, height], shapes, sides) {
   }
   if (new Set(men).size > 1) return men.join(", ") + (height > 2 * width ? " from the bottom" : "");
   return men.length > 1 ? `${Math.max(count, men.length)} ${men[0]}` : (men[0] ?? "");
+}
+
+/** Whether a shape is a man by itself, or a die. @param {Shape} shape @param {string[]} sides */
+export function isMan({ kind, at, wide }, sides) {
+  if (Object.hasOwn(MEN, at("class")) && kind === "path") return true;
+  const isDie = kind === "rect" && at("rx") === "6";
+  return (isDie || (kind === "circle" && wide > 12)) && sideOf(at("fill"), sides, true) !== null;
 }
 
 /** Whose color it is. @param {string} color @param {string[]} sides @param {boolean} isStone whether it fills a shape */

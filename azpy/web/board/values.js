@@ -8,7 +8,6 @@ const JUDGEMENTS = /** @type {const} */ ([
   [0.2, "?", "a mistake"],
   [0.1, "?!", "inaccurate"],
 ]);
-export const MARKS = ["?!", "?", "??"];
 
 /** @param {boolean} isOn whether values are told in percent */
 export function tellPercent(isOn) {

@@ -1,0 +1,179 @@
+// Which parts of a picture are men? They lie over what is tinted. After a move they slide, fall, flip or roll.
+
+import { byId, make, pictureAddress } from "./dom.js";
+import { isMan, shapesOf } from "./places.js";
+import { boxOf } from "./position.js";
+
+/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Touch} Touch
+ * @typedef {import("./places.js").Shape} Shape */
+/** @typedef {Shape & {look: string, parts: string}} Man with all its parts; men of one `look` differ by their place */
+/** @typedef {{shapes: Shape[], men: Man[], box: number[], svg: string}} Layers `svg` is the picture without its men */
+
+const SLIDE = 120; // milliseconds
+const FALL = 200;
+
+/** @param {Shape} shape @param {{x: number, y: number}} point */
+const covers = (shape, { x, y }) => 2 * Math.abs(x - shape.x) < shape.wide && 2 * Math.abs(y - shape.y) < shape.high;
+
+/** @param {Touch} touch @returns {(point: {x: number, y: number}) => boolean} */
+export const within = ([, left, top, wide, high]) => ({ x, y }) =>
+  x > left && x < left + wide && y > top && y < top + high;
+
+/** @type {WeakMap<Shown, Layers>} */
+const known = new WeakMap();
+
+/** The men of a picture, and what lies below them. A picture with groups stays whole. @param {Shown} shown @param
+ * {string[]} sides what the players are called @returns {Layers} */
+export function layersOf(shown, sides) {
+  const found = known.get(shown) ?? split(shown, sides);
+  known.set(shown, found);
+  return found;
+}
+
+/** @param {Shown} shown @param {string[]} sides @returns {Layers} */
+function split({ svg }, sides) {
+  const [box, shapes] = [boxOf(svg), shapesOf(svg)];
+  if (/<g\b/.test(svg)) return { shapes, men: [], box, svg };
+  /** @type {Man[]} */
+  const men = [];
+  for (const shape of shapes) {
+    const { source, at } = shape;
+    if (!/(\/|<\/text)>$/.test(source) || at("class") === "name") continue;
+    const look = source.replace(/ (c?[xy]|transform)="[^"]*"/g, "");
+    if (isMan(shape, sides)) men.push({ ...shape, look, parts: source });
+    const below = men.findLast((man) => man.source !== source && shape.wide < man.wide && covers(man, shape));
+    if (!isMan(shape, sides) && below !== undefined) below.parts += source;
+  }
+  let rest = svg;
+  for (const { parts } of men) for (const part of parts.split(/(?<=\/>|<\/text>)/)) rest = rest.replace(part, "");
+  return { shapes, men, box, svg: rest };
+}
+
+/** How men came to where they are: keyframes of a man's copy. @param {Layers} before @param {Layers} after @param
+ * {Touch[]} places @param {number} side -1 where the board is turned @returns {Map<Man, {frames: Keyframe[], duration:
+ * number}>} */
+function motions(before, after, places, side) {
+  const [left, top, wide, high] = after.box;
+  const percent = (/** @type {number} */ part) => `${100 * (side < 0 ? 1 - part : part)}%`;
+  const isIn = (/** @type {Layers} */ { men }, /** @type {Man} */ man) => men.some(({ parts }) => parts === man.parts);
+  const gone = before.men.filter((man) => !isIn(after, man));
+  const found = new Map();
+  for (const man of after.men.filter((one) => !isIn(before, one))) {
+    const far = ({ x, y }) => Math.hypot(x - man.x, y - man.y);
+    const [there] = gone.filter((one) => far(one) < 1);
+    const isDie = man.kind === "rect";
+    const same = isDie ? [] : gone.filter((one) => one.look === man.look).sort((one, other) => far(one) - far(other));
+    // A pawn becomes a queen of its color.
+    const isPawn = (/** @type {Man} */ one) => one.kind === "path" && one !== there && one.at("fill") === man.at("fill");
+    const from = same[0] ?? (isDie ? undefined : gone.find(isPawn));
+    const column = places.find((touch) => within(touch)(man) && touch[4] > 0.7 * high && touch[4] > 2 * touch[3]);
+    const move = (/** @type {number} */ x, /** @type {number} */ y) =>
+      ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
+    const turn = { transform: "none", transformOrigin: `${percent((man.x - left) / wide)} ${percent((man.y - top) / high)}` };
+    if (from !== undefined) {
+      gone.splice(gone.indexOf(from), 1);
+      found.set(man, { frames: [move(from.x - man.x, from.y - man.y), move(0, 0)], duration: SLIDE });
+    } else if (isDie && there === undefined) {
+      found.set(man, { frames: [{ ...turn, transform: "rotate(-200deg) scale(0.5)" }, turn], duration: FALL });
+    } else if (column !== undefined && there === undefined) {
+      found.set(man, { frames: [move(0, column[2] - man.y), move(0, 0)], duration: FALL });
+    } else if (there !== undefined && !isDie && there.look !== man.look) {
+      found.set(man, { frames: [{ ...turn, transform: "scaleX(0)" }, turn], duration: SLIDE });
+    }
+  }
+  return found;
+}
+
+/** The men on the board, and their copies while they move. */
+export class Men {
+  constructor() {
+    [this.image, this.moving, this.dragged] = [byId("men"), byId("moving"), byId("dragged")];
+    /** @type {Layers | null} */
+    this.layers = null;
+    /** @type {Man[]} */
+    this.lifted = [];
+    /** @type {Touch[]} */
+    this.places = [];
+    /** @type {(svg: string) => string} how a picture is seen */
+    this.seen = (svg) => svg;
+    this.way = 1; // -1 where the board is turned
+  }
+
+  /** Shows the men of a position. @param {Shown} shown @param {string[]} sides what the players are called @param {(svg:
+   * string) => string} seen @param {boolean} isTurned @param {boolean} isStep whether it is a move away from what was
+   * shown before */
+  show(shown, sides, seen, isTurned, isStep) {
+    const [before, layers] = [this.layers, layersOf(shown, sides)];
+    const isDropped = this.lifted.length > 0;
+    const places = shown.places.map(({ touch }) => touch);
+    Object.assign(this, { layers, seen, places, way: isTurned ? -1 : 1, lifted: [] });
+    this.moving.replaceChildren();
+    this.dragged.hidden = true;
+    const isStill = !isStep || isDropped || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const moved = before === null || isStill ? new Map() : motions(before, layers, this.places, this.way);
+    const below = [...moved.keys()].flatMap((man) => holes(before, layers, man));
+    this.draw(layers.men.filter((man) => !moved.has(man)), below);
+    if (moved.size === 0) return;
+    const copies = [...moved].map(([man, { frames, duration }]) => {
+      const copy = make("img", { alt: "", src: this.address([man.parts]) });
+      this.moving.append(copy);
+      return copy.animate(frames, { duration, easing: duration === FALL ? "ease-in" : "ease-out" }).finished;
+    });
+    Promise.all(copies).then(() => this.layers === layers && this.settle(), () => {});
+  }
+
+  /** Puts the men back where they are; copies stay until the picture is there. */
+  async settle() {
+    const { layers } = this;
+    this.draw(layers?.men ?? []);
+    await this.image.decode().catch(() => {});
+    if (this.layers === layers) this.moving.replaceChildren();
+  }
+
+  /** @param {string[]} parts */
+  address(parts) {
+    const head = /<svg\b[^>]*>/.exec(this.layers?.svg ?? "")?.[0] ?? "<svg>";
+    return pictureAddress(this.seen(`${head}${parts.join("")}</svg>`));
+  }
+
+  /** @param {Man[]} men @param {string[]} [below] what lies below them */
+  draw(men, below = []) {
+    this.image.hidden = men.length + below.length === 0;
+    if (!this.image.hidden) this.image.src = this.address([...below, ...men.map(({ parts }) => parts)]);
+  }
+
+  /** Has the upper man of a place follow the pointer. @param {string} place @param {PointerEvent} event */
+  lift(place, { clientX, clientY }) {
+    const [touch, { layers }] = [this.places.find(([name]) => name === place), this];
+    if (touch === undefined || layers === null) return;
+    if (this.lifted.length === 0) {
+      this.lifted = layers.men.filter(within(touch)).slice(-1);
+      if (this.lifted.length === 0) return;
+      this.dragged.src = this.address(this.lifted.map(({ parts }) => parts));
+      this.draw(layers.men.filter((man) => !this.lifted.includes(man)));
+    }
+    this.dragged.hidden = false;
+    const frame = byId("board").getBoundingClientRect();
+    const [[{ x, y }], [left, top, wide, high]] = [this.lifted, layers.box];
+    const [across, down] = [(x - left) / wide, (y - top) / high].map((part) => (this.way < 0 ? 1 - part : part));
+    const shift = [clientX - frame.x - across * frame.width, clientY - frame.y - down * frame.height];
+    this.dragged.style.transform = `translate(${shift[0]}px, ${shift[1]}px)`;
+  }
+
+  /** Puts a man back that was lifted. */
+  drop() {
+    this.dragged.hidden = true;
+    if (this.lifted.length === 0) return;
+    this.lifted = [];
+    this.draw(this.layers?.men ?? []);
+  }
+}
+
+/** What lay where a man is now, such as an empty hole. @param {Layers | null} before @param {Layers} after @param {Man}
+ * man */
+function holes(before, after, man) {
+  const isGone = ({ source, kind }) => kind === "circle" && !after.shapes.some((one) => one.source === source);
+  const isMan = ({ source }) => before?.men.some(({ parts }) => parts.includes(source));
+  const found = (before?.shapes ?? []).filter((one) => isGone(one) && !isMan(one));
+  return found.filter(({ x, y }) => Math.hypot(x - man.x, y - man.y) < 1).map(({ source }) => source);
+}

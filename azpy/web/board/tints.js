@@ -1,0 +1,42 @@
+// Where was the last turn played, and what is chosen? The places are tinted by their own shapes, below the men.
+
+import { byId, draw } from "./dom.js";
+import { within } from "./men.js";
+
+/** @typedef {import("./position.js").Touch} Touch @typedef {import("./men.js").Layers} Layers */
+
+/** @param {Layers} layers of the picture @param {Record<string, Touch[]>} tinted places by the class of their tint
+ * @param {boolean} isTurned whether the board is seen from the other side */
+export function showTints(layers, tinted, isTurned) {
+  const [left, top, wide, high] = layers.box;
+  const half = isTurned ? { transform: `rotate(180 ${left + wide / 2} ${top + high / 2})` } : {};
+  const each = Object.entries(tinted).flatMap(([look, touches]) => touches.map((touch) => ({ look, touch })));
+  const tints = each.map(({ look, touch }) => shapeOf(layers, touch, look));
+  byId("tints").setAttribute("viewBox", layers.box.join(" "));
+  byId("tints").replaceChildren(draw("g", half, ...tints.filter(({ classList }) => !classList.contains("dot"))));
+  byId("dots").setAttribute("viewBox", layers.box.join(" "));
+  byId("dots").replaceChildren(draw("g", half, ...tints.filter(({ classList }) => classList.contains("dot"))));
+}
+
+/** The shape of a place; of a place that is not drawn, a dot on its man. @param {Layers} layers @param {Touch} touch
+ * @param {string} look */
+function shapeOf({ shapes, men, box }, touch, look) {
+  const [, x, y, width, height] = touch;
+  const isGround = (/** @type {import("./places.js").Shape} */ one) => {
+    const [across, down] = [one.wide / width, one.high / height];
+    const isNear = Math.abs(one.x - x - width / 2) < 0.1 * width && Math.abs(one.y - y - height / 2) < 0.1 * height;
+    return isNear && across > 0.65 && across < 1.3 && down > 0.65 && down < 2.2;
+  };
+  const isMan = (/** @type {import("./places.js").Shape} */ one) => men.some(({ parts }) => parts.includes(one.source));
+  const ground = shapes.find((one) => /circle|rect|polygon/.test(one.kind) && isGround(one) && !isMan(one));
+  if (ground !== undefined) {
+    const names = { circle: "cx cy r", rect: "x y width height", polygon: "points" }[ground.kind] ?? "";
+    const shape = Object.fromEntries(names.split(" ").map((name) => [name, ground.at(name)]));
+    return draw(ground.kind, { class: look, ...shape });
+  }
+  const isColumn = height > 0.7 * box[3] && height > 2 * width;
+  const here = men.filter(within(touch)).sort((one, other) => (isColumn ? other.y - one.y : 0));
+  const man = here.at(-1);
+  if (man === undefined) return draw("rect", { x, y, width, height, rx: 0.1 * Math.min(width, height), class: look });
+  return draw("circle", { cx: man.x, cy: man.y, r: 0.14 * man.wide, class: `${look} dot` });
+}
