@@ -30,12 +30,12 @@ def _parser() -> Parser:
     text = "what to measure: search, games, evaluator, or selfplay"
     parser.add_argument("what", nargs="+", choices=_WHAT, metavar="WHAT", help=text)
     add, _ = parser.section("Measurement")
-    text = f"{GAME} (default: {_GAME}; all for games)"
+    text = f"{GAME} (default: {_GAME}; az-bench games: all)"
     add("--game", type=not_empty, default=argparse.SUPPRESS, metavar="GAME", help=text)
     add("--model", type=not_empty, metavar="FILE", help="ONNX model of the game (default: a random network)")
     add_setting(add, "network", f"size of the random network (default: {_NETWORK})")
-    add_number(add, "--seconds", "seconds per turn", 2.0, kind=float, low=0, above=True)
-    add_number(add, "--repeats", "turns to take the median of", 5, low=1)
+    add_number(add, "--seconds", "seconds per measurement", 2.0, kind=float, low=0, above=True)
+    add_number(add, "--repeats", "measurements of each figure; the median counts", 5, low=1)
     add("--json", type=not_empty, metavar="FILE", help="also write JSON; - prints only JSON")
     add, rare = parser.section("Self-play")
     for name in _OF_SELF_PLAY:

@@ -21,7 +21,7 @@ def _check(arguments: Sequence[str]) -> int:
     parser.add_argument("game", type=not_empty, metavar="GAME", help=GAME)
     add, _ = parser.section("Options")
     add_number(add, "--seconds", "time limit of the whole check", 30.0, kind=float, low=0, above=True)
-    add_number(add, "--games", "most random games", 200, low=0)
+    add_number(add, "--games", "maximum number of random games", 200, low=0)
     add_setting(add, "seed", "seed of the random games", 0)
     given = parser.parse_args(arguments)
     with Screen() as screen:

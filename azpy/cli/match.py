@@ -58,7 +58,7 @@ _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
 
 def _match(arguments: Sequence[str]) -> int:
     parser = Parser("az-match", __doc__, "docs/guides/measuring.md")
-    text = "run, checkpoint, model file, mcts:N, uniform:N, random, or a program"
+    text = "run, checkpoint, model file, mcts:N, uniform:N, random, bundled player, or a program"
     parser.add_argument("players", nargs="+", type=not_empty, metavar="PLAYER", help=text)
     add, rare = parser.section("Match")
     add("--game", type=not_empty, metavar="GAME", help=f"{GAME} (default: the run's)")
@@ -66,8 +66,8 @@ def _match(arguments: Sequence[str]) -> int:
     add_number(add, "--games", f"games per match (default: {_MATCH_GAMES}; {counts})", low=1)
     add_setting(add, "simulations", "simulations per move, for players without a number", 100)
     add_device(add)
-    add_number(rare, "--elo0", "with --elo1: stop once A is clearly this or --elo1 stronger", kind=float)
-    add_number(rare, "--elo1", "other bound of the sequential test (SPRT)", kind=float)
+    add_number(rare, "--elo0", "stop once A is clearly X or --elo1 Elo stronger (SPRT)", kind=float)
+    add_number(rare, "--elo1", "upper bound of the test; must be above --elo0", kind=float)
     add_setting(rare, "seed", "seed of openings, dice and players", 0)
     text = f"games in play at once (default: {MATCH_SLOTS}; with programs two per core)"
     add_number(rare, "--slots", text, low=2, high=MOST_SLOTS)

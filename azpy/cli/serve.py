@@ -38,7 +38,7 @@ def _parser() -> Parser:
     text = "address to listen on; others than loopback need a token (default: 127.0.0.1)"
     add("--address", type=not_empty, default="127.0.0.1", metavar="ADDRESS", help=text)
     add_number(add, "--port", "port to listen on; 0 takes a free one", 8000, low=0, high=65_535)
-    add("--token-file", type=Path, metavar="FILE", help="file with the token (default: AZPY_TOKEN)")
+    add("--token-file", type=Path, metavar="FILE", help="file with the token (default: the variable AZPY_TOKEN)")
     add("--host", action="append", default=[], metavar="NAME", help="name that clients use for this server")
     text = "allow requests from pages of this origin, such as https://example.org"
     rare("--origin", action="append", default=[], metavar="ORIGIN", help=text)
@@ -49,7 +49,7 @@ def _parser() -> Parser:
     add, _ = parser.section("Limits")
     add_number(add, "--max-simulations", "simulations per search", own.simulations, low=1, high=2**32 - 1)
     add_number(add, "--max-seconds", "seconds per search", own.seconds, kind=float, low=0.001, high=1e6)
-    add_number(add, "--max-searches", "open searches per client", own.searches, low=1, high=1 << 20)
+    add_number(add, "--max-searches", "open searches per WebSocket or POST", own.searches, low=1, high=1 << 20)
     add_number(add, "--max-requests", "open searches per player", MOST_SEARCHES, low=1, high=1 << 20)
     add_number(add, "--memory-mb", "MiB of search trees per player", 2_048, low=1, high=1 << 24)
     return parser
