@@ -417,7 +417,7 @@ impl State {
     ///     >>> import azpy
     ///     >>> state = azpy.make_game("chess")
     ///     >>> state.touches(state.parse_actions("e2e4")[0])
-    ///     [('e2', (180.0, 260.0, 40.0, 40.0)), ('e4', (180.0, 180.0, 40.0, 40.0))]
+    ///     [('e2', (160.0, 240.0, 40.0, 40.0)), ('e4', (160.0, 160.0, 40.0, 40.0))]
     fn touches(&self, action: Whole) -> PyResult<Vec<(String, Rect)>> {
         let action = self.action(action)?;
         if !matches!(self.ask(|state| state.turn())?, Turn::Player(_)) {
