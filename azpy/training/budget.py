@@ -117,11 +117,14 @@ class Budget:
     def match_is_due(self, iteration: int) -> bool:
         """Return whether to play a match after this iteration. Each third of the run answers yes once.
 
+        A run of one or two iterations has no thirds: it plays the last match alone.
         With `match_every`, a timed run says no when matches have had their share, or the last one needs the rest.
         """
         settings, every, timed = self._settings, self._settings.match_every, math.isfinite(self._seconds)
         if every is None and not (timed or settings.iterations or settings.total_evaluations):
             return iteration % USUAL_DISTANCE == 0
+        if every is None and (settings.iterations or 3) < 3:
+            return False
         if every is None:
             before, self._thirds = self._thirds, float(int(3 * self._progress(iteration)))
             return self._thirds > before
