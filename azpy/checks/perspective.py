@@ -115,7 +115,7 @@ class Perspective:
         return found if sides is None else [*found, sides]
 
     def _ends(self) -> Broken | None:
-        """Wins that go with the last move in one seat only: where whoever moves last wins, it is so in every seat."""
+        """Return wins that go with the last move in one seat only. If the last mover always wins, both show it."""
         decided = [(last, winner) for last, winner in self._winners if winner is not None]
         ends = {seat: [winner == seat for last, winner in decided if last == seat] for seat in self._low}
         shares = {seat: sum(won) / len(won) for seat, won in ends.items() if len(won) >= _LEAST_GAMES}

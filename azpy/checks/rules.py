@@ -70,7 +70,7 @@ RULES = {
         "copy every list, set, dict and array in clone, and do not keep changing state on the class",
     ),
     "replay": Rule(
-        "the same actions lead to the same position, whatever was read on the way",
+        "the same actions lead to the same position, whether or not methods were called on the way",
         "recompute cached values, such as a list of legal actions, in play; do not use random numbers in play",
     ),
     "start": Rule(
@@ -93,7 +93,7 @@ RULES = {
     ),
     "perspective": Rule(
         "positions that look the same to both players have the same value for both",
-        "outcome is for player 0 (or one number a player, player 0 first), whoever moves; encode is seen by the player "
+        "outcome is for player 0 (or one number a player, player 0 first), at every turn; encode is seen by the player "
         "to move. If both are right, encode leaves out something that decides the game",
     ),
     "hidden": Rule(
@@ -134,11 +134,11 @@ RULES = {
     ),
     "one-sided": Rule(
         "each player wins some random games",
-        "outcome is 1.0 if player 0 won, -1.0 (not 0) if player 0 lost, 0.0 for a draw, whoever moves or has moved; "
+        "outcome is 1.0 if player 0 won, -1.0 (not 0) if player 0 lost, 0.0 for a draw, at every turn; "
         "with more than two players it is one number a player. If one player really cannot win, ignore this warning",
     ),
     "sides": Rule(
-        "the outcome is in player 0's view, whoever moves last",
+        "the outcome is in player 0's view, whichever player moves last",
         "outcome is for player 0, not for the player who moves or has moved; if by the rules the last move decides who "
         "wins, ignore this warning",
     ),

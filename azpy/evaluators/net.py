@@ -39,7 +39,7 @@ class NetEvaluator(CheckedEvaluator):
     Raises:
         ModelError: the network is not one of azpy's own, or does not fit the game; the path is not a folder, has no
             checkpoint, or a damaged one, or one outside a run folder.
-        SettingsError: there is no such game, or `game` does not name the Python class of the run.
+        SettingsError: the game does not exist, or `game` does not name the Python class of the run.
 
     Example:
         >>> azpy.Search(azpy.NetEvaluator("runs/connect_four"), simulations=400)  # doctest: +SKIP

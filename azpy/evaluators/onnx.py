@@ -70,7 +70,7 @@ class OnnxEvaluator(CheckedEvaluator):
         ModelError: the model is missing, damaged, of another form, or does not fit the game.
         DeviceError: you named a device that cannot be used.
         MissingPackageError: onnxruntime is not installed, or lacks the device.
-        SettingsError: there is no such device or game, or the device does not have this precision.
+        SettingsError: the device or game does not exist, or the device does not have this precision.
 
     Example:
         >>> evaluator = OnnxEvaluator("runs/c4", "cuda")  # doctest: +SKIP

@@ -78,7 +78,7 @@ class TorchEvaluator(CheckedEvaluator):
         ModelError: the module does not fit the game, its answers have wrong shapes, or no CUDA graph can hold it.
         DeviceError: torch cannot use the device, or the device is out of memory.
         RunError: the checkpoint is damaged, or outside a run folder.
-        SettingsError: there is no such device, precision or game, or `game` does not name the Python class of the run.
+        SettingsError: the device, precision or game does not exist, or `game` is not the Python class of the run.
 
     Example:
         >>> import azpy

@@ -35,7 +35,7 @@ def make_game(name: str, **parameters: int | float | str) -> State:
         A `State`.
 
     Raises:
-        SettingsError: a ValueError: there is no such game or parameter, the game refuses the board, the class cannot
+        SettingsError: a ValueError: the game or parameter does not exist, the game refuses the board, the class cannot
             be imported or made or does not derive from `azpy.Game`, or azpy cannot search the OpenSpiel game.
         MissingPackageError: OpenSpiel is not installed.
 
@@ -78,7 +78,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 def _classes_in(file: Path) -> list[str]:
     """The classes that a file in the current folder or below it defines; those that derive from a `Game` if any do.
 
-    The file is read and not run, because nobody asked to run it.
+    Read the file without running it: the user typed its name, and did not ask to run it.
     """
     if file.is_absolute() or ".." in file.parts:
         return []
@@ -241,7 +241,7 @@ def imported(what: str, spec: str) -> Any:
         spec: the text that the user typed.
 
     Raises:
-        SettingsError: there is no such module or name, or importing the module raises an error.
+        SettingsError: the module or name does not exist, or importing the module raises an error.
     """
     module_name, _, name = spec.partition(":")
     if "/" in module_name or module_name.startswith(".") or module_name.endswith(".py"):

@@ -31,7 +31,7 @@ def open_spiel(game: Any) -> State:
         "open_spiel:quoridor(board_size=5)".
 
     Raises:
-        SettingsError: there is no such game, or azpy cannot search it; the message lists every reason.
+        SettingsError: the game does not exist, or azpy cannot search it; the message lists every reason.
         MissingPackageError: OpenSpiel is not installed.
 
     Example:

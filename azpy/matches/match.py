@@ -48,7 +48,7 @@ def match(
         A's lead.
 
     Raises:
-        SettingsError: there is no such player or game, the seats cannot share the games evenly, or a player does not
+        SettingsError: a player or game does not exist, the seats cannot share the games evenly, or a player does not
             return an action for each state.
         RunError: a run cannot be used.
         ModelError: a model cannot be used.

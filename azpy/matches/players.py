@@ -276,7 +276,7 @@ def _file_of(checkpoint: Path) -> Path:
 
 
 def _unknown(path: Path) -> str:
-    """Why there is no such player, and what to do."""
+    """Say why the player does not exist, and what to do."""
     if path.parent.name == "checkpoints":
         return "does not exist: a run keeps its newest three checkpoints and every tenth"
     is_name = path.name == str(path)

@@ -102,7 +102,7 @@ def replay(
     Raises:
         ValueError: the rules do not allow an action, or the text cannot be read.
         RunError: the run does not have this game.
-        SettingsError: there is no such game, the record is of another game, or `played` is a number without a run.
+        SettingsError: the game does not exist, the record is of another game, or `played` is a number without a run.
 
     Example:
         >>> import azpy

@@ -190,7 +190,7 @@ class StoredRun:
         """Return the bytes of a checkpoint's model, or of another of its files, checked against its manifest.
 
         Raises:
-            RunError: there is no such checkpoint, or the file is damaged.
+            RunError: the checkpoint does not exist, or the file is damaged.
         """
         there = self.checkpoints()
         if iteration not in there:
