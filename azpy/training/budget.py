@@ -123,11 +123,9 @@ class Budget:
         settings, every, timed = self._settings, self._settings.match_every, math.isfinite(self._seconds)
         if every is None and not (timed or settings.iterations or settings.total_evaluations):
             return iteration % USUAL_DISTANCE == 0
-        if every is None and (settings.iterations or 3) < 3:
-            return False
         if every is None:
             before, self._thirds = self._thirds, float(int(3 * self._progress(iteration)))
-            return self._thirds > before
+            return self._thirds > before and (settings.iterations or 3) >= 3
         if not iteration or iteration % every or not timed:
             return iteration > 0 and iteration % every == 0
         seconds, elapsed = self._seconds_of_match(settings.match_games), self.elapsed()
