@@ -394,6 +394,7 @@ class SelfPlayOptions(SearchOptions, total=False):
     temperature_final: float
     opening_plies: int
     tree_reuse: bool
+    payoff_scale: float
     max_plies: int | None
 
 @final

@@ -103,6 +103,9 @@ pub enum GameFault {
          players: leave out solver and lookahead"
     )]
     Unprovable(usize),
+    /// A search that is to prove values, in a game that hides something.
+    #[error("solver and lookahead read the true position, and this game hides it: leave solver and lookahead out")]
+    Hidden,
     /// A search for a score, in a game of several players.
     #[error("score_to_beat is for games of one player, but this game has {0} players: leave score_to_beat out")]
     ManyScores(usize),
