@@ -7,8 +7,8 @@
 use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
-use azpy_core::rng::mix;
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
+use azpy_core::rng::mix;
 use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};

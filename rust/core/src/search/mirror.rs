@@ -185,12 +185,7 @@ impl<G: Game> Search<G> {
         found
     }
 
-    fn walk_on(
-        &mut self,
-        walker: &mut Walker<G>,
-        index: u32,
-        cache: Option<(&Cache, u64)>,
-    ) -> Result<(), GameFault> {
+    fn walk_on(&mut self, walker: &mut Walker<G>, index: u32, cache: Option<(&Cache, u64)>) -> Result<(), GameFault> {
         while walker.payoff.is_none() {
             match walker.state.turn() {
                 Turn::Terminal => {
@@ -259,7 +254,8 @@ impl<G: Game> Search<G> {
         let scale = mirror.scale.filter(|_| payoffs.len() == root.actions.len());
         let of = |player: Player| -> Vec<f32> { payoffs.iter().map(|payoff| payoff.of(player)).collect() };
         let mean = |player: Player| -> f32 {
-            let products = root.priors.iter().zip(of(player)).map(|(&prior, payoff)| f64::from(prior) * f64::from(payoff));
+            let products =
+                root.priors.iter().zip(of(player)).map(|(&prior, payoff)| f64::from(prior) * f64::from(payoff));
             (products.sum::<f64>() as f32).clamp(-1.0, 1.0)
         };
         let (target, values) = match scale {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::descent::Descent;
 use super::Search;
+use super::descent::Descent;
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf};
 use crate::rng::mix;
