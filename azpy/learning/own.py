@@ -22,6 +22,10 @@ from azpy.learning.network import Network
 from azpy.settings.run import is_own
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    # Without momentum, as mirror descent needs it: a step follows the newest games alone.
+    "adam": lambda parameters, rate, decay: torch.optim.AdamW(
+        parameters, rate, (0.0, 0.999), 1e-5, weight_decay=decay, fused=True
+    ),
     "adamw": lambda parameters, rate, decay: torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True),
     "muon": Muon,
     "sgd": lambda parameters, rate, decay: torch.optim.SGD(
