@@ -50,7 +50,7 @@ impl Views {
         let look = facts
             .observation
             .iter()
-            .fold(0, |look, value| mix(look.wrapping_add(1) ^ u64::from((value + 0.0).to_bits())));
+            .fold(0_u64, |look, value| mix(look.wrapping_add(1) ^ u64::from((value + 0.0).to_bits())));
         let before = self.last.get(&player).copied();
         let met = self.met.entry((player, view)).or_insert_with(|| Met {
             actions: facts.actions.clone(),
