@@ -88,7 +88,7 @@ class Loop:
         self._under_way = False
         self._cut_short = False  # the last iteration's self-play, by the clock
         self._asked = False  # the fleet for games
-        self._played: Any = None  # of the iteration at hand so far: seconds of play, and the fleet's totals before it
+        self._so_far: Any = None  # of the iteration at hand so far: seconds of play, and the fleet's totals before it
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
         self._last_first = contextlib.ExitStack()  # `close` ends everything in it, even if one part fails
         self.ranked, self.fleet = RankedReward(settings, start), open_fleet(settings, start)
@@ -189,7 +189,7 @@ class Loop:
             with self.time.stage("writing"):
                 games = folder.seal(iteration, ids)
             self.fleet.seal([record.game_id for record in games])
-        self._played = None
+        self._so_far = None
         self.next_game = max(self.next_game, *(record.game_id + 1 for record in games))
         evaluations = self._evaluations + self.fleet.stats["rows"]
         if evaluations > budget.evaluations:
@@ -223,7 +223,7 @@ class Loop:
         fleet.play(lineup)
         if fleet.begun:  # they are in play again, so forget the stored ones
             folder.keep_in_play([])
-        so_far, before, pipelines = self._played or (0.0, fleet.stats, fleet.pipeline_stats)
+        so_far, before, pipelines = self._so_far or (0.0, fleet.stats, fleet.pipeline_stats)
         begin, reported = time.monotonic() - so_far, 0.0
         positions = sum(record.positions for record in folder.journal if record.game_id in known)
         while len(known) < target and budget.may_play(positions):
@@ -244,7 +244,7 @@ class Loop:
         fleet.pause()
         self._cut_short = len(known) < target
         seconds, workers = time.monotonic() - begin, fleet.workers
-        self._played = seconds, before, pipelines
+        self._so_far = seconds, before, pipelines
         shares.played(seconds, pipelines, fleet.pipeline_stats)
         # Names of workers begin anew with each head: `since`, the iteration before its first one, tells them apart.
         facts = {"kind": "worker", "iteration": iteration, "since": self._since, "seconds": budget.elapsed()}

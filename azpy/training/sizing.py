@@ -50,7 +50,6 @@ _MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, g
 _PAYOFFS = 2000  # of random games, whose standard deviation is the unit of a step
 _HIDDEN: dict[str, Any] = {
     "games_per_iteration": 512,
-    "networks_per_iteration": 8,
     "learning_rate": 3e-3,
     "weight_decay": 0.0,
     "optimizer": "adam",
@@ -114,7 +113,9 @@ def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[
             pass
         payoffs += [float(own) for own in position.outcomes()] if position.is_terminal else []
     scale = float(f"{np.std(payoffs) or 1.0:.2g}")
-    found = {"network": "2x128" if start.obs_shape[1:] == (1, 1) else "2x32", **_HIDDEN, "payoff_scale": scale}
+    found: dict[str, Any] = {"network": "2x128" if start.obs_shape[1:] == (1, 1) else "2x32"}
+    # Where rules are slow, a few networks already take seconds.
+    found |= {"networks_per_iteration": 16 if start.game_object is None else 4, **_HIDDEN, "payoff_scale": scale}
     said = f"{settings.game} hides something, so it is trained by mirror descent, without search"
     return {name: value for name, value in found.items() if name not in given}, said
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from azpy import _core
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
@@ -237,7 +236,7 @@ class Trainer(Loop):
         return done
 
     @property
-    def _player(self) -> nn.Module:
+    def _player(self) -> Any:
         """The network that plays on: of a game that hides something the newest, else the one with averaged weights."""
         return self._learner.newest if self.start.hides else self._learner.averaged
 
