@@ -35,7 +35,7 @@ def _check(arguments: Sequence[str]) -> int:
     text = "also write N random games, one JSON object per line"
     add("--traces", nargs=2, metavar=("N", "FILE"), help=text)
     add, _ = parser.section("A new game")
-    add("--new", action="store_true", help="write a game to begin with, in Python, into the new folder GAME")
+    add("--new", action="store_true", help="write a game to start from into the new folder GAME")
     add("--rust", action="store_true", help="with --new: also write the game as a crate in Rust")
     given = parser.parse_args(arguments)
     if given.new:
