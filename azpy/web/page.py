@@ -120,13 +120,30 @@ def _program(crate: Path | None) -> bytes:
     return program.packed(made)
 
 
+def _around(player: Player, version: str) -> dict[str, bytes]:
+    """The files beside azpy.js: where it finds the player's files, its types, and what npm packs."""
+    package = {
+        "name": f"azpy-{re.sub('[^a-z0-9]+', '-', player.start.name)}",
+        "version": _core.__version__,
+        "type": "module",
+        "main": "azpy.js",
+        "types": "azpy.d.ts",
+        "files": ["azpy.*", "index.html", version],
+    }
+    return {
+        "azpy.json": json.dumps({"files": version}).encode(),
+        "azpy.d.ts": (files("azpy.web") / "board" / "azpy.d.ts").read_bytes(),
+        "package.json": json.dumps(package, indent=2).encode(),
+    }
+
+
 def write_page(
     folder: Path, player: Player, network: Mapping[str, Any] | None, weights: bytes, crate: Path | None = None
 ) -> dict[str, int]:
     """Write a page on which people play with `player`, whole or not at all.
 
-    All files but index.html are in a folder that is named by their content. So a browser that kept files of an older
-    page of the same address does not take them for files of this one.
+    All files but index.html, azpy.js and those beside it are in a folder that is named by their content. So a browser
+    that kept files of an older page of the same address does not take them for files of this one.
 
     Args:
         folder: a new one.
@@ -153,6 +170,7 @@ def write_page(
     page = {
         f"board/{name}": without_comments(data) if name.endswith(".js") else data for name, data in assets().items()
     }
+    tag = page.pop("board/azpy.js")
     index = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
     page |= {"player.json": json.dumps(described, allow_nan=False).encode(), "about": json.dumps(_ABOUT).encode()}
     if network is not None:
@@ -165,6 +183,7 @@ def write_page(
         version = content.hexdigest()[:16]
         page = {f"{version}/{name}": data for name, data in page.items()}
         page["index.html"] = index.replace(b'"board/', f'"{version}/board/'.encode())
+        page |= {"azpy.js": tag, **_around(player, version)}
         (new / version / "board").mkdir(parents=True)
         for name, data in page.items():
             storage.write_synced(new / name, data)
