@@ -109,7 +109,10 @@ def test_a_bot_of_boardgame_io_makes_moves(site: Path) -> None:
 def test_npm_packs_the_player(site: Path) -> None:
     package = json.loads((site / "player/package.json").read_text())
     assert (package["name"], package["type"]) == ("azpy-connect-four", "module")
-    assert set(package["files"]) == {"azpy.*", "index.html", files_of(site / "player").name}
+    assert set(package["files"]) == {
+        *("azpy.*", "index.html", "offline.js", "app.webmanifest"),
+        files_of(site / "player").name,
+    }
     for name in (package["main"], package["types"]):
         assert (site / "player" / name).is_file()
     types = (site / "player/azpy.d.ts").read_text()
@@ -173,3 +176,21 @@ def test_two_boards_of_one_page_play_different_games(page: Board) -> None:
     assert state.is_terminal
     assert page.script("return document.querySelector('azpy-board').moves.length") == 0
     assert page.script("return getComputedStyle(arguments[0]).colorScheme", frame(page, 1)) == "dark"
+
+
+@needs_browser
+def test_a_board_that_is_kept_plays_without_its_host(board: Board, site: Path) -> None:
+    asked = Counter[str]()
+    with hosted(site, asked) as host:
+        address = f"http://127.0.0.1:{host.server_port}/noughts/index.html?offline"
+        board.driver.get(address)
+        board.until(lambda: board.all("#board") and board.state == "open")
+        ready = "const [done] = arguments; navigator.serviceWorker.ready.then(({ active }) => done(active.state))"
+        assert board.driver.execute_async_script(ready) in ("activating", "activated")
+    board.driver.get(address)  # the host has gone
+    board.until(lambda: board.all("#board") and board.state == "open" and board.ply == 0)
+    board.click("b2")
+    board.until(lambda: board.ply == 2)
+    app = json.loads((site / "noughts/app.webmanifest").read_text())
+    assert (app["name"], app["start_url"]) == ("tic_tac_toe", "index.html?offline")
+    board.script("navigator.serviceWorker.getRegistrations().then((all) => all.forEach((one) => one.unregister()))")

@@ -144,11 +144,12 @@ const STYLE = ":host { display: block } iframe { display: block; width: 100%; bo
 
 /**
  * A board to play on. Attributes: `src`, the exported folder; `side` of the person (first, second, a number, all or
- * none); `level` or simulations; `theme` (light or dark); `size`, its width in CSS. Events: `move` and `end`, whose
+ * none); `level` or simulations; `theme` (light or dark); `size`, its width in CSS; `offline`, to keep it in the browser for
+ * when there is no network. Events: `move` and `end`, whose
  * `detail` has the `moves` of the game.
  */
 class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
-  static observedAttributes = ["src", "side", "level", "theme", "size"];
+  static observedAttributes = ["src", "side", "level", "theme", "size", "offline"];
   #frame = globalThis.document?.createElement("iframe");
   /** Names of the moves on the board. @type {string[]} */
   moves = [];
@@ -188,7 +189,7 @@ class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
 
   #open() {
     const page = new URL("index.html", folder(this.getAttribute("src")));
-    const given = ["side", "level"].filter((name) => this.hasAttribute(name));
+    const given = ["side", "level", "offline"].filter((name) => this.hasAttribute(name));
     page.search = `${new URLSearchParams([["embed", ""], ...given.map((name) => [name, `${this.getAttribute(name)}`])])}`;
     if (this.#frame.src !== page.href) this.#frame.src = page.href;
   }

@@ -10,6 +10,8 @@ if (isEmbedded) {
   new ResizeObserver(() => tell("size", { height: document.body.offsetHeight })).observe(document.body);
 }
 
+if (asked.has("offline")) navigator.serviceWorker?.register("offline.js").catch(() => {}); // no network, or no space
+
 /** Tells the page around this one. @param {string} what @param {Record<string, unknown>} detail */
 export function tell(what, detail) {
   if (isEmbedded) parent.postMessage({ azpy: what, ...detail }, "*");
