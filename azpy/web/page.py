@@ -124,7 +124,7 @@ def _program(crate: Path | None) -> bytes:
 
 
 def _around(player: Player, version: str, names: list[str]) -> dict[str, bytes]:
-    """The files beside azpy.js: where it finds the player's files, its types, what npm packs and what a phone installs."""
+    """The files beside azpy.js: where the player is, types, what npm packs, and what a phone installs."""
     name = player.start.name
     package = {
         "name": f"azpy-{re.sub('[^a-z0-9]+', '-', name)}",
