@@ -370,6 +370,8 @@ def unfit(game: Any, search: Mapping[str, Any]) -> str:
     if search.get("solver") and not (game.zero_sum or game.num_players == 1):
         games = "games of one player, or of two with a zero sum"
         return f"solver and lookahead are for {games}, but {of_game}: leave them out"
+    if search.get("solver") and getattr(game, "hides", False):
+        return f"solver and lookahead read the true position, which {game.game} hides: leave them out"
     if search.get("score_to_beat") is not None and game.num_players != 1:
         return f"score_to_beat is for games of one player, but {of_game}: leave it out"
     return ""
