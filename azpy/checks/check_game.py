@@ -234,8 +234,8 @@ class _Checker:
         if self.report.hides:  # positions that look the same go on differently: that is what is hidden
             if look.same_look is not None:
                 got = f"two view_keys of player {look.facts.turn} with equal observations and equal legal actions"
-                other = tuple(look.same_look)
-                self.warned.setdefault("look", Broken("look", got, "another observation", path.line, other))
+                told = Broken("look", got, "another observation", path.line, tuple(look.same_look))
+                self.warned.setdefault("look", told)
         else:
             broken = broken or self.alike.meet(path, look)
         if broken is not None:

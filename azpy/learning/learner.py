@@ -388,9 +388,12 @@ def _sharing(
         rows = len(batch[0])
         cuts = pairwise(rows * part // count for part in range(count + 1))
         parts = [[tensor[begin:end] for tensor in batch] for begin, end in cuts]
-        how = rows, bf16, magnet
-        running = [others.submit(gradient, *work, *how) for work in zip(networks[1:], parts[1:], strict=True)]
-        shares = [gradient(network, parts[0], *how), *(each.result() for each in running)]
+
+        def share(network: nn.Module, part: Sequence[Tensor]) -> tuple[float, float, float, dict[str, float]]:
+            return gradient(network, part, rows, bf16, magnet)
+
+        running = [others.submit(share, *work) for work in zip(networks[1:], parts[1:], strict=True)]
+        shares = [share(network, parts[0]), *(each.result() for each in running)]
         with torch.no_grad():
             for parameter, *rest in zip(*(each.parameters() for each in networks), strict=True):
                 for other in rest:
