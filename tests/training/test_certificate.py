@@ -131,9 +131,9 @@ def test_the_card_game_of_the_guide_is_checked_and_trained(
     out = capsys.readouterr().out
     assert "exploitability can be computed: 1,418 positions" in out, out
     assert "Warning" not in out
-    flags = ["--iterations", "6", "--games-per-iteration", "128", "--deterministic"]
+    flags = ["--iterations", "8", "--networks-per-iteration", "12", "--games-per-iteration", "128", "--deterministic"]
     assert train.main(["cards:OneCardPoker", *flags, "--out", "run"]) == 0
     (found,) = re.findall(r"^exploitability ([\d.]+) chips; uniform play ([\d.]+)$", capsys.readouterr().out, re.M)
     assert float(found[0]) < 0.6 * float(found[1])
-    assert json.loads((tmp_path / "run/checkpoints/000006/state.json").read_text())["iteration"] == 6
+    assert json.loads((tmp_path / "run/checkpoints/000008/state.json").read_text())["iteration"] == 8
     sys.modules.pop("cards", None)
