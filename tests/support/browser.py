@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
 
 from azpy.serving.models import open_model
+from azpy.web import server
 from oracles import Countdown
 from served import site_of
 from talks import PATIENCE
@@ -73,6 +75,25 @@ class Rude(Countdown):
             '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" onload="document.title=\'rude\'">'
             "<script>document.title = 'rude'</script><rect width='9' height='9'/></svg>"
         )
+
+
+class Part(WebElement):
+    """An element of the page. A click goes through the browser's own input, where the element is seen."""
+
+    def click(self) -> None:
+        seen = """
+            const one = arguments[0];
+            if (one.tagName === "OPTION") return null;
+            one.scrollIntoView({ block: "nearest", behavior: "instant" });
+            const { x, y, width, height } = one.getBoundingClientRect();
+            const [u, v] = [x + width / 2, y + height / 2];
+            return one.contains(document.elementFromPoint(u, v)) && !one.disabled && [u, v];
+        """
+        board = Board(self.parent)
+        if at := board.script(seen, self):
+            board.tap(*at)
+        else:  # an option of a list; of what cannot be clicked it says why
+            super().click()
 
 
 class Board:
@@ -223,8 +244,9 @@ class Board:
         command = self.driver.execute_cdp_cmd
         metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
         command("Emulation.setDeviceMetricsOverride", metrics)
-        command("Storage.clearDataForOrigin", {"origin": f"http://{address}", "storageTypes": "local_storage"})
-        forget = command("Page.addScriptToEvaluateOnNewDocument", {"source": "sessionStorage.clear()"})
+        # Once the page before has kept what it has.
+        source = "sessionStorage.clear(); localStorage.clear()"
+        forget = command("Page.addScriptToEvaluateOnNewDocument", {"source": source})
         self.driver.get(f"http://{address}/")
         command("Page.removeScriptToEvaluateOnNewDocument", forget)
         self.wait("return document.getElementById('status').textContent !== '…'")
@@ -264,10 +286,13 @@ class Board:
 
     def press(self, box: dict[str, float]) -> None:
         """Clicks the middle of a box of the page."""
-        pointer = ActionChains(self.driver)
-        x, y = (int(box[start] + box[side] / 2) for start, side in (("x", "width"), ("y", "height")))
-        pointer.w3c_actions.pointer_action.move_to_location(x, y).click()  # type: ignore[no-untyped-call]
-        pointer.perform()
+        self.tap(*(box[start] + box[side] / 2 for start, side in (("x", "width"), ("y", "height"))))
+
+    def tap(self, x: float, y: float) -> None:
+        """Clicks a point of the page."""
+        for kind in ("mousePressed", "mouseReleased"):
+            event = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}
+            self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)
 
     def click_any(self, rng: random.Random) -> list[str]:
         """Plays any move that can be clicked. Returns the places that were clicked, or the text of a button."""
@@ -341,24 +366,26 @@ def driver(saved: Path) -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     options.add_experimental_option("prefs", {"download.default_directory": str(saved)})
     driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    driver._web_element_cls = Part
     driver.set_script_timeout(PATIENCE / 3)
     yield driver
     driver.quit()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    """A server of one player for each game."""
-    with pytest.MonkeyPatch.context() as patched:
+    """A server of one player for each game. The browser keeps the page's files, which saves half of a page's time."""
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(Path(__file__).parents[2] / "examples/hexapawn")
-        with site_of({name: open_model("uniform:20", game, 20) for name, game in GAMES.items()}) as found:
-            yield found
+        with pytest.MonkeyPatch.context() as cached:
+            cached.setattr(server, "_HEADERS", server._HEADERS | {"cache-control": "max-age=3600"})
+            models = {name: open_model("uniform:20", game, 20) for name, game in GAMES.items()}
+            found = stack.enter_context(site_of(models))
+        yield found
 
 
 @pytest.fixture
 def board(driver: Any) -> Iterator[Board]:
     found = Board(driver)
     yield found
-    errors = found.errors()
-    driver.get("about:blank")  # a page whose server has gone complains in the next test
-    assert errors == []
+    assert found.errors() == []
