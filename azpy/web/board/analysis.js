@@ -4,7 +4,6 @@ import { AGAIN, Busy, RollDue } from "./connection.js";
 import { byId, messageOf, onClick } from "./dom.js";
 import { RUN } from "./game.js";
 import { showBars, showGraph, showHistogram } from "./graph.js";
-import { Tree } from "./tree.js";
 import { told } from "./values.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
@@ -19,11 +18,6 @@ export class Analysis {
     this.isOn = false;
     /** @type {Set<import("./connection.js").Asked>} */
     this.searches = new Set();
-    this.tree = new Tree(async (line) => {
-      const { adviser, hintSimulations: simulations } = play.options();
-      if (adviser === RUN) throw new Error("The run stored only the search of this position.");
-      return play.branch([...play.game.current.moves(), ...line], adviser, { simulations }).answer;
-    });
     onClick("analyse", () => (this.isOn ? this.stop("Stopped.") : this.run()));
   }
 
@@ -32,7 +26,7 @@ export class Analysis {
   show(position, names, label) {
     const { hints, adviser, beside } = this.play.options();
     byId("no_hints").hidden = hints;
-    byId("hinted").hidden = byId("bar").hidden = byId("bars").hidden = !hints;
+    byId("hinted").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
     byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
     if (!hints) return;
@@ -45,7 +39,6 @@ export class Analysis {
     const { isZeroSum } = this.play.game;
     showBars(position.values(adviser), names, isZeroSum);
     showHistogram(answer?.moveInfos ?? []);
-    this.tree.show(position.id, answer?.moveInfos ?? [], label);
     const line = this.play.game.line();
     showGraph(line, position, adviser, names, isZeroSum, (chosen) => this.play.goTo(chosen));
   }

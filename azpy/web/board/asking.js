@@ -45,7 +45,7 @@ export class Asking {
     const shown = await this.connection.ask({ action: "show", ...where, notes }).answer;
     // Of two players who share a zero sum the server says one number.
     const { outcome = null, outcomes = outcome === null ? null : [outcome, -outcome] } = shown;
-    return { ...shown, outcomes, places: placesOf(shown, game.places, game.names) };
+    return { ...shown, outcomes, places: placesOf(shown, game) };
   }
 
   /** Has the moves of the last turn known, with their places on the board, where the game came from a file: the

@@ -8,7 +8,7 @@ import { dressed } from "./look.js";
 import { layersOf, Men } from "./men.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
-import { startingWith, withRooks } from "./position.js";
+import { startingWith } from "./position.js";
 import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
 import { showTints } from "./tints.js";
@@ -141,12 +141,11 @@ export class Board {
     const { current } = this.play.game;
     const { shown } = current;
     if (shown === null) return;
-    const { canRotate, game } = this.settings.model;
+    const { canRotate } = this.settings.model;
     const isStep = this.position !== null && (current.parent === this.position || this.position.parent === current);
     this.position = current;
-    const { actions, ...seen } = this.lay(shown, isStep);
-    const position = { ...seen, actions: /\bchess960=\d/.test(game) ? actions : withRooks(actions) };
-    if (this.takeMan === null) this.picture.show(position, this.canPlay, `The board. ${this.status}`);
+    const seen = this.lay(shown, isStep);
+    if (this.takeMan === null) this.picture.show(seen, this.canPlay, `The board. ${this.status}`);
     else this.drawMen();
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
     byId("turn").hidden = !canRotate;
@@ -196,14 +195,17 @@ export class Board {
     if (position.shown === null) return;
     const shown = this.seen(position.shown);
     const { candidates, picture, settings } = this;
-    const chosen = position.shown.places.map(({ touch }) => touch).filter(([name]) => picture.path.includes(name));
+    const { path, tile } = picture;
+    const touched = (/** @type {string[]} */ names) =>
+      position.shown?.places.map(({ touch }) => touch).filter(([name]) => names.includes(name)) ?? [];
+    const chosen = touched([...path, ...(tile?.laid.touches.map(([name]) => name) ?? [])]);
     const layers = layersOf(position.shown, this.play.names);
     showTints(layers, { last: this.touchesOf(position), chosen }, this.isSeenTurned);
     const { hints } = settings.options;
     const isLooked = candidates.looked !== null || candidates.kept !== null;
     const pv = hints && isLooked ? (candidates.shown?.pv ?? null) : null;
     // Once a piece is chosen, its own candidates are left.
-    const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
+    const actions = path.length > 0 ? startingWith(shown.actions, path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
     const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
     this.overlay.show(picture.box, { marks, actions, moves, pv, players: this.play.names.length });

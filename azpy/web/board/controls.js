@@ -1,13 +1,12 @@
 // How does the game stand, and what can be pressed? The line above the moves, the buttons below it, and typed moves.
 
-import { byId, complain, fill, make, mark, onClick, write } from "./dom.js";
+import { byId, complain, fill, isForPage, make, mark, onClick, write } from "./dom.js";
 import { named } from "./position.js";
 import { seats } from "./seats.js";
 import { titleOf, toldMen } from "./sides.js";
 import { bindWays, hasWays } from "./ways.js";
 
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
-const TURN = 50; // of the wheel, for a step
 
 export class Controls {
   /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings @param {() => unknown}
@@ -39,7 +38,6 @@ export class Controls {
     });
     bindWays(play, () => this.canPlay);
     stepByKeys();
-    stepByWheel();
     byId("typed").addEventListener("input", () => complain(""));
     byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
@@ -136,25 +134,8 @@ export class Controls {
 /** Has keys go through the moves, where nothing else takes them. */
 function stepByKeys() {
   document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
-    if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;
-    if (!Object.hasOwn(STEPS, event.key)) return;
+    if (!isForPage(event) || byId("board").contains(event.target) || !Object.hasOwn(STEPS, event.key)) return;
     event.preventDefault();
     byId(STEPS[/** @type {keyof typeof STEPS} */ (event.key)]).click();
   });
-}
-
-/** Has the wheel over the board go through the moves, where the page scrolls beside the board. */
-function stepByWheel() {
-  const isBeside = matchMedia("(min-width: 820px) and (min-aspect-ratio: 1/1)");
-  let turned = 0;
-  const turn = (/** @type {WheelEvent} */ event) => {
-    if (event.ctrlKey || !isBeside.matches) return;
-    event.preventDefault();
-    turned += event.deltaY;
-    if (Math.abs(turned) < TURN) return;
-    byId(turned > 0 ? "on" : "back").click();
-    turned = 0;
-  };
-  byId("board").addEventListener("wheel", turn, { passive: false });
 }

@@ -2,7 +2,7 @@
 
 import { byId, complain, fill, make, messageOf, offer, onClick, pictureAddress } from "./dom.js";
 import { decoded } from "./encoding.js";
-import { copyText, gamesIn, pngOf, readGame, save, saveText, writeGame } from "./files.js";
+import { copyText, gamesIn, pictureFile, readGame, save, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
 /** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game:
@@ -73,6 +73,7 @@ export function bindFiles({ play, settings, start, picture }) {
     record: () => `${JSON.stringify({ game: settings.model.game, ...play.game.toNodes() })}\n`,
     position: () => play.game.current.shown?.text ?? "",
     moves: () => play.game.current.moves().join(" "),
+    svg: picture,
   };
   const tell = (/** @type {string} */ said, isRefused = false) => {
     byId("save_said").textContent = said;
@@ -87,16 +88,29 @@ export function bindFiles({ play, settings, start, picture }) {
       tell(`This cannot be saved: ${messageOf(error)}`, true);
     }
   };
+  const what = byId("save_what");
+  const isPicture = () => what.value === "png";
+  /** @returns {Promise<File>} */
+  const file = async () => {
+    if (isPicture()) return pictureFile(picture(), `${base()}.png`);
+    const position = `_position.${settings.model.format === "sgf" ? "sgf" : "txt"}`;
+    const endings = { game: `.${settings.model.format}`, record: ".json", position, moves: "_moves.txt", svg: ".svg" };
+    return new File([text.value], base() + endings[/** @type {keyof typeof endings} */ (what.value)], { type: "text/plain" });
+  };
   const showText = () => {
-    const what = byId("save_what").value;
-    byId("copy_text").disabled = text.hidden = what === "png" || what === "svg";
+    const { value } = what;
+    text.hidden = isPicture();
+    byId("save_picture").hidden = !text.hidden;
+    byId("save_picture").src = pictureAddress(picture());
+    byId("copy_text").disabled = text.hidden && navigator.clipboard?.write === undefined;
+    byId("share_file").hidden = !navigator.canShare?.({ files: [new File([], "a.png", { type: "image/png" })] });
     text.value = "";
     return tried(async () => {
-      const written = text.hidden ? "" : await texts[what]();
-      if (byId("save_what").value === what) text.value = written;
+      const written = text.hidden ? "" : await texts[value]();
+      if (what.value === value) text.value = written;
     });
   };
-  onClick("open_save", () => {
+  const open = (/** @type {string | null} */ chosen) => {
     const { format } = settings.model;
     const hasText = play.game.current.shown?.text != null;
     offer("save_what", [
@@ -105,25 +119,17 @@ export function bindFiles({ play, settings, start, picture }) {
       ...(hasText ? [["position", "This position"]] : []),
       ...[["moves", "The moves that lead here"], ["svg", "Picture (SVG)"], ["png", "Picture (PNG)"]],
     ]);
+    what.value = chosen ?? what.value;
     saving.showModal();
     return showText();
-  });
-  byId("save_what").addEventListener("change", showText);
-  const copy = async (/** @type {string} */ copied) => {
-    await copyText(copied);
-    return "It is on the clipboard.";
   };
-  onClick("copy_text", () => tried(() => copy(text.value)));
-  onClick("copy_link", () => tried(() => copy(linkTo(settings.model.game, play.game))));
-  onClick("save_file", () =>
-    tried(async () => {
-      const { format } = settings.model;
-      const what = byId("save_what").value;
-      if (what === "png") return save(`${base()}.png`, await pngOf(picture()));
-      if (what === "svg") return save(`${base()}.svg`, pictureAddress(picture()));
-      const endings = { game: `.${format}`, record: ".json", moves: "_moves.txt" };
-      const ending = endings[/** @type {keyof typeof endings} */ (what)];
-      saveText(base() + (ending ?? `_position.${format === "sgf" ? "sgf" : "txt"}`), text.value);
-    }),
-  );
+  onClick("open_save", () => open(null));
+  onClick("share", () => open("png"));
+  what.addEventListener("change", showText);
+  const copied = (/** @type {() => Promise<unknown>} */ copy) => tried(() => copy().then(() => "It is on the clipboard."));
+  const copyPicture = () => navigator.clipboard.write([new ClipboardItem({ "image/png": file() })]);
+  onClick("copy_text", () => copied(() => (isPicture() ? copyPicture() : copyText(text.value))));
+  onClick("copy_link", () => copied(() => copyText(linkTo(settings.model.game, play.game))));
+  onClick("share_file", () => tried(async () => navigator.share({ files: [await file()] })));
+  onClick("save_file", () => tried(async () => save(await file())));
 }

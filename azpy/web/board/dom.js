@@ -36,6 +36,12 @@ export function onClick(id, act) {
   byId(id).addEventListener("click", () => act());
 }
 
+/** Whether a key is pressed by itself, and where nothing is typed. @param {KeyboardEvent} event */
+export function isForPage({ altKey, ctrlKey, metaKey, target }) {
+  const isTyped = target instanceof Element && target.closest("input, select, textarea, dialog") !== null;
+  return !altKey && !ctrlKey && !metaKey && !isTyped;
+}
+
 /** Shows or hides a field and its label. @param {string} id @param {boolean} isShown */
 export function show(id, isShown) {
   for (const one of document.querySelectorAll(`#${id}, [for="${id}"]`)) one.toggleAttribute("hidden", !isShown);

@@ -1,6 +1,6 @@
 // How does a game come in and go out? As a text that the server reads and writes, or as a record of this page.
 
-import { pictureAddress } from "./dom.js";
+import { make, pictureAddress } from "./dom.js";
 import { Game } from "./game.js";
 import { boxOf } from "./position.js";
 
@@ -148,8 +148,8 @@ export async function copyText(text) {
   field.remove();
 }
 
-/** A picture as dots, as an address of a file. @param {string} svg @returns {Promise<string>} */
-export async function pngOf(svg) {
+/** A picture as a file of dots. @param {string} svg @param {string} name @returns {Promise<File>} */
+export async function pictureFile(svg, name) {
   const [, , width, height] = boxOf(svg);
   const image = new Image();
   image.src = pictureAddress(svg);
@@ -157,20 +157,13 @@ export async function pngOf(svg) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [WIDTH, Math.round((WIDTH * height) / width)];
   canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-  return canvas.toDataURL("image/png");
+  const dots = await new Promise((resolve) => canvas.toBlob(resolve));
+  return new File([dots], name, { type: "image/png" });
 }
 
-/** Hands a text to the person as a file. @param {string} name @param {string} text */
-export function saveText(name, text) {
-  save(name, `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`);
-}
-
-/** Hands a file to the person. @param {string} name @param {string} address */
-export function save(name, address) {
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  document.body.append(link);
+/** Hands a file to the person. @param {File} file */
+export function save(file) {
+  const link = make("a", { href: URL.createObjectURL(file), download: file.name });
   link.click();
-  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // once it is surely written
 }

@@ -143,8 +143,8 @@ export class Game {
     this.names = ["player 0", "player 1"];
     /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
     this.networks = new Map();
-    /** @type {Map<string, import("./position.js").Touch>} the places that are known of its board, by their names */
-    this.places = new Map();
+    /** @type {import("./position.js").Touch[]} the places of its board */
+    this.places = [];
     this.root = new Position(null, "");
     this.current = this.root;
   }

@@ -8,37 +8,22 @@ import { told } from "./values.js";
 /** @typedef {import("./game.js").Position} Position */
 
 /** @param {number[] | null} values for each player, from -1 to 1 @param {string[]} names of the players @param
- * {boolean} isZeroSum whether one player loses what the other wins */
+ * {boolean} isZeroSum whether one player loses what the other wins: one bar tells both values */
 export function showBars(values, names, isZeroSum) {
-  byId("bar").hidden = !isZeroSum;
-  byId("bars").hidden = isZeroSum;
-  if (isZeroSum) return showBar(values?.[0] ?? null, names);
-  const rows = names.map((name, player) => {
-    const fill = make("span", { className: "fill" });
+  const colors = names.map((name, player) => colorOf(name, player, isZeroSum));
+  const [isKnown, rivals] = [values !== null, isZeroSum && !colors.includes("")];
+  const shown = isZeroSum ? names.slice(0, 1) : names;
+  const each = shown.map((_, player) => told(values?.[player] ?? null));
+  const rows = shown.map((name, player) => {
+    const fill = make("span", { className: `fill ${isZeroSum && !rivals ? "" : colors[player]}` });
     fill.style.width = `${50 * (1 + (values?.[player] ?? -1))}%`;
-    const value = make("span", { className: "told" }, told(values?.[player] ?? null));
-    const track = make("span", { className: "track" }, fill, value);
-    return make("div", { className: colorOf(name, player, false) }, make("span", {}, upper(name)), track);
+    const track = make("span", { className: `track ${isKnown && rivals ? colors[1] : ""}` }, fill);
+    track.append(make("span", { className: "told" }, each[player]));
+    return make("div", {}, make("span", {}, upper(name)), track, ...(isZeroSum ? [make("span", {}, upper(names[1]))] : []));
   });
   byId("bars").replaceChildren(...rows);
-  const each = names.map((name, player) => `${told(values?.[player] ?? null)} for ${name}`).join(", ");
-  byId("bars").setAttribute("aria-label", `Values: ${values === null ? "not known" : each}`);
-}
-
-/** @param {number | null} value for the first player @param {string[]} names of the players */
-function showBar(value, names) {
-  const bar = byId("bar");
-  byId("bar_first").textContent = upper(names[0]);
-  byId("bar_second").textContent = upper(names[1]);
-  const colors = names.map((name, player) => colorOf(name, player, true));
-  const [first, second] = colors.includes("") ? ["", ""] : colors;
-  byId("bar_fill").className = first;
-  byId("bar_track").className = `track ${second}`;
-  byId("bar_fill").style.width = `${50 * (1 + (value ?? 0))}%`;
-  byId("bar_value").textContent = value === null ? "–" : told(value);
-  const said = value === null ? "not known" : `${told(value)} for ${names[0]}`;
-  bar.setAttribute("aria-label", `Value: ${said}`);
-  bar.classList.toggle("unknown", value === null);
+  const said = each.map((value, player) => `${value} for ${names[player]}`).join(", ");
+  byId("bars").setAttribute("aria-label", `Values: ${isKnown ? said : "not known"}`);
 }
 
 const BINS = 20;

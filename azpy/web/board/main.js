@@ -194,7 +194,6 @@ function hear(position) {
 function bind() {
   onClick("problem_close", () => complain(""));
   onClick("turn", () => board.turn());
-  onClick("share", () => byId("open_save").click());
   onClick("logout", async () => {
     await fetch("logout", { method: "POST" });
     location.reload();

@@ -1,7 +1,8 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
-import { announce, byId, mark, pictureAddress } from "./dom.js";
+import { announce, byId, isForPage, mark, pictureAddress } from "./dom.js";
 import { boxOf, nextPlaces, playedBy, startingWith } from "./position.js";
+import { Tile } from "./tiles.js";
 
 /** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
 
@@ -24,6 +25,8 @@ export class Picture {
     this.actions = [];
     /** @type {string[]} */
     this.path = [];
+    /** @type {Tile | null} the piece that is chosen, where it covers several cells */
+    this.tile = null;
     /** @type {Map<string, HTMLButtonElement>} */
     this.buttons = new Map();
     /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
@@ -35,6 +38,7 @@ export class Picture {
     // A click of the pointer leaves the focus where it was, so that the arrow keys go on through the game.
     this.frame.addEventListener("mousedown", (event) => event.preventDefault());
     this.frame.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("keydown", (event) => isForPage(event) && event.key === "r" && this.turnTile());
   }
 
   /** Shows a position. @param {Shown} shown @param {boolean} isPlayable whether touches play @param {string} title what
@@ -46,7 +50,8 @@ export class Picture {
     this.image.alt = title;
     document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
     this.title = title;
-    this.places = shown.places;
+    // As they are read: from the top, and from the left.
+    this.places = [...shown.places].sort(({ touch: one }, { touch: other }) => one[2] - other[2] || one[1] - other[1]);
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
     this.pressed = null;
@@ -63,37 +68,59 @@ export class Picture {
   /** Chooses the places that were touched so far. @param {string[]} path */
   choose(path) {
     const hadFocus = this.frame.contains(document.activeElement);
+    const begun = path.length === 1 ? startingWith(this.actions, path) : [];
+    const isTile = begun.some(({ touches }) => touches.length > 2);
+    if (`${path}` !== `${this.path}`) this.tile = isTile ? new Tile(begun) : null;
     this.path = path;
-    const [first, next] = [nextPlaces(this.actions, []), nextPlaces(this.actions, path)];
-    const own = this.actions.find((one) => path.every((place, at) => one.touches[at]?.[0] === place))?.touches ?? [];
-    const men = new Map(this.places.map(({ touch, man }) => [touch[0], man || "empty"]));
-    const wanted = new Map(this.places.map(({ touch }) => [touch[0], touch]));
-    for (const touch of [...own.slice(0, path.length), ...[...next.values()].map((one) => one.touch)]) wanted.set(touch[0], touch);
+    const [first, next] = [nextPlaces(this.actions, []), this.next];
+    const wanted = new Set(this.places.map(({ touch: [place] }) => place));
     for (const [place, button] of this.buttons) {
-      if (!wanted.has(place)) {
-        button.remove();
-        this.buttons.delete(place);
-      }
+      if (wanted.has(place)) continue;
+      button.remove();
+      this.buttons.delete(place);
     }
-    for (const [place, touch] of wanted) {
+    for (const [index, { touch, man }] of this.places.entries()) {
+      const [place] = touch;
       const button = this.buttons.get(place) ?? this.add(place);
+      if (this.layer.children[index] !== button) this.layer.insertBefore(button, this.layer.children[index]);
       const [actions, isChosen] = [next.get(place)?.actions, path.includes(place)];
       this.put(button, touch);
       button.className = isChosen ? "place chosen" : actions !== undefined && path.length > 0 ? "place next" : "place";
       mark(button, "aria-disabled", isChosen || next.has(place) || first.has(place) ? null : "true");
-      const isLast = path.length > 0 && actions?.length === 1 && actions[0].touches.length === path.length + 1;
+      const isLast = path.length > 0 && actions?.length === 1 && this.played(place).length === 1;
       const plays = isLast ? actions[0].short : place;
-      const said = [place, men.get(place), isChosen ? "chosen: cancel" : ""].filter(Boolean).join(", ");
+      const isNow = !isChosen ? "" : this.tile === null ? "chosen: cancel" : "chosen: turn";
+      const said = [place, man || "empty", isNow].filter(Boolean).join(", ");
       button.setAttribute("aria-label", plays === place ? said : `${said}: ${plays}`);
     }
-    // As they are read: from the top, and from the left.
-    const order = [...wanted].sort(([, one], [, other]) => one[2] - other[2] || one[1] - other[1]);
-    order.forEach(([place], index) => {
-      const button = /** @type {HTMLButtonElement} */ (this.buttons.get(place));
-      if (this.layer.children[index] !== button) this.layer.insertBefore(button, this.layer.children[index]);
-    });
     this.rove(hadFocus);
     this.onChoose();
+  }
+
+  /** The places that can be touched next. */
+  get next() {
+    return this.tile?.next ?? nextPlaces(this.actions, this.path);
+  }
+
+  /** The actions that a touch of a place plays. @param {string} place */
+  played(place) {
+    return this.tile === null ? playedBy(this.actions, [...this.path, place]) : (this.next.get(place)?.actions ?? []);
+  }
+
+  /** Shades the chosen piece over a place. @param {string | null} place */
+  lay(place) {
+    const over = place === null ? undefined : this.tile?.next.get(place);
+    if (this.tile === null || over === undefined || over.actions[0] === this.tile.laid) return;
+    [this.tile.laid] = over.actions;
+    this.onChoose();
+  }
+
+  /** Turns the chosen piece. */
+  turnTile() {
+    if (this.tile === null) return;
+    this.tile.turn(1);
+    this.choose(this.path);
+    announce(`Turned: ${this.tile.laid.short}`);
   }
 
   /** @param {string} place */
@@ -108,7 +135,10 @@ export class Picture {
       this.touch(place);
       this.playOnly();
     });
-    button.addEventListener("focus", () => this.hold(button));
+    button.addEventListener("focus", () => {
+      this.hold(button);
+      this.lay(place);
+    });
     this.buttons.set(place, button);
     return button;
   }
@@ -153,22 +183,22 @@ export class Picture {
 
   /** Touches a place: plays, goes on to the next place, or cancels. @param {string} place */
   touch(place) {
-    if (!nextPlaces(this.actions, this.path).has(place)) {
+    if (!this.next.has(place)) {
       const isStart = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
       if (!isStart) {
+        if (place === this.path[0] && this.tile !== null) return this.turnTile();
         announce(this.path.length > 0 ? `${this.path[0]} is no longer chosen` : "");
         return this.choose([]);
       }
-      this.path = [];
+      this.choose([]);
     }
-    const path = [...this.path, place];
-    const played = playedBy(this.actions, path);
+    const played = this.played(place);
     if (played.length > 0) {
       this.choose([]);
       return this.onPlay(played);
     }
-    this.choose(path);
-    announce(`${place} is chosen. It can go to ${[...nextPlaces(this.actions, path).keys()].join(", ")}`);
+    this.choose([...this.path, place]);
+    announce(`${place} is chosen. It can go to ${[...this.next.keys()].join(", ")}`);
   }
 
   /** Plays the only action that begins with the places that are chosen. */
@@ -201,18 +231,20 @@ export class Picture {
     const place = this.at(event);
     this.frame.setPointerCapture(event.pointerId); // a drag may end outside of the board
     this.pressed = { place, isNew: false };
-    if (place === null || nextPlaces(this.actions, this.path).has(place) && this.path.length > 0) return;
+    this.lay(place);
+    if (place === null || this.next.has(place) && this.path.length > 0) return;
     const isFirst = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
     if (isFirst && playedBy(this.actions, [place]).length === 0) {
-      this.path = [];
+      this.choose([]);
       this.touch(place);
       this.pressed.isNew = true;
     }
   }
 
-  /** Has the man of the first place follow the pointer. @param {PointerEvent} event */
+  /** Has the man of the first place follow the pointer, or the piece that is laid. @param {PointerEvent} event */
   drag(event) {
-    if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
+    if (this.tile !== null) this.lay(this.at(event));
+    else if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
   }
 
   /** Ends a drag. */
@@ -228,11 +260,12 @@ export class Picture {
     if (pressed === null) return;
     const place = this.at(event);
     // A man that was dragged to where it is played stays there.
-    if (place === null || playedBy(this.actions, [...this.path, place]).length !== 1) this.men.drop();
-    if (place !== null && nextPlaces(this.actions, this.path).has(place)) {
+    if (place === null || this.played(place).length !== 1) this.men.drop();
+    if (place !== null && this.next.has(place)) {
       if (place === pressed.place || this.path.length > 0) this.touch(place);
     } else if (!(pressed.isNew && place === pressed.place) && this.path.length > 0) {
-      if (place !== null && place === pressed.place && place !== this.path[0]) this.touch(place);
+      const isOther = place !== this.path[0] || this.tile !== null;
+      if (place !== null && place === pressed.place && isOther) this.touch(place);
       else this.choose([]);
     }
     if (place !== null && place === this.path.at(-1)) this.playOnly();

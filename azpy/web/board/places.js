@@ -14,14 +14,13 @@ const COLORS = [
 ];
 const STONES = { white: ["#ffffff", "#fdfdf8"], black: ["#262626", "#161616", "#111111"] };
 
-/** The places of the board, also those that cannot be touched now. @param {{svg: string, actions:
- * import("./position.js").Action[]}} shown @param {Map<string, Touch>} known places of the game so far; gets those
- * that are new @param {string[]} sides what the players are called @returns {import("./position.js").Place[]} */
-export function placesOf({ svg, actions }, known, sides) {
+/** The places of the board, also those that cannot be touched now. @param {{svg: string, places: Touch[]}} shown @param
+ * {import("./game.js").Game} game keeps the places for a roll, which has none @returns
+ * {import("./position.js").Place[]} */
+export function placesOf({ svg, places }, game) {
+  if (places.length > 0) game.places = places;
   const shapes = shapesOf(svg);
-  for (const touch of actions.flatMap(({ touches }) => touches)) known.set(touch[0], touch);
-  for (const touch of gridOf([...known.values()], shapes)) known.set(touch[0], touch);
-  return [...known.values()].map((touch) => ({ touch, man: manOn(touch, shapes, sides) }));
+  return game.places.map((touch) => ({ touch, man: manOn(touch, shapes, game.names) }));
 }
 
 /** What a picture shows, from the bottom up. @param {string} svg */
@@ -46,33 +45,6 @@ function shapeOf(source, kind, attributes, text) {
   if (kind === "text") return { ...found, x, y: y - 0.35 * size };
   if (kind === "rect") return { ...found, x: x + wide / 2, y: y + high / 2 };
   return { ...found, x: (left + right) / 2, y: (top + bottom) / 2, wide: right - left, high: bottom - top };
-}
-
-/** The other cells where something is drawn, if letters name the columns of the board, and numbers its rows. @param
- * {Touch[]} touches that are known @param {Shape[]} shapes @returns {Touch[]} */
-function gridOf(touches, shapes) {
-  const [names, others] = [true, false].map((isName) => shapes.filter(({ at }) => (at("class") === "name") === isName));
-  const named = (/** @type {string} */ name) => names.find(({ text }) => text === name) ?? { x: Infinity, y: Infinity };
-  const cells = touches.filter(([name]) => /^[a-z]\d+$/i.test(name));
-  if (cells.length === 0) return [];
-  const [[first, left, top, width, height]] = cells;
-  // From the corner of a cell to the names of its column and its row.
-  const [right, down] = [named(first[0]).x - left, named(first.slice(1)).y - top];
-  const isGrid = cells.every(([name, x, y]) => {
-    return Math.abs(named(name[0]).x - x - right) < 2 && Math.abs(named(name.slice(1)).y - y - down) < 2;
-  });
-  if (!isGrid) return [];
-  const columns = names.filter(({ text }) => /^[a-z]$/i.test(text));
-  const rows = names.filter(({ text }) => /^\d+$/.test(text));
-  return columns.flatMap((column) =>
-    rows.flatMap((row) => {
-      const [x, y] = [column.x - right, row.y - down];
-      const isIn = (/** @type {number} */ u, /** @type {number} */ v) => u > x && u < x + width && v > y && v < y + height;
-      const isKnown = touches.some(([, u, v, wide, high]) => isIn(u + wide / 2, v + high / 2));
-      const isDrawn = others.some((one) => isIn(one.x, one.y));
-      return !isKnown && isDrawn ? [/** @type {Touch} */ ([column.text + row.text, x, y, width, height])] : [];
-    }),
-  );
 }
 
 /** What lies on a place, in words. @param {Touch} touch @param {Shape[]} shapes @param {string[]} sides */
@@ -100,7 +72,7 @@ function manOn([, left, top, width, height], shapes, sides) {
 
 /** Whether a shape is a man by itself, or a die. @param {Shape} shape @param {string[]} sides */
 export function isMan({ kind, at, wide }, sides) {
-  if (Object.hasOwn(MEN, at("class")) && kind === "path") return true;
+  if ((Object.hasOwn(MEN, at("class")) && kind === "path") || at("class") === "tile") return true;
   const isDie = kind === "rect" && at("rx") === "6";
   return (isDie || (kind === "circle" && wide > 12)) && sideOf(at("fill"), sides, true) !== null;
 }

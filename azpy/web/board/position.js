@@ -36,22 +36,6 @@ export function nextPlaces(actions, path) {
   return places;
 }
 
-/** Actions of chess with another way to touch those that castle: the king, and then the rook. (In Chess960 this is the
- * only way, and the server says it.) @param {Action[]} actions */
-export function withRooks(actions) {
-  const byRook = actions.flatMap((action) => {
-    const [from, to] = action.touches;
-    const isTwoSteps = to !== undefined && Math.abs(to[1] - from[1]) === 2 * from[3];
-    if (!action.short.startsWith("O-O") || !isTwoSteps) return [];
-    const [file, steps] = action.short.startsWith("O-O-O") ? ["a", 2] : ["h", 1];
-    const [name, x, ...rest] = to;
-    /** @type {Touch} */
-    const rook = [file + name.slice(1), x + (steps * (to[1] - from[1])) / 2, ...rest];
-    return [{ ...action, touches: [from, rook] }];
-  });
-  return [...actions, ...byRook];
-}
-
 /** The actions that begin with these touches. @param {Action[]} actions @param {string[]} path @returns {Action[]} */
 export function startingWith(actions, path) {
   return actions.filter((action) => begins(action, path));

@@ -1,6 +1,6 @@
 // Which moves go up, down, left or right? Arrow keys play them, and swipes on the board.
 
-import { byId } from "./dom.js";
+import { byId, isForPage } from "./dom.js";
 
 /** @type {Record<string, string>} */
 const KEYS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
@@ -23,9 +23,7 @@ export function bindWays(play, canPlay) {
   };
   // Before the keys that go through the moves; a key held down waits until the next tile is there.
   document.addEventListener("keydown", (event) => {
-    const isOther = event.altKey || event.ctrlKey || event.metaKey || !Object.hasOwn(KEYS, event.key);
-    const isTaken = event.target instanceof Element && event.target.closest("input, select, textarea, dialog") !== null;
-    if (isOther || isTaken || !hasWays(play.game.current)) return;
+    if (!isForPage(event) || !Object.hasOwn(KEYS, event.key) || !hasWays(play.game.current)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     go(KEYS[event.key]);
