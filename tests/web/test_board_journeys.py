@@ -183,7 +183,7 @@ def test_a_journey_goes_as_written(
                 board.open(address, line.text)
             else:
                 name = line.text.partition("(")[0]
-                own = stack.enter_context(site_of({name: open_model("uniform:5", line.text, 5)}))
+                own = stack.enter_context(site_of({name: open_model("uniform:5?solver=true", line.text, 5)}))
                 stack.callback(board.driver.get, "about:blank")
                 board.open(own, name)
         elif line.kind == ">":

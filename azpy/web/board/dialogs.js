@@ -15,7 +15,6 @@ export function bindFiles({ play, settings, start, picture }) {
   /** @type {string | null} the text whose games are listed */
   let listed = null;
   let games = gamesIn("", null);
-  /** @type {(query: Record<string, unknown>) => Promise<any>} */
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
   onClick("open_load", () => {
@@ -29,7 +28,7 @@ export function bindFiles({ play, settings, start, picture }) {
     const [file] = byId("load_file").files;
     if (file !== undefined) byId("load_text").value = decoded(new Uint8Array(await file.arrayBuffer()));
   });
-  byId("load_form").addEventListener("submit", async (/** @type {Event} */ event) => {
+  byId("load_form").addEventListener("submit", async (event) => {
     event.preventDefault();
     const text = byId("load_text").value;
     if (text !== listed) {
@@ -75,11 +74,11 @@ export function bindFiles({ play, settings, start, picture }) {
     moves: () => play.game.current.moves().join(" "),
     svg: picture,
   };
-  const tell = (/** @type {string} */ said, isRefused = false) => {
+  const tell = (said, isRefused = false) => {
     byId("save_said").textContent = said;
     byId("save_said").classList.toggle("refused", isRefused);
   };
-  /** Says what was done, or why it cannot be. @param {() => unknown} act */
+  /** Says what was done, or why it cannot be. */
   const tried = async (act) => {
     try {
       tell("");
@@ -90,12 +89,11 @@ export function bindFiles({ play, settings, start, picture }) {
   };
   const what = byId("save_what");
   const isPicture = () => what.value === "png";
-  /** @returns {Promise<File>} */
   const file = async () => {
     if (isPicture()) return pictureFile(picture(), `${base()}.png`);
     const position = `_position.${settings.model.format === "sgf" ? "sgf" : "txt"}`;
     const endings = { game: `.${settings.model.format}`, record: ".json", position, moves: "_moves.txt", svg: ".svg" };
-    return new File([text.value], base() + endings[/** @type {keyof typeof endings} */ (what.value)], { type: "text/plain" });
+    return new File([text.value], base() + endings[what.value], { type: "text/plain" });
   };
   const showText = () => {
     const { value } = what;
@@ -110,7 +108,7 @@ export function bindFiles({ play, settings, start, picture }) {
       if (what.value === value) text.value = written;
     });
   };
-  const open = (/** @type {string | null} */ chosen) => {
+  const open = (chosen) => {
     const { format } = settings.model;
     const hasText = play.game.current.shown?.text != null;
     offer("save_what", [
@@ -126,7 +124,7 @@ export function bindFiles({ play, settings, start, picture }) {
   onClick("open_save", () => open(null));
   onClick("share", () => open("png"));
   what.addEventListener("change", showText);
-  const copied = (/** @type {() => Promise<unknown>} */ copy) => tried(() => copy().then(() => "It is on the clipboard."));
+  const copied = (copy) => tried(() => copy().then(() => "It is on the clipboard."));
   const copyPicture = () => navigator.clipboard.write([new ClipboardItem({ "image/png": file() })]);
   onClick("copy_text", () => copied(() => (isPicture() ? copyPicture() : copyText(text.value))));
   onClick("copy_link", () => copied(() => copyText(linkTo(settings.model.game, play.game))));

@@ -5,8 +5,6 @@ import { byId, draw, make } from "./dom.js";
 import { colorOf, upper } from "./sides.js";
 import { told } from "./values.js";
 
-/** @typedef {import("./game.js").Position} Position */
-
 /** @param {number[] | null} values for each player, from -1 to 1 @param {string[]} names of the players @param
  * {boolean} isZeroSum whether one player loses what the other wins: one bar tells both values */
 export function showBars(values, names, isZeroSum) {
@@ -28,7 +26,7 @@ export function showBars(values, names, isZeroSum) {
 
 const BINS = 20;
 
-/** How the visits of a search are spread over the values of its moves. @param {any[]} moves */
+/** How the visits of a search are spread over the values of its moves. */
 export function showHistogram(moves) {
   const known = moves.filter((move) => move.value !== null);
   const bins = Array.from({ length: BINS }, () => 0);
@@ -48,16 +46,15 @@ export function showHistogram(moves) {
   byId("histogram_figure").hidden = values.length === 0;
 }
 
-/** @param {Position[]} line @param {Position} current @param {string} adviser whose values are shown @param {string[]}
- * names of the players @param {boolean} isZeroSum whether one player loses what the other wins @param {(position:
- * Position) => void} onChoose */
+/** @param {string} adviser whose values are shown @param {string[]} names of the players @param {boolean} isZeroSum
+ * whether one player loses what the other wins */
 export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const layer = byId("graph");
   const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 40];
   layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const last = Math.max(10, line.length - 1);
-  const x = (/** @type {number} */ ply) => side + ((width - side - 8) * ply) / last;
-  const y = (/** @type {number} */ value) => height / 2 - value * (height / 2 - 12);
+  const x = (ply) => side + ((width - side - 8) * ply) / last;
+  const y = (value) => height / 2 - value * (height / 2 - 12);
   const parts = [1, 0, -1].flatMap((value) => [
     draw("line", { x1: side, x2: width - 8, y1: y(value), y2: y(value), class: value === 0 ? "axis zero" : "axis" }),
     draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, told(value, 0)),
@@ -81,14 +78,14 @@ export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const said = lines.map((known, player) => described(known.map(({ value }) => value), names[player]));
   layer.setAttribute("aria-label", `${said.join("; ")}; ${where}`);
   byId("graph_title").textContent = `Value for ${shown.join(", ")}, by move`;
-  layer.onclick = (/** @type {MouseEvent} */ event) => {
+  layer.onclick = (event) => {
     const box = layer.getBoundingClientRect();
     const share = (((event.clientX - box.x) * width) / box.width - side) / (width - side - 8);
     onChoose(line[Math.min(line.length - 1, Math.max(0, Math.round(share * last)))]);
   };
 }
 
-/** @param {number[]} values @param {string} name of the player */
+/** @param {string} name of the player */
 function described(values, name) {
   if (values.length === 0) return "Graph of the values: none is known yet";
   const range = `from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;

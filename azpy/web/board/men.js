@@ -4,8 +4,6 @@ import { byId, make, pictureAddress } from "./dom.js";
 import { isMan, shapesOf } from "./places.js";
 import { boxOf } from "./position.js";
 
-/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Touch} Touch
- * @typedef {import("./places.js").Shape} Shape */
 /** @typedef {Shape & {look: string, parts: string}} Man with all its parts; men of one `look` differ by their place */
 /** @typedef {{shapes: Shape[], men: Man[], box: number[], svg: string, whole: string}} Layers `svg` is the picture
  * without its men */
@@ -13,29 +11,24 @@ import { boxOf } from "./position.js";
 const SLIDE = 120; // milliseconds
 const FALL = 200;
 
-/** @param {Shape} shape @param {{x: number, y: number}} point */
 const covers = (shape, { x, y }) => 2 * Math.abs(x - shape.x) < shape.wide && 2 * Math.abs(y - shape.y) < shape.high;
 
-/** @param {Touch} touch @returns {(point: {x: number, y: number}) => boolean} */
 export const within = ([, left, top, wide, high]) => ({ x, y }) =>
   x > left && x < left + wide && y > top && y < top + high;
 
-/** @type {WeakMap<Shown, Layers>} */
 const known = new WeakMap();
 
-/** The men of a picture, and what lies below them. A picture with groups stays whole. @param {Shown} shown @param
- * {string[]} sides what the players are called @returns {Layers} */
+/** The men of a picture, and what lies below them. A picture with groups stays whole. @param {string[]} sides what
+ * the players are called */
 export function layersOf(shown, sides) {
   const found = known.get(shown) ?? split(shown, sides);
   known.set(shown, found);
   return found;
 }
 
-/** @param {Shown} shown @param {string[]} sides @returns {Layers} */
 function split({ svg }, sides) {
   const [box, shapes] = [boxOf(svg), shapesOf(svg)];
   if (/<g\b/.test(svg)) return { shapes, men: [], box, svg, whole: svg };
-  /** @type {Man[]} */
   const men = [];
   for (const shape of shapes) {
     const { source, at } = shape;
@@ -50,13 +43,11 @@ function split({ svg }, sides) {
   return { shapes, men, box, svg: rest, whole: svg };
 }
 
-/** How men came to where they are: keyframes of a man's copy. @param {Layers} before @param {Layers} after @param
- * {Touch[]} places @param {number} side -1 where the board is turned @returns {Map<Man, {frames: Keyframe[], duration:
- * number}>} */
+/** How men came to where they are: keyframes of a man's copy. @param {number} side -1 where the board is turned */
 function motions(before, after, places, side) {
   const [left, top, wide, high] = after.box;
-  const percent = (/** @type {number} */ part) => `${100 * (side < 0 ? 1 - part : part)}%`;
-  const isIn = (/** @type {Layers} */ { men }, /** @type {Man} */ man) => men.some(({ parts }) => parts === man.parts);
+  const percent = (part) => `${100 * (side < 0 ? 1 - part : part)}%`;
+  const isIn = ({ men }, man) => men.some(({ parts }) => parts === man.parts);
   const gone = before.men.filter((man) => !isIn(after, man));
   const found = new Map();
   for (const man of after.men.filter((one) => !isIn(before, one))) {
@@ -64,15 +55,14 @@ function motions(before, after, places, side) {
     const [there] = gone.filter((one) => far(one) < 1);
     const isTile = man.at("class") === "tile";
     const isDie = man.kind === "rect" && !isTile;
-    const isAlong = (/** @type {Man} */ one) => !isTile || Math.abs(one.x - man.x) < 1 || Math.abs(one.y - man.y) < 1;
+    const isAlong = (one) => !isTile || Math.abs(one.x - man.x) < 1 || Math.abs(one.y - man.y) < 1;
     const alike = gone.filter((one) => !isDie && one.look === man.look && isAlong(one));
     const same = alike.sort((one, other) => far(one) - far(other));
     // A pawn becomes a queen of its color.
-    const isPawn = (/** @type {Man} */ one) => one.kind === "path" && one !== there && one.at("fill") === man.at("fill");
+    const isPawn = (one) => one.kind === "path" && one !== there && one.at("fill") === man.at("fill");
     const from = same[0] ?? (isDie ? undefined : gone.find(isPawn));
     const column = places.find((touch) => within(touch)(man) && touch[4] > 0.7 * high && touch[4] > 2 * touch[3]);
-    const move = (/** @type {number} */ x, /** @type {number} */ y) =>
-      ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
+    const move = (x, y) => ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
     const turn = { transform: "none", transformOrigin: `${percent((man.x - left) / wide)} ${percent((man.y - top) / high)}` };
     if (from !== undefined) {
       gone.splice(gone.indexOf(from), 1);
@@ -94,22 +84,18 @@ function motions(before, after, places, side) {
 export class Men {
   constructor() {
     [this.image, this.moving, this.dragged] = [byId("men"), byId("moving"), byId("dragged")];
-    /** @type {Layers | null} */
     this.layers = null;
-    /** @type {Man[]} */
     this.lifted = [];
     /** @type {Map<string, {copy: HTMLElement, end: Promise<unknown>}>} what moves now, by the parts of its man */
     this.copies = new Map();
-    /** @type {Touch[]} */
     this.places = [];
     /** @type {(svg: string) => string} how a picture is seen */
     this.seen = (svg) => svg;
     this.way = 1; // -1 where the board is turned
   }
 
-  /** Shows the men of a position. @param {Shown} shown @param {string[]} sides what the players are called @param {(svg:
-   * string) => string} seen @param {boolean} isTurned @param {boolean} isStep whether it is a move away from what was
-   * shown before */
+  /** Shows the men of a position. @param {string[]} sides what the players are called @param {boolean} isStep
+   * whether it is a move away from what was shown before */
   show(shown, sides, seen, isTurned, isStep) {
     const [before, layers] = [this.layers, layersOf(shown, sides)];
     const isDropped = this.lifted.length > 0;
@@ -134,8 +120,7 @@ export class Men {
     Promise.all(ends).then(() => this.layers === layers && this.settle(), () => {});
   }
 
-  /** Moves a copy. @param {string} parts of its man; empty for the whole picture before, which fades @param {string}
-   * src @param {{frames: Keyframe[], duration: number}} motion */
+  /** Moves a copy. @param {string} parts of its man; empty for the whole picture before, which fades */
   animate(parts, src, { frames, duration }) {
     const copy = make("img", { alt: "", src });
     this.moving.append(copy);
@@ -153,19 +138,18 @@ export class Men {
     this.copies.clear();
   }
 
-  /** @param {string[]} parts */
   address(parts) {
     const head = /<svg\b[^>]*>/.exec(this.layers?.svg ?? "")?.[0] ?? "<svg>";
     return pictureAddress(this.seen(`${head}${parts.join("")}</svg>`));
   }
 
-  /** @param {Man[]} men @param {string[]} [below] what lies below them */
+  /** @param {string[]} [below] what lies below them */
   draw(men, below = []) {
     this.image.hidden = men.length + below.length === 0;
     if (!this.image.hidden) this.image.src = this.address([...below, ...men.map(({ parts }) => parts)]);
   }
 
-  /** Has the upper man of a place follow the pointer. @param {string} place @param {PointerEvent} event */
+  /** Has the upper man of a place follow the pointer. */
   lift(place, { clientX, clientY }) {
     const [touch, { layers }] = [this.places.find(([name]) => name === place), this];
     if (touch === undefined || layers === null) return;
@@ -192,11 +176,9 @@ export class Men {
   }
 }
 
-/** What lay where a man is now, such as an empty hole. @param {Layers | null} before @param {Layers} after @param {Man}
- * man */
+/** What lay where a man is now, such as an empty hole. */
 function holes(before, after, man) {
-  const isGone = ({ source, kind }) =>
-    /circle|rect/.test(kind) && !after.shapes.some((one) => one.source === source);
+  const isGone = ({ source, kind }) => /circle|rect/.test(kind) && !after.shapes.some((one) => one.source === source);
   const isMan = ({ source }) => before?.men.some(({ parts }) => parts.includes(source));
   const found = (before?.shapes ?? []).filter((one) => isGone(one) && !isMan(one));
   return found.filter(({ x, y }) => Math.hypot(x - man.x, y - man.y) < 1).map(({ source }) => source);

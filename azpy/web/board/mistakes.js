@@ -7,10 +7,7 @@ import { judged, told, toldLoss } from "./values.js";
 
 const LONGEST = 40; // moves of a line that refutes a move
 
-/** @typedef {import("./game.js").Position} Position */
-
 export class Mistakes {
-  /** @param {import("./play.js").Play} play @param {import("./analysis.js").Analysis} analysis */
   constructor(play, analysis) {
     [this.play, this.analysis] = [play, analysis];
     this.reset();
@@ -32,7 +29,7 @@ export class Mistakes {
     write(byId("tried"), "");
   }
 
-  /** Offers to try again where the game is over, and to refute a bad move. @param {Position} position */
+  /** Offers to try again where the game is over, and to refute a bad move. */
   show(position) {
     if (this.game !== this.play.game) this.reset();
     const { adviser, players } = this.play.options();
@@ -49,7 +46,7 @@ export class Mistakes {
     }
     if (position === this.at?.parent) this.tried = null;
     const isTry = this.at !== null && position.parent === this.at.parent && position !== this.tried;
-    if (isTry && this.line.length === 0) return this.compare(position, /** @type {Position} */ (this.at));
+    if (isTry && this.line.length === 0) return this.compare(position, this.at);
   }
 
   /** The bad move that can be refuted: of the board, or the one before it. */
@@ -57,18 +54,18 @@ export class Mistakes {
     const { current } = this.play.game;
     const { adviser, hintSimulations: least, hints } = this.play.options();
     if (adviser === RUN || !(hints || this.left !== null)) return null;
-    const isBad = (/** @type {any} */ one) => one?.outcome === null && judged(one.loss(adviser, least)) !== null;
+    const isBad = (one) => one?.outcome === null && judged(one.loss(adviser, least)) !== null;
     return [current, current === this.at?.parent ? this.at : current.parent].find(isBad) ?? null;
   }
 
-  /** Plays the line that refutes a bad move, as a variation: to its proven end, or until a search finds no better value
-   * there than at its start. */
+  /** Plays the line that refutes a bad move, as a variation: to its proven end, or until a search finds no better
+   * value there than at its start. */
   async why() {
     const { play, bad, game } = this;
     if (bad === null) return;
     const { current } = game;
     const { adviser, hintSimulations: simulations } = play.options();
-    const [{ answer, values }, before] = [bad, bad.parent].map((one) => /** @type {any} */ (one).finds.get(adviser));
+    const [{ answer, values }, before] = [bad, bad.parent].map((one) => one.finds.get(adviser));
     const [[reply], [better], mover] = [answer.moveInfos, before.answer.moveInfos, bad.mover ?? 0];
     play.isPaused = true; // networks do not go on where the line ends
     write(byId("tried"), `What ${bad.label} allows is searched …`);
@@ -97,7 +94,7 @@ export class Mistakes {
     const instead = isTold ? ` ${better.pvShort[0]} was better: ${told(better.value)}.` : "";
     this.line = line;
     write(byId("tried"), `After ${bad.label}, ${reply.pvShort[0]} ${how}.${instead}`);
-    game.goTo(/** @type {Position} */ (line.at(-1))); // so that keys go on through the line
+    game.goTo(line.at(-1)); // so that keys go on through the line
     return play.goTo(line[1]);
   }
 
@@ -115,7 +112,7 @@ export class Mistakes {
     const { adviser, hintSimulations } = play.options();
     const lost = toldLoss(this.at.loss(adviser, hintSimulations) ?? 0);
     write(byId("tried"), `Move ${this.at.ply}: ${this.at.label} lost ${lost}. Find a better move.`);
-    return play.goTo(/** @type {Position} */ (this.at.parent));
+    return play.goTo(this.at.parent);
   }
 
   /** Analyzes the game. @returns {Promise<boolean>} whether a person played a bad move */
@@ -136,8 +133,7 @@ export class Mistakes {
     return found.length > 0;
   }
 
-  /** Says whether another move is better than the bad one. @param {Position} position after the try @param {Position}
-   * bad */
+  /** Says whether another move is better than the bad one. @param {Position} position after the try */
   async compare(position, bad) {
     this.tried = position;
     if (position === bad) return write(byId("tried"), `${bad.label} was your move. Go back and try another one.`);

@@ -4,30 +4,22 @@ import { announce, byId, isForPage, mark, pictureAddress } from "./dom.js";
 import { boxOf, nextPlaces, playedBy, startingWith } from "./position.js";
 import { Tile } from "./tiles.js";
 
-/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
-
 const FINGER = 20; // pixels: smaller places are easier to touch than they look
 
 /** The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone.
  * `onChoose` is called when other places are chosen, `onTurn` when the board shall be seen from the other side. */
 export class Picture {
-  /** @param {import("./men.js").Men} men @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: ()
-   * => void}} heard */
   constructor(men, { onPlay, onChoose, onTurn }) {
     [this.men, this.onPlay, this.onChoose, this.onTurn] = [men, onPlay, onChoose, onTurn];
-    /** @type {import("./position.js").Place[]} */
     this.places = [];
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
     this.box = [0, 0, 300, 150];
-    /** @type {Action[]} */
     this.actions = [];
-    /** @type {string[]} */
     this.path = [];
     /** @type {Tile | null} the piece that is chosen, where it covers several cells */
     this.tile = null;
-    /** @type {Map<string, HTMLButtonElement>} */
     this.buttons = new Map();
     /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
     this.pressed = null;
@@ -41,8 +33,7 @@ export class Picture {
     document.addEventListener("keydown", (event) => isForPage(event) && event.key === "r" && this.turnTile());
   }
 
-  /** Shows a position. @param {Shown} shown @param {boolean} isPlayable whether touches play @param {string} title what
-   * the picture is */
+  /** Shows a position. @param {boolean} isPlayable whether touches play @param {string} title what the picture is */
   show(shown, isPlayable, title) {
     this.box = boxOf(shown.svg);
     const address = pictureAddress(shown.svg);
@@ -65,7 +56,7 @@ export class Picture {
     this.choose([]);
   }
 
-  /** Chooses the places that were touched so far. @param {string[]} path */
+  /** Chooses the places that were touched so far. */
   choose(path) {
     const hadFocus = this.frame.contains(document.activeElement);
     const begun = path.length === 1 ? startingWith(this.actions, path) : [];
@@ -102,12 +93,12 @@ export class Picture {
     return this.tile?.next ?? nextPlaces(this.actions, this.path);
   }
 
-  /** The actions that a touch of a place plays. @param {string} place */
+  /** The actions that a touch of a place plays. */
   played(place) {
     return this.tile === null ? playedBy(this.actions, [...this.path, place]) : (this.next.get(place)?.actions ?? []);
   }
 
-  /** Shades the chosen piece over a place. @param {string | null} place */
+  /** Shades the chosen piece over a place. */
   lay(place) {
     const over = place === null ? undefined : this.tile?.next.get(place);
     if (this.tile === null || over === undefined || over.actions[0] === this.tile.laid) return;
@@ -123,7 +114,6 @@ export class Picture {
     announce(`Turned: ${this.tile.laid.short}`);
   }
 
-  /** @param {string} place */
   add(place) {
     const button = document.createElement("button");
     button.type = "button";
@@ -143,7 +133,6 @@ export class Picture {
     return button;
   }
 
-  /** @param {HTMLButtonElement} button @param {import("./position.js").Touch} touch */
   put(button, [, x, y, width, height]) {
     const [left, top, wide, high] = this.box;
     button.style.left = `${(100 * (x - left)) / wide}%`;
@@ -152,13 +141,13 @@ export class Picture {
     button.style.height = `${(100 * height) / high}%`;
   }
 
-  /** The centre of a place, in pixels of the page. @param {Element} button @returns {[number, number]} */
+  /** The centre of a place, in pixels of the page. */
   static centre(button) {
     const box = button.getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
   }
 
-  /** Has Tab go to one place: the one that had the focus last, or one that can be touched. @param {boolean} focus */
+  /** Has Tab go to one place: the one that had the focus last, or one that can be touched. */
   rove(focus) {
     const buttons = [...this.buttons.values()];
     const held = buttons.find((one) => one.tabIndex === 0);
@@ -167,7 +156,6 @@ export class Picture {
     if (focus) (best ?? this.frame).focus({ preventScroll: true });
   }
 
-  /** @param {HTMLButtonElement} button */
   hold(button) {
     for (const other of this.buttons.values()) other.tabIndex = other === button ? 0 : -1;
   }
@@ -181,7 +169,7 @@ export class Picture {
     announce(`${this.title} ${parts.length === 0 ? "Nothing lies on it" : parts.join("; ")}.`);
   }
 
-  /** Touches a place: plays, goes on to the next place, or cancels. @param {string} place */
+  /** Touches a place: plays, goes on to the next place, or cancels. */
   touch(place) {
     if (!this.next.has(place)) {
       const isStart = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
@@ -209,9 +197,9 @@ export class Picture {
     this.onPlay([action]);
   }
 
-  /** The place under a pointer that can be touched. @param {PointerEvent} event @returns {string | null} */
+  /** The place under a pointer that can be touched. */
   at({ clientX, clientY }) {
-    let [best, least] = [/** @type {string | null} */ (null), Infinity];
+    let [best, least] = [null, Infinity];
     for (const [place, button] of this.buttons) {
       if (button.ariaDisabled !== null) continue;
       const { width, height } = button.getBoundingClientRect();
@@ -225,7 +213,6 @@ export class Picture {
     return best;
   }
 
-  /** @param {PointerEvent} event */
   down(event) {
     if (event.button !== 0 || this.actions.length === 0) return;
     const place = this.at(event);
@@ -241,7 +228,7 @@ export class Picture {
     }
   }
 
-  /** Has the man of the first place follow the pointer, or the piece that is laid. @param {PointerEvent} event */
+  /** Has the man of the first place follow the pointer, or the piece that is laid. */
   drag(event) {
     if (this.tile !== null) this.lay(this.at(event));
     else if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
@@ -253,7 +240,6 @@ export class Picture {
     this.men.drop();
   }
 
-  /** @param {PointerEvent} event */
   up(event) {
     const pressed = this.pressed;
     this.pressed = null;
@@ -271,7 +257,6 @@ export class Picture {
     if (place !== null && place === this.path.at(-1)) this.playOnly();
   }
 
-  /** @param {KeyboardEvent} event */
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "Escape" && this.path.length > 0) {
@@ -288,14 +273,13 @@ export class Picture {
     this.nearest(way)?.focus();
   }
 
-  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down @returns
-   * {HTMLButtonElement | null} */
+  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down */
   nearest([right, down]) {
     const from = document.activeElement;
     const buttons = [...this.buttons.values()];
     if (!(from instanceof HTMLButtonElement)) return buttons.find((one) => one.tabIndex === 0) ?? null;
     const [x, y] = Picture.centre(from);
-    let [best, least] = [/** @type {HTMLButtonElement | null} */ (null), Infinity];
+    let [best, least] = [null, Infinity];
     for (const button of buttons) {
       const [u, v] = Picture.centre(button);
       const along = (u - x) * right + (v - y) * down;

@@ -1,13 +1,11 @@
 // How is a piece laid that covers several cells? It is shaded where it would lie; a key or a tap on the piece turns it.
 
-/** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
-
-/** How a piece lies: the ways of its cells from the first one. @param {Action} action */
+/** How a piece lies: the ways of its cells from the first one. */
 function shapeOf({ touches: [, [, x, y], ...others] }) {
   return others.map(([, u, v]) => `${Math.round(u - x)} ${Math.round(v - y)}`).join();
 }
 
-/** How far the middle of a tile lies from that of a place. @param {Action} action @param {Touch} place */
+/** How far the middle of a tile lies from that of a place. */
 function distance({ touches: [, ...cells] }, [, x, y]) {
   const middle = [1, 2].map((axis) => cells.reduce((sum, cell) => sum + Number(cell[axis]), 0) / cells.length);
   return Math.hypot(middle[0] - x, middle[1] - y);
@@ -25,7 +23,7 @@ export class Tile {
     this.turn(0);
   }
 
-  /** Turns the piece, near to where it is shaded. @param {number} steps */
+  /** Turns the piece, near to where it is shaded. */
   turn(steps) {
     this.way = (this.way + steps) % this.ways.length;
     const actions = this.ways[this.way];

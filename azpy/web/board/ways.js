@@ -2,22 +2,20 @@
 
 import { byId, isForPage } from "./dom.js";
 
-/** @type {Record<string, string>} */
 const KEYS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 const SWIPE = 24; // pixels
 
-/** Whether a position, or that before a roll, has no other moves. @param {import("./game.js").Position | null} position
- * @returns {boolean} */
+/** Whether a position, or that before a roll, has no other moves. */
 export function hasWays(position) {
   const { player = null, actions = [] } = position?.shown ?? {};
   if (player === null) return position !== null && position.children.length === 0 && hasWays(position.parent);
   return actions.length > 0 && actions.every(({ name }) => Object.values(KEYS).includes(name));
 }
 
-/** @param {import("./play.js").Play} play @param {() => boolean} canPlay whether a person can play now */
+/** @param {() => boolean} canPlay whether a person can play now */
 export function bindWays(play, canPlay) {
   const [board, from] = [byId("board"), { x: 0, y: 0, isDown: false }];
-  const go = (/** @type {string} */ way) => {
+  const go = (way) => {
     const isOpen = canPlay() && play.isOpen && play.game.current.shown?.actions.some(({ name }) => name === way);
     if (isOpen) play.play(way);
   };

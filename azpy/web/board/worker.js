@@ -4,15 +4,12 @@ import { Engine } from "./engine.js";
 
 const SLICE = 20; // milliseconds of search between two looks for messages
 
-/** @type {Engine | null} */
 let engine = null;
 let isWorking = false;
 const turns = new MessageChannel(); // a timer would wait 4 ms each time
 
-/** @param {unknown} error */
 const told = (error) => JSON.stringify({ error: error instanceof Error ? error.message : String(error) });
 
-/** @param {string} name @returns {Promise<Uint8Array<ArrayBuffer>>} */
 async function file(name) {
   const response = await fetch(new URL(name, import.meta.url));
   if (!response.ok) throw new Error(`${name.replace("../", "")} is missing: the host answered ${response.status}`);
@@ -27,10 +24,9 @@ async function open() {
   engine = await Engine.open(program, JSON.stringify(player), numbers);
 }
 
-/** @param {string[]} lines */
 const say = (lines) => lines.forEach((line) => postMessage(line));
 
-/** Says what the engine answers, or that it is no more. @param {() => void} act */
+/** Says what the engine answers, or that it is no more. */
 function attempt(act) {
   if (engine === null) return;
   try {
@@ -59,7 +55,7 @@ function work() {
 
 turns.port2.onmessage = work;
 addEventListener("message", ({ data }) => {
-  attempt(() => say(/** @type {Engine} */ (engine).ask(data)));
+  attempt(() => say(engine.ask(data)));
   if (!isWorking) {
     isWorking = true;
     turns.port1.postMessage(null);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use azpy_core::game::{Action, Player, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
