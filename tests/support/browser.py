@@ -376,7 +376,7 @@ def driver(saved: Path) -> Iterator[Any]:
 def address() -> Iterator[str]:
     """A server of one player for each game. The browser keeps the page's files, which saves half of a page's time."""
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(Path(__file__).parents[2] / "examples/hexapawn")
+        patched.syspath_prepend(Path(__file__).parents[2] / "azpy/checks/template")
         with pytest.MonkeyPatch.context() as cached:
             cached.setattr(server, "_HEADERS", server._HEADERS | {"cache-control": "max-age=3600"})
             models = {name: open_model("uniform:20", game, 20) for name, game in GAMES.items()}

@@ -1,8 +1,10 @@
 // What does this browser keep? Objects by name, for this tab and for tabs that are opened later, where it allows it.
 
+import { isEmbedded } from "./embed.js";
+
 /** @typedef {(() => Storage)[]} Places where objects are kept; a browser may refuse to name one */
-export const TAB = [() => sessionStorage];
-export const BROWSER = [() => localStorage];
+export const TAB = isEmbedded ? [] : [() => sessionStorage]; // a board in another page begins anew
+export const BROWSER = isEmbedded ? [] : [() => localStorage];
 const BOTH = [...TAB, ...BROWSER];
 
 /** Keeps an object. A place that has no room keeps what it had. @returns {boolean} whether each place took it */
