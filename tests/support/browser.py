@@ -177,7 +177,9 @@ class Board:
 
     def settle(self, ply: int = 0) -> str:
         """Waits until it is a person's turn after so many moves, or the game is over."""
-        return str(self.wait("const { state, ply } = board.dataset; return state !== 'busy' && ply >= wanted && state", ply))
+        return str(
+            self.wait("const { state, ply } = board.dataset; return state !== 'busy' && ply >= wanted && state", ply)
+        )
 
     def wait(self, holds: str, wanted: Any = None) -> Any:
         """Waits without a look from outside until something holds of the board; gives it."""
@@ -367,7 +369,7 @@ def driver(saved: Path) -> Iterator[Any]:
     options.add_experimental_option("prefs", {"download.default_directory": str(saved)})
     driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
     driver._web_element_cls = Part
-    driver.set_script_timeout(PATIENCE / 3)
+    driver.set_script_timeout(PATIENCE)
     yield driver
     driver.quit()
 

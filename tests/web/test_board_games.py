@@ -1,7 +1,6 @@
 """The board in a browser: whole games by clicks, drags and keys, also on a turned board."""
 
 import random
-import re
 from pathlib import Path
 from typing import Any
 

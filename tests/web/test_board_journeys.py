@@ -66,7 +66,8 @@ NAMED = f"""
     {IS_SEEN}
     const named = [...document.querySelectorAll("button")].filter((one) => isSeen(one) && !one.disabled);
     const text = (one) => one.innerText.trim() || one.title;
-    const tests = [(one) => one === arguments[0], (one) => one.startsWith(arguments[0]), (one) => one.includes(arguments[0])];
+    const [name] = arguments;
+    const tests = [(one) => one === name, (one) => one.startsWith(name), (one) => one.includes(name)];
     return tests.map((test) => named.find((one) => test(text(one)))).find(Boolean);
 """
 

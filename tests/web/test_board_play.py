@@ -227,7 +227,7 @@ def test_a_piece_of_several_cells_is_turned_and_laid_by_two_touches(board: Board
         assert set(board.moves[0].split(",")) == wanted
         board.places()["piece 1"].click()  # it has one place
         board.settle(2)
-        assert "piece I3" not in board.script("return [...document.querySelectorAll('.place')].map((one) => one.dataset.place)")
+        assert board.all("[data-place='piece I3']") == []
         board.driver.get("about:blank")
 
 

@@ -100,9 +100,7 @@ pub trait Notation: Game {
     /// The places of that picture, also those that no legal action touches: for people who do not see what lies there.
     /// Nothing where a roll is due, if the places depend on whose turn it is.
     fn places(&self) -> Vec<Touch> {
-        let mut known = HashSet::new();
-        let touched = (0..self.num_actions() as Action).flat_map(|action| self.touches(action));
-        touched.filter(|touch| known.insert(touch.place.clone())).collect()
+        touched_places(self)
     }
 
     /// What notes on this position ask to be drawn on its picture. Notes that are not drawn are left out.
@@ -225,6 +223,13 @@ pub trait Notation: Game {
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         mover.is_none_or(|mover| self.turn() == Turn::Player(mover)).then(|| self.clone())
     }
+}
+
+/// The places that any action touches, legal or not, each once.
+pub fn touched_places<G: Notation>(state: &G) -> Vec<Touch> {
+    let mut known = HashSet::new();
+    let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
+    touched.filter(|touch| known.insert(touch.place.clone())).collect()
 }
 
 /// A position that says which game it is of.

@@ -206,6 +206,8 @@ fn all_places_are_told_without_used_pieces() {
     let left = names(later.places());
     assert_eq!(left.len(), cells + pieces - 1);
     assert!(!left.contains("piece 1") && left.contains("b6"));
+    let theirs = ["h8", "h1"].map(str::to_owned).into_iter().collect();
+    assert!(names(WallGame::default().places()).is_superset(&theirs));
     let backgammon = Backgammon::default().parse("3-1").unwrap();
     let points = (1..=24).map(|point| format!("point {point}"));
     assert!(names(backgammon.places()).is_superset(&points.collect()));
