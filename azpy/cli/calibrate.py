@@ -130,6 +130,8 @@ def _report(
     for name, *figures, pairs in rated:
         elo, low, high = (f"{figure:.0f}" if figure is not None else None for figure in figures)
         rows.append([name, elo or "?", f"{low or '-inf'} to {high or '+inf'}", str(2 * pairs)])
+    if anchor is not None and not anchor.is_bounded:
+        lines.append(f"the games of {anchor.player} do not bound its strength, so it does not set the scale")
     first, zero = _way(ladder.steps[0]), min(step.elo or 0.0 for step in steps)
     lines += [*columns(rows, "<>>>"), ""]
     counted = f"its {zero:.0f} Elo above is {ladder.steps[0].elo:.0f} Elo below"

@@ -118,7 +118,7 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
         if not kept or float(step.elo or 0) < kept[0].elo:
             kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
     zero, counts_from = kept[0].elo, None
-    if anchor is not None and anchor.above is not None:
+    if anchor is not None and anchor.above is not None and anchor.is_bounded:
         zero, counts_from = anchor.above - anchor.elo, anchor.player
     kept = [replace(step, elo=step.elo - zero) for step in kept]
     ladder = Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]), counts_from)
@@ -154,6 +154,11 @@ class Anchor:
     above: float | None = None  # its Elo above the first step; None before it has played
     low: float | None = None  # the 95 % interval of `above`; None where nothing bounds it
     high: float | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it was seen to win and to lose, so that it can set the scale."""
+        return self.low is not None and self.high is not None
 
 
 @contextmanager
@@ -211,14 +216,21 @@ class Calibration:
         ways = _ways(simulations, has_model=True)
         self._players: list[Player | Follower] = [SearchPlayer(evaluator, *way, **options) for way in ways]
         before, self.steps, self.anchor = _read(self._path)
-        if before != facts or [(step.simulations, step.temperature) for step in self.steps] != ways:
-            self.steps, self.anchor = [Step(*way, pairs=_none()) for way in ways], None
+        if before != facts:
+            self.steps, self.anchor = [], None
+        # With another number of simulations at full strength the first steps stay the same.
+        both = zip(self.steps, ways, strict=False)
+        self.steps = [step for step, way in both if (step.simulations, step.temperature) == way]
+        same = len(self.steps)
+        self.steps += [Step(*way, pairs=_none()) for way in ways[same:]]
         self._is_anchored = anchor is not None
         if anchor is not None:
             player, name, elo = anchor
             self._players.append(player)
             if self.anchor is None or (self.anchor.player, self.anchor.elo) != (name, elo):
-                self.anchor = Anchor(name, elo, pairs=[_none() for _ in ways])
+                self.anchor, same = Anchor(name, elo), 0
+        if self.anchor is not None:
+            self.anchor.pairs = [*self.anchor.pairs[:same], *(_none() for _ in ways[same:])]
 
     @property
     def played(self) -> int:

@@ -360,6 +360,11 @@ def test_a_calibration_in_two_sittings_is_that_of_one(
     assert one["iteration"] == 7
     assert ladder_of(run, 800, True).network == one["network"]
     assert open_player(str(run), None, 20).network == one["network"]
+    # Another full strength keeps the games of the steps below.
+    code = main(["--calibrate", f"{run}@16", "--json", "--games", "20"])
+    longer = json.loads((run / "ladder.json").read_text())
+    assert [step["simulations"] for step in longer["steps"]] == [1, 1, 1, 1, 4, 16]
+    assert [step["pairs"] for step in longer["steps"]][:5] == [step["pairs"] for step in one["steps"]]
     # Other openings are other games: nothing of before counts.
     _, anew = measured(run, "--games", "10", "--opening-plies", "2")
     assert [sum(step["pairs"]) for step in anew["steps"]] == [0, 5, 5, 5, 5]
@@ -412,6 +417,10 @@ def test_a_known_player_sets_the_scale(run: Path, anchor: str) -> None:
     engine.say("ugi")
     assert engine.hear("option name UCI_Elo").startswith(f"option name UCI_Elo type spin default {top} ")
     engine.close()
+    # An anchor that won all its games may have any strength.
+    store(run, *found["steps"], anchor=known_elo | {"high": None}, network=found["network"])
+    assert (ladder_of(run, 800, True).anchor, ladder_of(run, 800, True).steps[0].elo) == (None, 0)
+    (run / "ladder.json").write_text(json.dumps(found))
     # More games of the steps leave those of the anchor as they are, and another Elo begins them anew.
     _, more = measured(run, "--games", "20")
     assert more["anchor"]["pairs"] == known_elo["pairs"]
