@@ -291,7 +291,7 @@ def driver(saved: Path) -> Iterator[Any]:
 def address() -> Iterator[str]:
     """A server of one player for each game."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.syspath_prepend(Path(__file__).parents[2] / "examples/hexapawn")
+        patched.syspath_prepend(Path(__file__).parents[2] / "azpy/checks/template")
         with site_of({name: open_model("uniform:20", game, 20) for name, game in GAMES.items()}) as found:
             yield found
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import azpy
 
-sys.path.append(str(Path(__file__).parents[2] / "examples" / "hexapawn"))
+sys.path.append(str(Path(__file__).parents[2] / "azpy" / "checks" / "template"))
 
 from hexapawn import Hexapawn
 

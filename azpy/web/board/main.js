@@ -9,6 +9,7 @@ import { Controls } from "./controls.js";
 import { Agreement } from "./dead.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, messageOf, onClick } from "./dom.js";
+import { hearOf, seatAsAsked, tell } from "./embed.js";
 import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
@@ -183,6 +184,7 @@ let heard = null;
 
 /** Sounds a move that leads to a position. @param {import("./game.js").Position} position */
 function hear(position) {
+  if (position !== heard) tell(position.outcome === null ? "move" : "end", { moves: position.moves(), result: play.result(position) });
   if (position !== heard && position.parent !== null && position.parent === heard) {
     const [before, after] = [heard.shown?.captured, position.shown?.captured].map((taken) => taken?.join("") ?? "");
     const isTaken = before.length < after.length;
@@ -206,8 +208,9 @@ function bind() {
     settings.swap();
     return begin(newGame(settings.model.game));
   });
+  hearOf(() => begin(newGame(settings.model.game)));
   window.addEventListener("pagehide", keepGame);
-  window.addEventListener("resize", () => render(false));
+  window.addEventListener("resize", () => begun !== "" && render(false));
 }
 
 /** Has the server load the newest model of a run, where a run is played that may still train. */
@@ -268,6 +271,8 @@ async function main() {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
       play.game.know(models);
+      if (isFirst) seatAsAsked(settings);
+      if (isFirst) turnToPerson();
       const kept = isFirst ? last() : null;
       isFirst = false;
       if (isSame) await play.refresh();

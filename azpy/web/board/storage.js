@@ -1,10 +1,12 @@
 // What does this browser keep? Objects by name, for this tab and for tabs that are opened later, where it allows it.
 
+import { isEmbedded } from "./embed.js";
+
 /** @typedef {(() => Storage)[]} Places where objects are kept; a browser may refuse to name one */
 /** @type {Places} */
-export const TAB = [() => sessionStorage];
+export const TAB = isEmbedded ? [] : [() => sessionStorage]; // a board in another page begins anew
 /** @type {Places} */
-export const BROWSER = [() => localStorage];
+export const BROWSER = isEmbedded ? [] : [() => localStorage];
 const BOTH = [...TAB, ...BROWSER];
 
 /** Keeps an object. A place that has no room keeps what it had. @param {string} key @param {unknown} value @returns
