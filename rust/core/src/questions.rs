@@ -23,9 +23,11 @@ macro_rules! of_game {
             fn action_cells(&self) -> Option<Vec<u16>>;
             fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
             fn key(&self) -> u128;
+            fn view_key(&self, player: $crate::game::Player) -> Option<u128>;
             fn symmetric_action(&self, symmetry: usize, action: $crate::game::Action) -> $crate::game::Action;
             fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]);
             fn render(&self) -> String;
+            fn render_view(&self, player: $crate::game::Player) -> String;
         }
     };
 }
@@ -62,6 +64,7 @@ macro_rules! of_notation {
             fn to_text(&self) -> Option<String>;
             fn fen(&self) -> Option<String>;
             fn komi(&self) -> Option<f32>;
+            fn payoff_unit(&self) -> (f32, &str);
         }
     };
 }

@@ -211,6 +211,11 @@ pub trait Notation: Game {
         None
     }
 
+    /// What an outcome of 1 is worth in the units that people of this game count, and their name: (13.0, "chips").
+    fn payoff_unit(&self) -> (f32, &str) {
+        (1.0, "")
+    }
+
     /// A game that is over as it ends where the players agree that the men on these places are dead, each with those
     /// that are joined to it. `None` for games without such an agreement.
     fn without_dead(&self, places: &[String]) -> Option<Self> {

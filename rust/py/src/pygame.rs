@@ -9,10 +9,12 @@ use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
+use azpy_core::rng::mix;
 use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
@@ -92,6 +94,18 @@ fn whole_of(given: &Bound<'_, PyAny>) -> Option<usize> {
     usize::try_from(number).ok().filter(|&number| number > 0)
 }
 
+/// A number for a text: equal for equal ones, and as rarely for others as 128 bits allow.
+fn digest(bytes: &[u8]) -> u128 {
+    let (mut high, mut low) = (0, mix(bytes.len() as u64 + 1));
+    for piece in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..piece.len()].copy_from_slice(piece);
+        low = mix(low.wrapping_add(0x9E37_79B9_7F4A_7C15) ^ u64::from_le_bytes(word));
+        high = mix(high ^ low);
+    }
+    u128::from(high) << 64 | u128::from(low)
+}
+
 #[derive(Clone)]
 struct Info {
     /// The class's name, for errors.
@@ -107,6 +121,10 @@ struct Info {
     action_cells: Option<Vec<u16>>,
     /// None: those that follow from `action_cells`.
     policy_planes: Option<Vec<Option<u32>>>,
+    /// What an outcome of 1 is worth, and in which unit.
+    payoff_unit: (f32, String),
+    /// Whether the game has the method `view_key`.
+    has_views: bool,
     /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
     play: &'static str,
     fault: Fault,
@@ -149,7 +167,12 @@ impl PyGame {
         };
         let expected = format!("None or a list of names, one for each of num_players = {num_players}");
         let side_names = attribute(object, "side_names", given("side_names")?, &expected, names)?;
-        for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key"] {
+        let (name, expected) = ("payoff_unit", "a number above 0 and a name, such as (13, 'chips')");
+        let unit = |value: &Bound<'_, PyAny>| {
+            value.extract::<(f32, String)>().ok().filter(|&(worth, _)| worth > 0.0 && worth.is_finite())
+        };
+        let payoff_unit = attribute(object, name, given(name)?, expected, unit)?.unwrap_or((1.0, String::new()));
+        for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key", "view_key"] {
             // Looked up on the class: nothing of the game runs.
             if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
                 return Err(PyTypeError::new_err(format!(
@@ -169,6 +192,8 @@ impl PyGame {
             max_plies: number("max_plies")?,
             action_cells,
             policy_planes,
+            payoff_unit,
+            has_views: object.get_type().hasattr("view_key")?,
             play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
             fault: Fault::default(),
             name: class,
@@ -419,6 +444,34 @@ impl Game for PyGame {
         })
     }
 
+    /// What the game's own `view_key(player)` gives, if it has one: text and bytes as their digest.
+    fn view_key(&self, player: Player) -> Option<u128> {
+        if !self.info.has_views {
+            return None;
+        }
+        // After a failure the game goes on hiding: nothing may search its true position.
+        self.ask(Some(0), |object| {
+            let reply = object.call_method1("view_key", (player.index(),))?;
+            if reply.is_none() {
+                return Ok(None);
+            }
+            if let Ok(text) = reply.extract::<&str>() {
+                return Ok(Some(digest(text.as_bytes())));
+            }
+            if let Ok(bytes) = reply.cast::<PyBytes>() {
+                return Ok(Some(digest(bytes.as_bytes())));
+            }
+            match reply.extract::<u128>() {
+                Ok(number) => Ok(Some(digest(&number.to_le_bytes()))),
+                Err(_) => {
+                    let expected = "str, bytes or a whole number in [0, 2**128); None in all positions of a game that \
+                                    hides nothing";
+                    self.wrong("view-type", "view_key", &short(&reply), expected)
+                }
+            }
+        })
+    }
+
     /// What `str` gives. An error in the game's `__str__` is shown in its place: it must not end a run.
     fn render(&self) -> String {
         self.shown(text_of).unwrap_or_else(|error| format!("(cannot be drawn: {error})"))
@@ -435,6 +488,10 @@ impl Notation for PyGame {
 
     fn side_names(&self) -> Option<Vec<&str>> {
         self.info.side_names.as_ref().map(|names| names.iter().map(String::as_str).collect())
+    }
+
+    fn payoff_unit(&self) -> (f32, &str) {
+        (self.info.payoff_unit.0, &self.info.payoff_unit.1)
     }
 
     /// No character of a game written in Python is known to be a player's piece.

@@ -8,7 +8,8 @@ use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
-    Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Go19, Gomoku, Hex, KuhnPoker, LeducPoker, LiarsDice, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe,
+    Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, legal, moves};
@@ -214,10 +215,14 @@ fn all_places_are_told_without_used_pieces() {
 }
 
 #[test]
-fn games_of_dice_alone_are_played_by_buttons() {
+fn games_of_dice_or_cards_alone_are_played_by_buttons() {
     check(&Pig::default(), 2, &["roll", "hold"], 1, false);
     check(&DiceNim::default(), 2, &["take 1", "take 2", "take 3"], 1, false);
     check(&Game2048::default(), 1, &["up", "right", "down", "left"], 1, false);
+    check(&KuhnPoker::new(), 4, &["check", "bet", "fold", "call"], 1, false);
+    check(&LeducPoker::new(), 4, &["check", "raise", "fold", "call"], 1, false);
+    let bids = ["1x1", "1x2", "2x1", "2x2", "liar"];
+    check(&LiarsDice::new(2).unwrap(), 4, &bids, 1, false);
 }
 
 /// The places of an action, by its name.
