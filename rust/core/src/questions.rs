@@ -50,6 +50,7 @@ macro_rules! of_notation {
             fn result_text(&self) -> String;
             fn to_svg(&self) -> String;
             fn touches(&self, action: $crate::game::Action) -> Vec<$crate::picture::Touch>;
+            fn places(&self) -> Vec<$crate::picture::Touch>;
             fn marks(&self, notes: &$crate::written::Notes) -> Vec<$crate::picture::Mark>;
             fn parse_actions(&self, text: &str) -> Result<Vec<$crate::game::Action>, $crate::Error>;
             fn format_actions(&self, actions: &[$crate::game::Action]) -> Result<String, $crate::Error>;

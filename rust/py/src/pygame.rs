@@ -4,6 +4,7 @@
 //! a root share, and from then on every position says that the game is over. The owner of a search or of a `State` looks
 //! there before it uses a reply. Replies are checked here, so that a wrong one is an error that names the method.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
@@ -521,19 +522,6 @@ impl Notation for PyGame {
     /// What the game's own `touches(action)` gives: cells of a board, or places of the picture that its `to_svg` draws.
     fn touches(&self, action: Action) -> Vec<Touch> {
         let [_, height, width] = self.info.obs_shape;
-        let places = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
-            let Listed::<(String, Listed<f64>)>(places) = reply.extract().ok()?;
-            let rect = |(place, Listed(rect)): (String, Listed<f64>)| Some((place, rect.try_into().ok()?));
-            let places: Vec<(String, [f64; 4])> = places.into_iter().map(rect).collect::<Option<_>>()?;
-            let fine = |(place, [x, y, width, height]): &(String, [f64; 4])| {
-                !place.trim().is_empty()
-                    && [x, y, width, height].iter().all(|length| length.is_finite())
-                    && *width > 0.0
-                    && *height > 0.0
-            };
-            let touch = |(place, rect)| Touch { place, rect };
-            places.iter().all(fine).then(|| places.into_iter().map(touch).collect())
-        };
         let cells = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
             let touch = |cell| (cell < height * width).then(|| board_touch(height, width, cell));
             wholes::<usize>(reply)?.into_iter().map(touch).collect()
@@ -544,7 +532,7 @@ impl Notation for PyGame {
         let drawn = self.has("to_svg");
         self.ask(Vec::new(), |object| {
             let reply = object.call_method1("touches", (action,))?;
-            let touches = if drawn { places(&reply) } else { cells(&reply) };
+            let touches = if drawn { drawn_places(&reply) } else { cells(&reply) };
             touches.ok_or_else(|| {
                 let expected = if drawn {
                     "a list of (place, (x, y, width, height)) of the picture that to_svg draws".to_owned()
@@ -559,4 +547,38 @@ impl Notation for PyGame {
             })
         })
     }
+
+    /// All cells of a board; of a picture that the game draws, what its `touches` gives for any action without failing.
+    fn places(&self) -> Vec<Touch> {
+        let [_, height, width] = self.info.obs_shape;
+        if !self.has("touches") {
+            return Vec::new();
+        }
+        if !self.has("to_svg") {
+            return (0..height * width).map(|cell| board_touch(height, width, cell)).collect();
+        }
+        let mut known = HashSet::new();
+        let touched = (0..self.num_actions() as Action).flat_map(|action| {
+            self.ask(Vec::new(), |object| match object.call_method1("touches", (action,)) {
+                Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(Vec::new()),
+                reply => Ok(drawn_places(&reply?).unwrap_or_default()),
+            })
+        });
+        touched.filter(|touch| known.insert(touch.place.clone())).collect()
+    }
+}
+
+/// What a game's own `touches` gives, as places of its picture; `None` if it is something else.
+fn drawn_places(reply: &Bound<'_, PyAny>) -> Option<Vec<Touch>> {
+    let Listed::<(String, Listed<f64>)>(places) = reply.extract().ok()?;
+    let rect = |(place, Listed(rect)): (String, Listed<f64>)| Some((place, rect.try_into().ok()?));
+    let places: Vec<(String, [f64; 4])> = places.into_iter().map(rect).collect::<Option<_>>()?;
+    let fine = |(place, [x, y, width, height]): &(String, [f64; 4])| {
+        !place.trim().is_empty()
+            && [x, y, width, height].iter().all(|length| length.is_finite())
+            && *width > 0.0
+            && *height > 0.0
+    };
+    let touch = |(place, rect)| Touch { place, rect };
+    places.iter().all(fine).then(|| places.into_iter().map(touch).collect())
 }

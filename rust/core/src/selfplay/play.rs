@@ -283,9 +283,14 @@ pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
 }
 
 /// As [`sharpen`], for an opponent that plays weaker actions too. A search of one simulation says nothing but what the
-/// network says: the priors take the place of the visits.
+/// network says: the priors take the place of the visits. An action that the search saw to win at once has all: people
+/// who play badly take it too.
 #[must_use]
 pub fn soften(result: &SearchResult, temperature: f64) -> Vec<f64> {
+    let wins = |index: usize| result.proofs.get(index) == Some(&1) && result.q[index] >= 1.0;
+    if let Some(winning) = (0..result.actions.len()).find(|&index| wins(index)) {
+        return (0..result.actions.len()).map(|index| f64::from(u8::from(index == winning))).collect();
+    }
     let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
     sharpen_shares(result, if visits > 1 { &result.target } else { &result.priors }, temperature)
 }
