@@ -96,7 +96,8 @@ def broken_by(error: BaseException) -> Broken:
         rule, got, expected = (getattr(error, part) for part in ("rule", "got", "expected"))
         cause, action = error.__cause__, getattr(error, "action", None)
         if cause is None:
-            return Broken(rule, got, expected, action=action)
+            other = getattr(error, "other", None)
+            return Broken(rule, got, expected, other=None if other is None else tuple(other), action=action)
         below = broken_by(cause)
         if rule == "exception":
             below.action = action

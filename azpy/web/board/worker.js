@@ -2,7 +2,6 @@
 
 import { Session } from "./session.js";
 
-/** @param {string} name @returns {Promise<Uint8Array<ArrayBuffer>>} */
 async function file(name) {
   const response = await fetch(new URL(name, import.meta.url));
   if (!response.ok) throw new Error(`${name.replace("../", "")} is missing: the host answered ${response.status}`);

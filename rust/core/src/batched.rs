@@ -311,8 +311,9 @@ impl<G: Game> Rounds<G> {
                 let legal = &search.round.legal[leaf.legal.start as usize..leaf.legal.end as usize];
                 leaf.answer = Answer::Row(row as u32);
                 if self.network.is_some() {
-                    // `gather` knows the key only where there is a cache.
-                    let key = if self.cache.is_some() { leaf.key } else { self.states[position].key() };
+                    // `gather` knows a position's key only where there is a cache.
+                    let key =
+                        if self.cache.is_some() || leaf.key != 0 { leaf.key } else { self.states[position].key() };
                     let first = *self.seen.entry(key).or_insert(row as u32) as usize;
                     // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
                     let same = first < row
