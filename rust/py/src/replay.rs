@@ -267,8 +267,7 @@ impl ReplayBuffer {
                 values: arrays.3.as_slice_mut()?,
                 weights: weights.as_slice_mut()?,
             };
-            let draw =
-                Draw { seed, root_value_weight, symmetries, imported_value_weight: imported_weight, in_order };
+            let draw = Draw { seed, root_value_weight, symmetries, imported_value_weight: imported_weight, in_order };
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {
