@@ -147,3 +147,15 @@ def test_records_survive_being_written_and_read(game: str) -> None:
             np.testing.assert_array_equal(getattr(again, name), getattr(record, name))
         for name in ("game", "game_id", "seed", "outcome", "capped", "resigned"):
             assert getattr(again, name) == getattr(record, name)
+
+
+def test_rows_in_order_are_each_position_once_the_oldest_game_first() -> None:
+    buffer = azpy.ReplayBuffer("tic_tac_toe")
+    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), slots=2, simulations=4, games=5, seed=1) as games:
+        records = sorted(games, key=lambda record: record.game_id)
+    buffer.extend(records)
+    rows = buffer.num_positions
+    details = buffer.sample(rows + 3, seed=9, in_order=True, symmetries=False, details=True)[-1]
+    found = list(zip(details["game_ids"].tolist(), details["plies"].tolist(), strict=True))
+    expected = [(record.game_id, ply) for record in records for ply in range(len(record))]
+    assert found == [*expected, *expected[:3]]
