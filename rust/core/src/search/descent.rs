@@ -139,7 +139,7 @@ impl<G: Game> Search<G> {
         };
         let choice = gumbel::Choice::at(&self.tree, id, player, chooser, self.size.num_actions);
         let chosen = if id == ROOT {
-            self.root.halving.select(&choice, rule, &mut self.scratch.scores)
+            self.root.halving.select(&choice, rule)
         } else {
             choice.interior(rule, &mut self.scratch.scores)
         };

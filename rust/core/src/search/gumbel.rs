@@ -19,6 +19,25 @@ pub(crate) struct Choice<'a> {
     pub(crate) num_actions: usize,
 }
 
+/// What `sigma(completed Q)` of a node's children is made of.
+struct Completed {
+    /// Q of a child without visits.
+    mixed: f64,
+    /// `sigma(Q) = scale * (Q - zero)`
+    zero: f64,
+    scale: f64,
+    /// What `sigma(Q)` of two children differs by at most.
+    spread: f64,
+}
+
+impl Completed {
+    #[inline]
+    fn sigma(&self, child: &Node) -> f64 {
+        let q = if child.visits > 0 { child.mean() } else { self.mixed };
+        self.scale * (q - self.zero)
+    }
+}
+
 impl<'a> Choice<'a> {
     /// The children of a decision node, where `player` chooses among them and `chooser` chose the node.
     pub(crate) fn at(tree: &'a Tree, id: NodeId, player: Player, chooser: Player, num_actions: usize) -> Self {
@@ -26,10 +45,10 @@ impl<'a> Choice<'a> {
         Self { children: tree.children(id), value_sum, visits: tree.node(id).visits, num_actions }
     }
 
-    /// `ln P + sigma(completed Q)` for every child into `out` (sections 4 and 5; equations 8, 10 and 11 and appendix D).
-    /// Q of a child without visits is the mixed value: the node's own evaluation, and the visited children's Q weighted
-    /// by their priors. Q is scaled to [0, 1] within the node, unless `gumbel_rescale` is off.
-    fn improved_logits(&self, rule: &SearchConfig, out: &mut Vec<f64>) {
+    /// Q of every child (sections 4 and 5; equations 8, 10 and 11 and appendix D). Q of a child without visits is the
+    /// mixed value: the node's own evaluation, and the visited children's Q weighted by their priors. Q is scaled to
+    /// [0, 1] within the node, unless `gumbel_rescale` is off.
+    fn completed(&self, rule: &SearchConfig) -> Completed {
         let (mut tried_prior, mut weighted_q, mut tried_sum, mut simulations, mut most) = (0.0, 0.0, 0.0, 0, 0);
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut tried = 0;
@@ -55,12 +74,15 @@ impl<'a> Choice<'a> {
         }
         // If all Q are equal, do not divide by zero.
         let (zero, one) = if rule.gumbel_rescale { (lowest, (highest - lowest).max(1e-8)) } else { (0.0, 1.0) };
-        let scale = (rule.maxvisit_init + f64::from(most)) * rule.value_scale / one;
+        let most = (rule.maxvisit_init + f64::from(most)) * rule.value_scale;
+        Completed { mixed, zero, scale: most / one, spread: most * 2.0 }
+    }
+
+    /// `ln P + sigma(completed Q)` for every child into `out`.
+    fn improved_logits(&self, rule: &SearchConfig, out: &mut Vec<f64>) {
+        let completed = self.completed(rule);
         out.clear();
-        out.extend(self.children.iter().map(|child| {
-            let q = if child.visits > 0 { child.mean() } else { mixed };
-            positive(child.prior).ln() + scale * (q - zero)
-        }));
+        out.extend(self.children.iter().map(|child| log_prior(child.prior) + completed.sigma(child)));
     }
 
     /// The improved policy, softmax(ln P + sigma(completed Q)), into `out`.
@@ -75,19 +97,77 @@ impl<'a> Choice<'a> {
     /// Below the root: the child whose visits fall behind the improved policy the most (equation 14). Proven children
     /// are passed over.
     pub(crate) fn interior(&self, rule: &SearchConfig, scratch: &mut Vec<f64>) -> usize {
+        self.interior_at_once(rule).unwrap_or_else(|| self.interior_in_full(rule, scratch))
+    }
+
+    fn interior_in_full(&self, rule: &SearchConfig, scratch: &mut Vec<f64>) -> usize {
         self.improved_policy(rule, scratch);
         let total: u32 = self.children.iter().map(begun).sum();
         let share = 1.0 / (1.0 + f64::from(total));
         let score = |index: usize| scratch[index] - f64::from(begun(&self.children[index])) * share;
         best(self.children, |index| self.children[index].proof == 0, score).unwrap_or(0)
     }
+
+    /// What [`Choice::interior_in_full`] chooses, without a logarithm and an exponential for each child; `None` where
+    /// rounding could make a difference.
+    ///
+    /// `exp(ln P + sigma(Q))` is `P exp(sigma(Q))`, and children without visits have one Q. So the highest prior among
+    /// those not begun is the one to compare with those begun, of which there are few. Two priors of 32 bits are never so
+    /// close that rounding in 64 bits exchanges their scores.
+    fn interior_at_once(&self, rule: &SearchConfig) -> Option<usize> {
+        let (mut new, mut new_prior, mut new_sum, mut total) = (None, 0.0, 0.0, 0);
+        for (index, child) in self.children.iter().enumerate() {
+            let prior = positive(child.prior);
+            if begun(child) > 0 {
+                total += begun(child);
+            } else {
+                new_sum += prior;
+                if prior > new_prior && child.proof == 0 {
+                    (new, new_prior) = (Some(index), prior);
+                }
+            }
+        }
+        let completed = self.completed(rule);
+        if completed.spread > MOST_SPREAD {
+            return None;
+        }
+        if total == 0 {
+            return new;
+        }
+        // Weights are relative to that of a child with the mixed value and a prior of 1.
+        let weight = |child: &Node| {
+            let above = if child.visits > 0 { completed.scale * (child.mean() - completed.mixed) } else { 0.0 };
+            positive(child.prior) * above.exp()
+        };
+        let begun_children = || self.children.iter().enumerate().filter(|(_, child)| begun(child) > 0);
+        let sum = new_sum + begun_children().map(|(_, child)| weight(child)).sum::<f64>();
+        let share = 1.0 / (1.0 + f64::from(total));
+        let (mut chosen, mut second) = (new, f64::NEG_INFINITY);
+        let mut highest = if new.is_some() { new_prior / sum } else { f64::NEG_INFINITY };
+        for (index, child) in begun_children().filter(|(_, child)| child.proof == 0) {
+            let score = weight(child) / sum - f64::from(begun(child)) * share;
+            second = second.max(score.min(highest));
+            if score > highest {
+                (chosen, highest) = (Some(index), score);
+            }
+        }
+        chosen.filter(|_| highest - second > CLOSE)
+    }
 }
+
+/// Above this difference of logits, weights come near to what 64 bits can tell from 0.
+const MOST_SPREAD: f64 = 500.0;
+
+/// Scores, numbers of about 1, that differ by more have more between them than rounding.
+const CLOSE: f64 = 1e-9;
 
 /// The root's own rule: its Gumbel draws, and what it had when the search began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Halving {
     /// `[L]` draws from the Gumbel distribution, times its scale.
     pub(crate) draws: Vec<f64>,
+    /// `[L]` logarithms of the priors, as long as draws are.
+    pub(crate) logs: Vec<f64>,
     /// `[L]` visits inherited from an earlier search: sequential halving counts its own.
     pub(crate) inherited: Vec<u32>,
     /// Simulations that this search was asked for.
@@ -97,14 +177,14 @@ pub(crate) struct Halving {
 impl Halving {
     /// Sequential halving: among the children with as many visits as it is the turn of, the one with the highest
     /// `g + ln P + sigma(Q)`.
-    pub(crate) fn select(&self, choice: &Choice<'_>, rule: &SearchConfig, scratch: &mut Vec<f64>) -> usize {
-        choice.improved_logits(rule, scratch);
+    pub(crate) fn select(&self, choice: &Choice<'_>, rule: &SearchConfig) -> usize {
+        let completed = choice.completed(rule);
         let own = |index: usize| begun(&choice.children[index]) - self.inherited[index];
         let index: u32 = (0..choice.children.len()).map(own).sum();
         let considered = rule.gumbel_actions.min(choice.children.len());
         let turn = visits_considered(considered, self.simulations, index);
         let open = |index: usize| choice.children[index].proof == 0;
-        let score = |index: usize| scratch[index] + self.draws[index];
+        let score = |index: usize| self.logs[index] + completed.sigma(&choice.children[index]) + self.draws[index];
         best(choice.children, |index| open(index) && own(index) == turn, score)
             // Collisions that were taken back and proofs leave the order of turns: then it is the turn of those that are
             // nearest to it.
@@ -127,13 +207,20 @@ impl Halving {
 }
 
 /// Visits, those under way included.
+#[inline]
 fn begun(child: &Node) -> u32 {
     child.visits + child.in_flight
 }
 
 /// A prior whose logarithm is a number.
+#[inline]
 fn positive(prior: f32) -> f64 {
     f64::from(prior.max(f32::MIN_POSITIVE))
+}
+
+/// The logarithm of a prior, a finite number.
+pub(crate) fn log_prior(prior: f32) -> f64 {
+    positive(prior).ln()
 }
 
 /// The child with the highest score among those that may be taken; the first of equals.

@@ -3,7 +3,7 @@
 use crate::config::SearchConfig;
 use crate::game::Action;
 use crate::rng::Stream;
-use crate::search::gumbel::Halving;
+use crate::search::gumbel::{Halving, log_prior};
 use crate::search::tree::{Node, ROOT, Tree};
 
 /// Facts about the root that are not in the tree.
@@ -84,6 +84,8 @@ impl Root {
         if let Some(rule) = config.gumbel() {
             // The draws vary the games, as temperature does with PUCT: searches that do not explore have them too.
             let scale = rule.gumbel_scale;
+            self.halving.logs.clear();
+            self.halving.logs.extend(self.clean_priors.iter().map(|&prior| log_prior(prior)));
             self.halving.draws.clear();
             if self.given_draws.len() == actions {
                 self.halving.draws.extend_from_slice(&self.given_draws);
