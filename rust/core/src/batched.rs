@@ -5,6 +5,7 @@
 //! depend on which others share its rounds: searches join and leave between rounds, nothing waits for the slowest.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::evaluator::{Batch, Evaluator};
 use crate::game::{Action, Game, GameFault, Pov, PovOf};
 use crate::process::Process;
+use crate::rng::mix;
 use crate::search::{Answer, GATHER_AT_MOST, Replies, Search, SearchStats};
 
 /// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
@@ -143,6 +145,24 @@ fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
     total
 }
 
+/// The hash of a position's key, which is a hash already but for a game that has few positions.
+#[derive(Default)]
+struct OfKey(u64);
+
+impl Hasher for OfKey {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = mix(self.0 ^ u64::from(byte)));
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = mix(key as u64 ^ (key >> 64) as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// The memory of a round, kept from one to the next.
 pub struct Rounds<G: Game> {
     workers: Workers,
@@ -160,7 +180,7 @@ pub struct Rounds<G: Game> {
     /// Empty if the evaluator proved nothing, else see [`Batch::proofs`].
     proofs: Vec<u8>,
     /// Rows of this batch by position, where equal positions get equal answers.
-    seen: HashMap<u128, u32>,
+    seen: HashMap<u128, u32, BuildHasherDefault<OfKey>>,
     /// Simulations that one search may do in one [`Rounds::run`] without the evaluator.
     pub known: u64,
     /// What the rounds did so far.
@@ -182,7 +202,7 @@ impl<G: Game> Rounds<G> {
             logits: Vec::new(),
             values: Vec::new(),
             proofs: Vec::new(),
-            seen: HashMap::new(),
+            seen: HashMap::default(),
             known: GATHER_AT_MOST,
             stats: RoundStats::default(),
         }
