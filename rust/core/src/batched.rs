@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -138,13 +139,6 @@ impl RoundStats {
     }
 }
 
-/// The sum of the counts of all searches.
-fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
-    let mut total = SearchStats::default();
-    searches.iter().for_each(|search| total.add(search.stats()));
-    total
-}
-
 /// The hash of a position's key, which is a hash already but for a game that has few positions.
 #[derive(Default)]
 struct OfKey(u64);
@@ -236,36 +230,44 @@ impl<G: Game> Rounds<G> {
         searches: &mut [Search<G>],
         evaluator: &mut E,
     ) -> Result<bool, SearchError<E::Error>> {
-        let before = total(searches);
         let known = self.known;
-        self.gather(searches, evaluator.network(), |_| known);
-        if let Some((search, fault)) =
-            searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
+        if self.gather(searches, evaluator.network(), |_| known)
+            && let Some((search, fault)) =
+                searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
             return Err(SearchError::Game { search, fault });
         }
         self.evaluate(searches, evaluator)?;
         self.take_up(searches);
-        self.stats.searches.add(&total(searches).since(&before));
-        Ok(searches.iter().any(|search| !search.is_done()))
+        // One pass: where there are thousands of searches, each look at all of them reads memory that no cache holds.
+        let mut is_more = false;
+        for search in searches {
+            self.stats.searches.add(&search.take_counts());
+            is_more |= !search.is_done();
+        }
+        Ok(is_more)
     }
 
     /// The first part of a round: every search without leaves gathers some. A search that meets a fault is left with
-    /// none. `known` says how many simulations a search may do that needs no evaluator.
+    /// none. `known` says how many simulations a search may do that needs no evaluator. Returns whether there was a fault.
     pub(crate) fn gather<S: AsMut<Search<G>> + Send>(
         &mut self,
         searches: &mut [S],
         network: Option<u64>,
         known: impl Fn(&S) -> u64 + Sync + Send,
-    ) {
+    ) -> bool {
         self.network = network;
-        let cache = self.cache.as_deref().zip(network);
+        let (cache, faulty) = (self.cache.as_deref().zip(network), AtomicBool::new(false));
         self.workers.for_each(searches, |search| {
             let (known, search) = (known(search), search.as_mut());
             if !search.has_leaves() {
                 search.gather(cache, known);
             }
+            if search.fault().is_some() {
+                faulty.store(true, Ordering::Relaxed);
+            }
         });
+        faulty.into_inner()
     }
 
     /// The second part: the gathered leaves are evaluated. On an error the leaves are lost,
@@ -391,14 +393,16 @@ impl<G: Game> Rounds<G> {
                 }
                 *number = value.clamp(-1.0, 1.0);
             }
-            let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
-            if let Some(bad) = self.logits[range.clone()].iter().position(|logit| !logit.is_finite()) {
-                let (logit, action) = (self.logits[range.start + bad], self.actions[range.start + bad]);
-                return Err(SearchError::BadReply(format!(
-                    "logit {logit} for the legal action {action} in row {row} of the evaluator's reply, expected a finite number"
-                )));
-            }
         }
-        Ok(())
+        // Without an early end, so that it is done for several numbers at once.
+        if self.logits.iter().fold(true, |fine, logit| fine & logit.is_finite()) {
+            return Ok(());
+        }
+        let bad = self.logits.iter().position(|logit| !logit.is_finite()).unwrap_or_default();
+        let (logit, action) = (self.logits[bad], self.actions[bad]);
+        let row = self.offsets.partition_point(|&begin| begin as usize <= bad) - 1;
+        Err(SearchError::BadReply(format!(
+            "logit {logit} for the legal action {action} in row {row} of the evaluator's reply, expected a finite number"
+        )))
     }
 }

@@ -48,11 +48,14 @@ impl<'a> Choice<'a> {
     /// Q of every child (sections 4 and 5; equations 8, 10 and 11 and appendix D). Q of a child without visits is the
     /// mixed value: the node's own evaluation, and the visited children's Q weighted by their priors. Q is scaled to
     /// [0, 1] within the node, unless `gumbel_rescale` is off.
-    fn completed(&self, rule: &SearchConfig) -> Completed {
+    ///
+    /// `children` are all that have visits, ascending, and maybe others.
+    #[inline]
+    fn completed<'b>(&self, rule: &SearchConfig, children: impl Iterator<Item = &'b Node>) -> Completed {
         let (mut tried_prior, mut weighted_q, mut tried_sum, mut simulations, mut most) = (0.0, 0.0, 0.0, 0, 0);
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut tried = 0;
-        for child in self.children.iter().filter(|child| child.visits > 0) {
+        for child in children.filter(|child| child.visits > 0) {
             let (prior, q) = (positive(child.prior), child.mean());
             tried_prior += prior;
             weighted_q += prior * q;
@@ -80,7 +83,7 @@ impl<'a> Choice<'a> {
 
     /// `ln P + sigma(completed Q)` for every child into `out`.
     fn improved_logits(&self, rule: &SearchConfig, out: &mut Vec<f64>) {
-        let completed = self.completed(rule);
+        let completed = self.completed(rule, self.children.iter());
         out.clear();
         out.extend(self.children.iter().map(|child| log_prior(child.prior) + completed.sigma(child)));
     }
@@ -116,18 +119,21 @@ impl<'a> Choice<'a> {
     /// close that rounding in 64 bits exchanges their scores.
     fn interior_at_once(&self, rule: &SearchConfig) -> Option<usize> {
         let (mut new, mut new_prior, mut new_sum, mut total) = (None, 0.0, 0.0, 0);
-        for (index, child) in self.children.iter().enumerate() {
-            let prior = positive(child.prior);
-            if begun(child) > 0 {
-                total += begun(child);
-            } else {
+        let completed = self.completed(
+            rule,
+            self.children.iter().enumerate().filter_map(|(index, child)| {
+                if begun(child) > 0 {
+                    total += begun(child);
+                    return Some(child);
+                }
+                let prior = positive(child.prior);
                 new_sum += prior;
                 if prior > new_prior && child.proof == 0 {
                     (new, new_prior) = (Some(index), prior);
                 }
-            }
-        }
-        let completed = self.completed(rule);
+                None
+            }),
+        );
         if completed.spread > MOST_SPREAD {
             return None;
         }
@@ -158,6 +164,9 @@ impl<'a> Choice<'a> {
 /// Above this difference of logits, weights come near to what 64 bits can tell from 0.
 const MOST_SPREAD: f64 = 500.0;
 
+/// Above this, sigma is known less closely than [`CLOSE`] by far.
+const MOST_SCALE: f64 = 1e5;
+
 /// Scores, numbers of about 1, that differ by more have more between them than rounding.
 const CLOSE: f64 = 1e-9;
 
@@ -166,25 +175,82 @@ const CLOSE: f64 = 1e-9;
 pub(crate) struct Halving {
     /// `[L]` draws from the Gumbel distribution, times its scale.
     pub(crate) draws: Vec<f64>,
-    /// `[L]` logarithms of the priors, as long as draws are.
-    pub(crate) logs: Vec<f64>,
     /// `[L]` visits inherited from an earlier search: sequential halving counts its own.
     pub(crate) inherited: Vec<u32>,
     /// Simulations that this search was asked for.
     pub(crate) simulations: u32,
+    /// The children that this search can come to, ascending, if [`Halving::look`] can tell.
+    candidates: Vec<Candidate>,
+}
+
+/// A child that a search of the root can come to.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    index: u32,
+    inherited: u32,
+    log_prior: f64,
+    draw: f64,
 }
 
 impl Halving {
+    /// Finds the children that the search can come to, so that a descent looks at no others: those that have visits, and
+    /// as many of the others as are considered. Without visits all have one Q, so the highest `g + ln P` come first.
+    pub(crate) fn look(&mut self, children: &[Node], rule: &SearchConfig) {
+        self.candidates.clear();
+        let visits = children.iter().map(|child| f64::from(child.visits)).sum::<f64>() + f64::from(self.simulations);
+        // A proof can end a child's turn, or be looked for elsewhere. Large numbers round what decides.
+        if rule.solver || rule.lookahead > 0 || (rule.maxvisit_init + visits) * rule.value_scale > MOST_SCALE {
+            return;
+        }
+        let logs: Vec<f64> = children.iter().map(|child| log_prior(child.prior)).collect();
+        let sum = |index: usize| logs[index] + self.draws[index];
+        let mut sums: Vec<f64> = (0..children.len()).filter(|&index| children[index].visits == 0).map(sum).collect();
+        let least = match rule.gumbel_actions.checked_sub(1) {
+            Some(last) if last < sums.len() => *sums.select_nth_unstable_by(last, |a, b| b.total_cmp(a)).1 - CLOSE,
+            _ => f64::NEG_INFINITY,
+        };
+        let can = |index: &usize| children[*index].visits > 0 || sum(*index) >= least;
+        self.candidates.extend((0..children.len()).filter(can).map(|index| Candidate {
+            index: index as u32,
+            inherited: self.inherited[index],
+            log_prior: logs[index],
+            draw: self.draws[index],
+        }));
+    }
+
     /// Sequential halving: among the children with as many visits as it is the turn of, the one with the highest
     /// `g + ln P + sigma(Q)`.
-    pub(crate) fn select(&self, choice: &Choice<'_>, rule: &SearchConfig) -> usize {
-        let completed = choice.completed(rule);
+    pub(crate) fn select(&mut self, choice: &Choice<'_>, rule: &SearchConfig) -> usize {
+        self.select_candidate(choice, rule).unwrap_or_else(|| {
+            self.candidates.clear(); // it may come to others now
+            self.select_in_full(choice, rule)
+        })
+    }
+
+    fn select_candidate(&self, choice: &Choice<'_>, rule: &SearchConfig) -> Option<usize> {
+        let child = |candidate: &Candidate| &choice.children[candidate.index as usize];
+        let completed = choice.completed(rule, self.candidates.iter().map(child));
+        let own = |candidate: &Candidate| begun(child(candidate)) - candidate.inherited;
+        let turn = self.turn(choice, rule, self.candidates.iter().map(own).sum());
+        let mut found: Option<(u32, f64)> = None;
+        for candidate in self.candidates.iter().filter(|candidate| own(candidate) == turn) {
+            let score = candidate.log_prior + completed.sigma(child(candidate)) + candidate.draw;
+            if found.is_none_or(|(_, highest)| score > highest) {
+                found = Some((candidate.index, score));
+            }
+        }
+        found.map(|(index, _)| index as usize)
+    }
+
+    fn select_in_full(&self, choice: &Choice<'_>, rule: &SearchConfig) -> usize {
+        let completed = choice.completed(rule, choice.children.iter());
         let own = |index: usize| begun(&choice.children[index]) - self.inherited[index];
-        let index: u32 = (0..choice.children.len()).map(own).sum();
-        let considered = rule.gumbel_actions.min(choice.children.len());
-        let turn = visits_considered(considered, self.simulations, index);
+        let turn = self.turn(choice, rule, (0..choice.children.len()).map(own).sum());
         let open = |index: usize| choice.children[index].proof == 0;
-        let score = |index: usize| self.logs[index] + completed.sigma(&choice.children[index]) + self.draws[index];
+        let score = |index: usize| {
+            let child = &choice.children[index];
+            log_prior(child.prior) + completed.sigma(child) + self.draws[index]
+        };
         best(choice.children, |index| open(index) && own(index) == turn, score)
             // Collisions that were taken back and proofs leave the order of turns: then it is the turn of those that are
             // nearest to it.
@@ -195,6 +261,11 @@ impl Halving {
                 best(choice.children, |index| open(index) && nearest(&index) == next, score)
             })
             .unwrap_or(0)
+    }
+
+    /// How many visits the children have whose turn the `index`-th simulation of the search is.
+    fn turn(&self, choice: &Choice<'_>, rule: &SearchConfig, index: u32) -> u32 {
+        visits_considered(rule.gumbel_actions.min(choice.children.len()), self.simulations, index)
     }
 
     /// The action to play: the highest `g + ln P + sigma(Q)` among the most visited.
@@ -219,7 +290,7 @@ fn positive(prior: f32) -> f64 {
 }
 
 /// The logarithm of a prior, a finite number.
-pub(crate) fn log_prior(prior: f32) -> f64 {
+fn log_prior(prior: f32) -> f64 {
     positive(prior).ln()
 }
 

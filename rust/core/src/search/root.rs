@@ -3,7 +3,7 @@
 use crate::config::SearchConfig;
 use crate::game::Action;
 use crate::rng::Stream;
-use crate::search::gumbel::{Halving, log_prior};
+use crate::search::gumbel::Halving;
 use crate::search::tree::{Node, ROOT, Tree};
 
 /// Facts about the root that are not in the tree.
@@ -74,18 +74,23 @@ impl Root {
         }
         self.halving.inherited.clear();
         self.halving.inherited.extend(children.iter().map(|child| child.visits));
-        if self.noised {
-            return;
+        if !self.noised {
+            self.noised = true;
+            self.clean_priors.clear();
+            self.clean_priors.extend(children.iter().map(|child| child.prior));
+            self.explore(tree, config, stream);
         }
-        self.noised = true;
-        self.clean_priors.clear();
-        self.clean_priors.extend(children.iter().map(|child| child.prior));
+        if let Some(rule) = config.gumbel() {
+            self.halving.look(tree.children(ROOT), rule);
+        }
+    }
+
+    /// Makes the draws of a root.
+    fn explore(&mut self, tree: &mut Tree, config: &SearchConfig, stream: &mut Stream) {
         let actions = self.clean_priors.len();
         if let Some(rule) = config.gumbel() {
             // The draws vary the games, as temperature does with PUCT: searches that do not explore have them too.
             let scale = rule.gumbel_scale;
-            self.halving.logs.clear();
-            self.halving.logs.extend(self.clean_priors.iter().map(|&prior| log_prior(prior)));
             self.halving.draws.clear();
             if self.given_draws.len() == actions {
                 self.halving.draws.extend_from_slice(&self.given_draws);

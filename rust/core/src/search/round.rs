@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::descent::Descent;
-use super::{Search, Size};
+use super::{Scratch, Search, Size};
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf};
 use crate::rng::mix;
@@ -81,13 +81,15 @@ impl<G: Game> Search<G> {
     /// such simulations, and the next call goes on as if there had been no pause.
     pub(crate) fn gather(&mut self, cache: Option<(&Cache, u64)>, known: u64) {
         let until = self.run.stats.simulations + known;
-        while !self.is_done() && self.run.fault.is_none() && self.run.stats.simulations < until {
-            self.gather_round(cache, until);
-            if !self.round.states.is_empty() {
-                return;
+        Scratch::lend(|scratch| {
+            while !self.is_done() && self.run.fault.is_none() && self.run.stats.simulations < until {
+                self.gather_round(cache, until, scratch);
+                if !self.round.states.is_empty() {
+                    return;
+                }
+                self.apply_with(Replies { offsets: &[], logits: &[], values: &[], proofs: &[] }, None, scratch);
             }
-            self.apply(Replies { offsets: &[], logits: &[], values: &[], proofs: &[] }, None);
-        }
+        });
     }
 
     /// Leaves that a round may have whose first is about to be gathered.
@@ -103,7 +105,7 @@ impl<G: Game> Search<G> {
         }
     }
 
-    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, until: u64) {
+    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, until: u64, scratch: &mut Scratch) {
         let mut wanted = self.wanted();
         let root_is_due = self.root_is_due();
         let plain = self.is_plain();
@@ -119,7 +121,7 @@ impl<G: Game> Search<G> {
             && (!self.round.leaves.is_empty() || self.run.stats.simulations < until)
         {
             let (start, nodes) = (self.round.paths.len() as u32, self.tree.nodes().len());
-            let descent = if plain { self.descend::<true>() } else { self.descend::<false>() };
+            let descent = if plain { self.descend::<true>(scratch) } else { self.descend::<false>(scratch) };
             self.widest_roll = self.widest_roll.max(self.tree.nodes().len() - nodes);
             match descent {
                 Err(fault) => {
@@ -153,7 +155,7 @@ impl<G: Game> Search<G> {
                 }
                 Ok(Descent::Leaf(player, at_node)) => {
                     let path = start..self.round.paths.len() as u32;
-                    if let Err(fault) = self.add_leaf(path, player, at_node, cache) {
+                    if let Err(fault) = self.add_leaf(path, player, at_node, cache, &mut scratch.actions) {
                         self.abandon();
                         self.run.fault = Some(fault);
                         return;
@@ -176,25 +178,25 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// Notes the leaf that a descent ended in. Its position is the last of `states`; it stays there unless the cache
-    /// has the answer.
+    /// Notes the leaf that a descent ended in, and its legal actions. Its position is the last of `states`; it stays
+    /// there unless the cache has the answer.
     fn add_leaf(
         &mut self,
         path: Range<u32>,
         player: Player,
         at_node: bool,
         cache: Option<(&Cache, u64)>,
+        legal: &mut Vec<Action>,
     ) -> Result<(), GameFault> {
         let state = self.round.states.last().expect("a leaf leaves its position");
         let legal_start = self.round.legal.len() as u32;
-        self.widest_leaf = self.widest_leaf.max(self.scratch.actions.len());
+        self.widest_leaf = self.widest_leaf.max(legal.len());
         let restricted = path.len() == 1 && self.is_restricted();
         if restricted {
             let allowed = &self.root.allowed;
-            self.scratch.actions.retain(|action| allowed.binary_search(action).is_ok());
+            legal.retain(|action| allowed.binary_search(action).is_ok());
         }
-        self.round.legal.extend_from_slice(&self.scratch.actions);
-        let legal = &self.scratch.actions;
+        self.round.legal.extend_from_slice(legal);
         debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
         let Size { num_actions, num_players, max_plies } = self.size;
         let fault = match legal.last() {
@@ -236,6 +238,11 @@ impl<G: Game> Search<G> {
 
     /// Applies the answers to the round's leaves, in the order they were gathered, and then releases the collisions.
     pub(crate) fn apply(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>) {
+        Scratch::lend(|scratch| self.apply_with(replies, cache, scratch));
+    }
+
+    fn apply_with(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>, scratch: &mut Scratch) {
+        let priors = &mut scratch.priors;
         for index in 0..self.round.leaves.len() {
             let leaf = self.round.leaves[index].clone();
             let legal = leaf.legal.start as usize..leaf.legal.end as usize;
@@ -245,7 +252,7 @@ impl<G: Game> Search<G> {
             let value = match leaf.answer {
                 Answer::Row(row) => {
                     let first = replies.offsets[row as usize] as usize;
-                    softmax(&replies.logits[first..first + legal.len()], &mut self.scratch.priors);
+                    softmax(&replies.logits[first..first + legal.len()], priors);
                     let value = replies.values[row as usize];
                     proof = replies.proofs.get(row as usize).copied().unwrap_or(0);
                     // The cache keeps no proofs.
@@ -253,21 +260,21 @@ impl<G: Game> Search<G> {
                         && let Some((cache, network)) = cache
                         && (path.len() > 1 || !self.is_restricted())
                     {
-                        cache.put(network, leaf.key, &self.scratch.priors, value);
+                        cache.put(network, leaf.key, priors, value);
                     }
                     self.run.stats.evaluations += 1;
                     value
                 }
-                Answer::Cached { priors, value } => {
-                    let first = priors as usize;
-                    self.scratch.priors.clear();
-                    self.scratch.priors.extend_from_slice(&self.round.hit_priors[first..first + legal.len()]);
+                Answer::Cached { priors: first, value } => {
+                    let first = first as usize;
+                    priors.clear();
+                    priors.extend_from_slice(&self.round.hit_priors[first..first + legal.len()]);
                     self.run.stats.cache_hits += 1;
                     value
                 }
             };
             if path.len() == 1 || (leaf.at_node && self.tree.has_room(legal.len())) {
-                self.tree.expand(id, Kind::Decision(leaf.player), &self.round.legal[legal], &self.scratch.priors);
+                self.tree.expand(id, Kind::Decision(leaf.player), &self.round.legal[legal], priors);
             } else {
                 self.tree.set_kind(id, Kind::New);
                 self.run.stats.unexpanded += 1;
