@@ -105,6 +105,8 @@ def trained(game: str, given: argparse.Namespace) -> dict[str, Any]:
             raise RuntimeError(said.stderr.strip() or said.stdout.strip())
         lines = Path(folder, "run/metrics.jsonl").read_text().splitlines()
         rows = [row for row in map(json.loads, lines) if "share_evaluating" in row]
+    if not rows:
+        raise RuntimeError("no iteration ended: give more --minutes")
     names = [name for name in rows[-1] if name.startswith("share_")] + ["evaluations_per_second"]
     found: dict[str, Any] = {name: statistics.mean(row[name] for row in rows) for name in names}
     return found | {"iterations": len(rows), "gpu_busy": busy, "said": said.stdout.splitlines()[:4]}

@@ -73,9 +73,19 @@ impl Workers {
 
     /// Calls `job` for every item, in any order.
     pub fn for_each<T: Send>(&self, items: &mut [T], job: impl Fn(&mut T) + Sync + Send) {
+        self.for_each_ahead(items, |_| (), job);
+    }
+
+    /// As [`Workers::for_each`], with `ahead` for an item before the one before it is done.
+    fn for_each_ahead<T: Send>(
+        &self,
+        items: &mut [T],
+        ahead: impl Fn(&mut T) + Sync + Send,
+        job: impl Fn(&mut T) + Sync + Send,
+    ) {
         match self.pool(items.len(), PARALLEL_FROM) {
-            Some(pool) => pool.install(|| items.par_iter_mut().with_min_len(4).for_each(job)),
-            None => items.iter_mut().for_each(job),
+            Some(pool) => pool.install(|| items.par_chunks_mut(4).for_each(|items| in_turn(items, &ahead, &job))),
+            None => in_turn(items, ahead, job),
         }
     }
 
@@ -92,6 +102,22 @@ impl Workers {
             None => states.iter().zip(rows.chunks_exact_mut(row_len)).for_each(|(state, row)| state.encode(row)),
         }
     }
+}
+
+/// Calls `job` for every item, and `ahead` for the next one before.
+fn in_turn<T>(mut items: &mut [T], ahead: impl Fn(&mut T), mut job: impl FnMut(&mut T)) {
+    while let Some((item, others)) = items.split_first_mut() {
+        if let Some(next) = others.first_mut() {
+            ahead(next);
+        }
+        job(item);
+        items = others;
+    }
+}
+
+/// Has memory bring what a search begins with. Where there are thousands of them no cache holds it.
+fn fetch<G: Game, S: AsMut<Search<G>>>(search: &mut S) {
+    search.as_mut().fetch();
 }
 
 /// Why a round failed. Everything in flight has been undone.
@@ -257,11 +283,11 @@ impl<G: Game> Rounds<G> {
         known: impl Fn(&S) -> u64 + Sync + Send,
     ) -> bool {
         self.network = network;
-        let (cache, faulty) = (self.cache.as_deref().zip(network), AtomicBool::new(false));
-        self.workers.for_each(searches, |search| {
+        let (keyed, faulty) = (network.map(|network| (network, self.cache.as_deref())), AtomicBool::new(false));
+        self.workers.for_each_ahead(searches, fetch, |search| {
             let (known, search) = (known(search), search.as_mut());
             if !search.has_leaves() {
-                search.gather(cache, known);
+                search.gather(keyed, known);
             }
             if search.fault().is_some() {
                 faulty.store(true, Ordering::Relaxed);
@@ -296,10 +322,7 @@ impl<G: Game> Rounds<G> {
         let cache = self.cache.as_deref().zip(self.network);
         let Self { offsets, logits, values, proofs, .. } = self;
         let replies = Replies { offsets, logits, values, proofs };
-        self.workers.for_each(searches, |search| {
-            let search = search.as_mut();
-            search.apply(replies, cache);
-        });
+        self.workers.for_each_ahead(searches, fetch, |search| search.as_mut().apply(replies, cache));
     }
 
     /// Gives searches whose batch was not evaluated their leaves back, as they were gathered.
@@ -317,9 +340,10 @@ impl<G: Game> Rounds<G> {
     /// Gives every leaf a row.
     fn collect<S: AsMut<Search<G>>>(&mut self, searches: &mut [S]) {
         self.seen.clear();
-        for search in searches.iter_mut().map(AsMut::as_mut) {
+        in_turn(searches, fetch, |search| {
+            let search = search.as_mut();
             if search.round.states.is_empty() {
-                continue;
+                return;
             }
             self.stats.rows_capacity += search.eval_batch() as u64;
             // Append positions at once, because they may be kilobytes; duplicates are removed below.
@@ -332,10 +356,8 @@ impl<G: Game> Rounds<G> {
             for (position, leaf) in (begin..).zip(waiting) {
                 let legal = &search.round.legal[leaf.legal.start as usize..leaf.legal.end as usize];
                 leaf.answer = Answer::Row(row as u32);
-                if self.network.is_some() {
-                    // `gather` knows the key only where there is a cache.
-                    let key = if self.cache.is_some() { leaf.key } else { self.states[position].key() };
-                    let first = *self.seen.entry(key).or_insert(row as u32) as usize;
+                if self.network.is_some() && leaf.key != 0 {
+                    let first = *self.seen.entry(leaf.key).or_insert(row as u32) as usize;
                     // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
                     let same = first < row
                         && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
@@ -354,7 +376,7 @@ impl<G: Game> Rounds<G> {
                 self.offsets.push(self.actions.len() as u32);
             }
             self.spare.extend(self.states.drain(row..));
-        }
+        });
     }
 
     /// Has the evaluator answer the rows, and refuses invalid answers.

@@ -1,5 +1,6 @@
 //! One round of a search: its leaves are gathered, and their answers are taken up.
 
+use std::hint::black_box;
 use std::ops::Range;
 
 use super::descent::Descent;
@@ -13,6 +14,9 @@ use crate::search::tree::{Kind, NodeId, ROOT};
 
 /// A search pauses after so many simulations that end in known positions, so that others get their turn.
 pub(crate) const GATHER_AT_MOST: u64 = 4096;
+
+/// The network that is to answer and the cache of its answers, if equal positions get equal answers.
+pub(crate) type Keyed<'a> = Option<(u64, Option<&'a Cache>)>;
 
 /// Where the answer of a leaf is.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +33,7 @@ pub(crate) struct Leaf<V> {
     pub(super) path: Range<u32>,
     pub(crate) legal: Range<u32>,
     player: Player,
+    /// 0 if equal positions got different answers when it was gathered.
     pub(crate) key: u128,
     pub(crate) stream: u64,
     pub(crate) answer: Answer<V>,
@@ -76,14 +81,21 @@ impl<G: Game> Default for Round<G> {
 }
 
 impl<G: Game> Search<G> {
+    /// Reads where a part of a round begins. Nothing waits for what it reads, so the processor goes on with other work
+    /// while memory brings it.
+    #[inline]
+    pub(crate) fn fetch(&self) {
+        black_box((self.tree.node(ROOT).visits, self.round.leaves.first().map(|leaf| leaf.stream)));
+    }
+
     /// Gathers one round's leaves. Finished games go up at once. Where the cache answers every leaf the answers go up too
     /// and another round begins: such a search does not wait for the evaluator. It returns without leaves after `known`
     /// such simulations, and the next call goes on as if there had been no pause.
-    pub(crate) fn gather(&mut self, cache: Option<(&Cache, u64)>, known: u64) {
+    pub(crate) fn gather(&mut self, keyed: Keyed<'_>, known: u64) {
         let until = self.run.stats.simulations + known;
         Scratch::lend(|scratch| {
             while !self.is_done() && self.run.fault.is_none() && self.run.stats.simulations < until {
-                self.gather_round(cache, until, scratch);
+                self.gather_round(keyed, until, scratch);
                 if !self.round.states.is_empty() {
                     return;
                 }
@@ -105,7 +117,7 @@ impl<G: Game> Search<G> {
         }
     }
 
-    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, until: u64, scratch: &mut Scratch) {
+    fn gather_round(&mut self, keyed: Keyed<'_>, until: u64, scratch: &mut Scratch) {
         let mut wanted = self.wanted();
         let root_is_due = self.root_is_due();
         let plain = self.is_plain();
@@ -155,7 +167,7 @@ impl<G: Game> Search<G> {
                 }
                 Ok(Descent::Leaf(player, at_node)) => {
                     let path = start..self.round.paths.len() as u32;
-                    if let Err(fault) = self.add_leaf(path, player, at_node, cache, &mut scratch.actions) {
+                    if let Err(fault) = self.add_leaf(path, player, at_node, keyed, &mut scratch.actions) {
                         self.abandon();
                         self.run.fault = Some(fault);
                         return;
@@ -185,7 +197,7 @@ impl<G: Game> Search<G> {
         path: Range<u32>,
         player: Player,
         at_node: bool,
-        cache: Option<(&Cache, u64)>,
+        keyed: Keyed<'_>,
         legal: &mut Vec<Action>,
     ) -> Result<(), GameFault> {
         let state = self.round.states.last().expect("a leaf leaves its position");
@@ -221,11 +233,12 @@ impl<G: Game> Search<G> {
             self.round.leaves.push(leaf);
             return Err(fault);
         }
-        if let Some((cache, network)) = cache {
+        if let Some((network, cache)) = keyed {
             leaf.key = state.key();
             let priors = self.round.hit_priors.len() as u32;
             // The cache has the priors of all legal actions.
             if !restricted
+                && let Some(cache) = cache
                 && let Some(value) = cache.get(network, leaf.key, legal.len(), num_players, &mut self.round.hit_priors)
             {
                 leaf.answer = Answer::Cached { priors, value };
