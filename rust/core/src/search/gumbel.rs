@@ -329,6 +329,8 @@ pub(crate) fn visits_considered(considered: usize, simulations: u32, index: u32)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Stream;
+    use crate::search::tree::Kind;
 
     /// The sequence written out, as the paper's algorithm 2 goes.
     fn sequence(considered: usize, simulations: u32) -> Vec<u32> {
@@ -347,6 +349,91 @@ mod tests {
         }
         out.truncate(simulations as usize);
         out
+    }
+
+    /// Children with visits, descents in flight and proofs for some of them.
+    fn children(stream: &mut Stream) -> Vec<Node> {
+        let (count, visited, kinds) = (1 + stream.below(40), stream.unit(), 1 + stream.below(9));
+        let likely = [0.0, 0.2][stream.below(2)];
+        let weights: Vec<f32> = (0..kinds).map(|_| (6.0 * stream.unit()).exp() as f32).collect();
+        let mut drawn: Vec<f32> = (0..count).map(|_| weights[stream.below(kinds)]).collect();
+        let sum: f32 = drawn.iter().sum();
+        drawn.iter_mut().for_each(|weight| *weight /= sum);
+        let node = |(action, prior): (usize, f32)| {
+            let visits = if stream.unit() < visited { stream.below(20) as u32 } else { 0 };
+            Node {
+                value_sum: f64::from(visits) * [0.0, 2.0 * stream.unit() - 1.0][stream.below(2)],
+                visits,
+                in_flight: u32::from(stream.unit() < likely),
+                first_child: 0,
+                num_children: 0,
+                kind: Kind::New,
+                proof: u8::from(stream.unit() < likely),
+                action: action as u32,
+                prior,
+            }
+        };
+        drawn.into_iter().enumerate().map(node).collect()
+    }
+
+    fn choice<'a>(children: &'a [Node], stream: &mut Stream) -> Choice<'a> {
+        let below = |of: fn(&Node) -> f64| children.iter().map(of).sum::<f64>();
+        Choice {
+            value_sum: below(|child| child.value_sum) + 2.0 * stream.unit() - 1.0,
+            visits: 1 + below(|child| child.visits.into()) as u32,
+            num_actions: children.len() + stream.below(2),
+            children,
+        }
+    }
+
+    fn rule(stream: &mut Stream) -> SearchConfig {
+        SearchConfig {
+            gumbel_actions: 1 + stream.below(20),
+            gumbel_rescale: stream.below(4) > 0,
+            value_scale: [0.1, 1.0, 1e4][stream.below(3)],
+            ..SearchConfig::default()
+        }
+    }
+
+    #[test]
+    fn the_child_found_at_once_is_the_one_found_in_full() {
+        let (mut stream, mut at_once) = (Stream::keyed(&[7]), 0);
+        for case in 0..20_000 {
+            let (rule, children) = (rule(&mut stream), children(&mut stream));
+            let choice = choice(&children, &mut stream);
+            if let Some(found) = choice.interior_at_once(&rule) {
+                assert_eq!(found, choice.interior_in_full(&rule, &mut Vec::new()), "case {case}: {children:?}");
+                at_once += 1;
+            }
+        }
+        assert!(at_once > 10_000, "{at_once} were found at once");
+    }
+
+    #[test]
+    fn a_search_comes_to_candidates_alone() {
+        let (mut stream, mut among, mut left_out) = (Stream::keyed(&[8]), 0, 0);
+        for case in 0..1_000 {
+            let (rule, mut children) = (rule(&mut stream), children(&mut stream));
+            children.iter_mut().for_each(|child| (child.in_flight, child.proof) = (0, 0));
+            let scale = [0.0, 1.0][stream.below(2)];
+            let mut halving = Halving {
+                draws: children.iter().map(|_| scale * stream.gumbel()).collect(),
+                inherited: children.iter().map(|child| child.visits).collect(),
+                simulations: 40,
+                candidates: Vec::new(),
+            };
+            halving.look(&children, &rule);
+            left_out += children.len() - halving.candidates.len();
+            for _ in 0..halving.simulations {
+                among += usize::from(!halving.candidates.is_empty());
+                let choice = choice(&children, &mut stream);
+                let chosen = halving.select(&choice, &rule);
+                assert_eq!(chosen, halving.select_in_full(&choice, &rule), "case {case}: {children:?}");
+                children[chosen].visits += 1;
+                children[chosen].value_sum += 2.0 * stream.unit() - 1.0;
+            }
+        }
+        assert!(among > 30_000 && left_out > 1_000, "{among} among candidates, {left_out} children were none");
     }
 
     #[test]
