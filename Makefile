@@ -91,7 +91,7 @@ lint: lint-rust lint-python
 
 lint-rust: $(BIN)/python$(EXE)
 	cargo fmt --all --check
-	rustfmt --check --edition 2024 $(wildcard examples/*/src/*.rs rust/fuzz/fuzz_targets/*.rs)
+	rustfmt --check --edition 2024 $(wildcard azpy/checks/template/src/*.rs rust/fuzz/fuzz_targets/*.rs)
 	MAKEFLAGS= cargo clippy --release --workspace --all-targets --locked -- -D warnings
 
 lint-python: $(DEV)

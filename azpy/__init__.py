@@ -47,6 +47,7 @@ from azpy._core import (
     UniformEvaluator,
     VectorSearch,
     __version__,
+    exploitability,
     list_games,
     parse_state,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "UniformEvaluator",
     "VectorSearch",
     "__version__",
+    "exploitability",
     "export_onnx",
     "games",
     "list_games",

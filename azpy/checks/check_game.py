@@ -19,7 +19,7 @@ import numpy as np
 from azpy._core import TERMINAL, Facts, Look, State, Walk
 from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
 from azpy.checks.elsewhere import begun, check_copy, facts_elsewhere, made, unasked
-from azpy.checks.faults import Broken, Gone, Line, Path, asked, shrink
+from azpy.checks.faults import Broken, Gone, Line, Path, Shown, asked, shrink
 from azpy.checks.perspective import Perspective
 from azpy.games.openspiel import PREFIX
 
@@ -44,7 +44,7 @@ class Report:
     plies: int = 0  # of all of them
     lengths: tuple[int, int] | None = None  # of the shortest and the longest game seen
     results: Counter[Any] = field(default_factory=Counter)  # games by outcome, as `State.outcome` gives it
-    example: tuple[Sequence[str], str, str] | None = None  # the shortest random game: actions, last board, result
+    example: tuple[Shown, str] | None = None  # the shortest random game, and its result in words
     zero_sum: bool = True  # of two players
     positions: int = 0  # different keys
     met_again: int = 0  # positions met again with a key that was known, and compared with it
@@ -269,12 +269,12 @@ class _Checker:
                 final = np.asarray(game.clone().encode(), np.float32)
         self.perspective.end(outcome, final, at_random=at_random)
 
-    def example(self) -> tuple[Sequence[str], str, str] | None:
-        """Return the shortest random game: its actions by name, the last board, and the result in words."""
+    def example(self) -> tuple[Shown, str] | None:
+        """Return the shortest random game, and its result in words."""
         if self.shortest is None:
             return None
         with asked(self.shortest):
-            return *self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
+            return self._shown(self.shortest), unasked(self.start, self.shortest).result_text()
 
     def _fresh_start(self) -> None:
         """Check that a new game starts as the first one did."""
@@ -339,17 +339,17 @@ class _Checker:
         broken.shown = [self._shown(line) for line in (broken.line, broken.other) if line is not None]
         return broken
 
-    def _shown(self, line: Line) -> tuple[Sequence[str], str]:
-        """A line by name, and the last board that can be shown."""
-        names, position = list[str](), getattr(self, "start", self.game)
+    def _shown(self, line: Line) -> Shown:
+        names, position, before = list[str](), getattr(self, "start", self.game), None
         try:
             position = self.start.clone()
-            for action in line:
+            for ply, action in enumerate(line, 1):
                 names.append(position.action_name(action))
+                before = str(position) if ply == len(line) else None
                 position._play(action)
         except Exception:  # the game is broken, so showing it may fail too
             names += [str(action) for action in line[len(names) :]]
-        return names, str(position)
+        return Shown(names, before, str(position))
 
 
 def _check_object(walk: Walk, start: State, facts: Facts) -> None:

@@ -28,6 +28,15 @@ class Path:
         return tuple(self.actions[: self.plies])
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A line of play as people read it."""
+
+    names: list[str]  # of its actions
+    before: str | None  # the board before the last action; None without an action
+    board: str  # after it, or the last board that the game can show
+
+
 class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
     """A rule that a game breaks, or seems to break.
 
@@ -38,7 +47,8 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
         line: the actions that lead to the position. None before it is known, and if no single position is at fault.
         other: a second line, if two lines contradict each other.
         action: None, or the rule is broken in the position after this action.
-        shown: of each line the names of its actions, and its board; for people.
+        place: FILE:LINE of the game's code that raised an exception. None for other rules.
+        shown: each line as people read it.
     """
 
     def __init__(
@@ -54,7 +64,8 @@ class Broken(Exception):  # noqa: N818  the game is wrong, not azpy
         self.rule, self.got, self.expected = rule, got, expected
         self.holds, self.advice = RULES[rule]
         self.line, self.other, self.action = line, other, action
-        self.shown: list[tuple[Sequence[str], str]] = []
+        self.place: str | None = None
+        self.shown: list[Shown] = []
 
     @property
     def plies(self) -> int:
@@ -85,16 +96,20 @@ def broken_by(error: BaseException) -> Broken:
         rule, got, expected = (getattr(error, part) for part in ("rule", "got", "expected"))
         cause, action = error.__cause__, getattr(error, "action", None)
         if cause is None:
-            return Broken(rule, got, expected, action=action)
+            other = getattr(error, "other", None)
+            return Broken(rule, got, expected, other=None if other is None else tuple(other), action=action)
         below = broken_by(cause)
         if rule == "exception":
-            return Broken(below.rule, below.got, below.expected, action=action)
+            below.action = action
+            return below
         return Broken(rule, f"{got}: it gives {below.got} now", expected, action=action)
     here = str(File(__file__).parent)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(here)]
     where = f" ({File(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     called = f"{frames[0].name}() raised " if frames else ""
-    return Broken("exception", f"{called}{type(error).__name__}: {error}{where}", "an answer")
+    broken = Broken("exception", f"{called}{type(error).__name__}: {error}{where}", "an answer")
+    broken.place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None
+    return broken
 
 
 def shrink(broken: Broken, fails: Callable[[tuple[Line, ...]], Broken | None]) -> Broken:

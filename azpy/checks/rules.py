@@ -103,6 +103,18 @@ RULES = {
         "(cards, moves at the same time), azpy cannot play the game, because its search would use what the player "
         "cannot know; OpenSpiel has algorithms for such games",
     ),
+    "view-type": Rule(
+        "view_key is text, bytes or a whole number in [0, 2**128) for each player, or None for nobody in all positions",
+        "return f'{card} {history}' for example: what this player has seen and done so far",
+    ),
+    "view": Rule(
+        "positions with equal view_keys offer the player to move the same: equal legal actions, equal observations",
+        "make encode and legal_actions depend only on what the player to move knows, or make view_key say more",
+    ),
+    "recall": Rule(
+        "a view_key says all that its player has seen and done (perfect recall)",
+        "include the player's own cards and every public action so far in view_key",
+    ),
     "refusal": Rule("illegal actions are refused and change nothing", "see Game::try_play in azpy-core"),
     "symmetry": Rule(
         "each symmetry permutes actions and planes in the same way, and another one undoes it",
@@ -121,6 +133,11 @@ RULES = {
     "names": Rule(
         "the legal actions of a position have different names",
         "make action_name return different names: people type them",
+    ),
+    "look": Rule(
+        "encode shows all that view_key says",
+        "make encode differ where view_keys differ: a network plays alike in positions that look the same. If the "
+        "difference never matters, ignore this warning",
     ),
     "one-player": Rule(
         "all players move",

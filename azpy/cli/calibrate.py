@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,15 +13,17 @@ from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.game import players_of
 from azpy.games.names import make_game
-from azpy.matches.arena import games_of
-from azpy.matches.levels import FULL_STRENGTH, Calibration, Ladder, Level, Step, alone, ladder_of
+from azpy.matches.arena import MATCH_SLOTS, games_of
+from azpy.matches.levels import FULL_STRENGTH, Anchor, Calibration, Ladder, Level, Step, alone, ladder_of
 from azpy.matches.openings import Book
-from azpy.matches.players import game_of, parse_player
+from azpy.matches.players import Spec, game_of, load_players, parse_player, slots_for
+from azpy.matches.programs import Transcripts
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import Player, open_player
 
 CALIBRATION_GAMES = 100
 MINUTES = 10.0
+_ANCHOR_NODES = 100_000  # a move of a program without its own: so many that its UCI_Elo limits it, and they do not
 _NOT_FOR_IT = ("round_robin", "checkpoints", "book", "save", "slots", "transcripts", "elo0", "elo1")
 
 
@@ -38,24 +41,26 @@ def calibrate(given: argparse.Namespace) -> int:
 def _measure(given: argparse.Namespace, run: Path, simulations: int) -> int:
     calibration, served, pairs = _begin(given, run, simulations)
     steps, minutes = calibration.steps, MINUTES if given.minutes is None else given.minutes
-    until, wanted, stopped = time.monotonic() + 60 * minutes, pairs * (len(steps) - 1), False
+    until, wanted, stopped = time.monotonic() + 60 * minutes, calibration.played + calibration.left(pairs), False
     with Screen(given.json) as display:
         display.line(f"{run}: {len(steps)} steps, {2 * pairs} games each against the step below, {minutes:g} minutes")
+        if given.anchor is not None:
+            display.line(f"then {2 * pairs} games of {given.anchor} against the steps that are about as strong")
         if calibration.played:
             display.line(f"resuming after {2 * calibration.played} games")
         try:
-            for step in calibration.play(pairs, lambda: until - time.monotonic()):
+            for step, against in calibration.play(pairs, lambda: until - time.monotonic()):
                 left = max(0.0, until - time.monotonic()) / 60
                 figures = [f"{2 * calibration.played}/{2 * wanted} games", f"{left:.1f} minutes left"]
-                share = min(1.0, calibration.played / max(1, wanted))
-                display.progress(f"{_way(step)} against the step below", figures, share)
+                display.progress(f"{_way(step)} against {against}", figures, calibration.played / wanted)
         except KeyboardInterrupt:
             stopped = True
-    ladder = ladder_of(run, simulations, has_model=True)
-    is_whole = all(sum(step.pairs) >= pairs for step in steps[1:])
-    found = {"steps": [asdict(step) for step in steps], "interrupted": stopped, "complete": is_whole}
+    ladder, is_whole = ladder_of(run, simulations, has_model=True), not calibration.left(pairs)
+    anchor = None if calibration.anchor is None else asdict(calibration.anchor)
+    found = {"steps": [asdict(step) for step in steps], "anchor": anchor, "interrupted": stopped, "complete": is_whole}
     found["levels"] = {name: asdict(level) for name, level in ladder.levels.items()} if ladder.network else None
-    print(json.dumps(found) if given.json else "\n".join(_report(steps, ladder, served.network, is_whole)), flush=True)
+    lines = _report(steps, calibration.anchor, ladder, served.network, is_whole)
+    print(json.dumps(found) if given.json else "\n".join(lines), flush=True)
     return 130 if stopped else 0
 
 
@@ -85,28 +90,52 @@ def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Cali
             f"{players_of(start)}: az-match RUN@50 RUN@200 compares two numbers of simulations"
         )
     pairs = games_of(start, given.games, CALIBRATION_GAMES) // 2
-    served = open_player(str(run), given.game, simulations, given.device)
+    served, anchor = open_player(str(run), given.game, simulations, given.device), None
+    if given.anchor is not None:
+        spec = parse_player(given.anchor)
+        elo, nodes = _elo_of(spec, given), given.simulations if spec.program is None else _ANCHOR_NODES
+        (entrant,) = load_players([spec], start, nodes, given.device, Transcripts(None))
+        anchor = entrant.player, given.anchor, elo
     stored = StoredRun(run)
     plies = stored.settings.match_opening_plies if given.opening_plies is None else given.opening_plies
     facts = {"game": stored.settings.game, "iteration": stored.iteration, "network": served.network}
     facts |= {"seed": given.seed, "opening_plies": plies}
     book = Book(start, plies, given.seed)
-    return Calibration(run, served.evaluator, served.options, book, simulations, facts), served, pairs
+    slots = MATCH_SLOTS if anchor is None else slots_for(anchor[0])
+    return Calibration(run, served.evaluator, served.options, book, simulations, facts, anchor, slots), served, pairs
 
 
-def _report(steps: Sequence[Step], ladder: Ladder, network: str | None, is_whole: bool) -> list[str]:
+def _elo_of(anchor: Spec, given: argparse.Namespace) -> float:
+    """The known Elo of an anchor."""
+    if given.anchor_elo is not None:
+        return float(given.anchor_elo)
+    options = {} if anchor.program is None else anchor.program.options or {}
+    elo = next((text for name, text in options.items() if name.lower() == "uci_elo"), "")
+    if not re.fullmatch(r"\d{1,4}", elo):
+        raise SettingsError(f"how strong is {given.anchor}? give --anchor-elo N, or UCI_Elo=N among its settings")
+    return float(elo)
+
+
+def _report(
+    steps: Sequence[Step], anchor: Anchor | None, ladder: Ladder, network: str | None, is_whole: bool
+) -> list[str]:
     """The lines of the result."""
     lines = [] if is_whole else ["not all games are played yet: run the same command again to continue"]
     if any(step.elo is None for step in steps):
         return [*lines, "some steps have no games yet, so the levels are not used"]
     rows = [["step", "Elo", "95 % interval", "games"]]
-    for step in steps:
-        low, high = (f"{end:.0f}" if end is not None else None for end in (step.low, step.high))
-        interval = f"{low or '-inf'} to {high or '+inf'}"
-        rows.append([_way(step), f"{step.elo:.0f}", interval, str(2 * sum(step.pairs))])
+    rated = [(_way(step), step.elo, step.low, step.high, sum(step.pairs)) for step in steps]
+    if anchor is not None:
+        rated.append((anchor.player, anchor.above, anchor.low, anchor.high, sum(map(sum, anchor.pairs))))
+    for name, *figures, pairs in rated:
+        elo, low, high = (f"{figure:.0f}" if figure is not None else None for figure in figures)
+        rows.append([name, elo or "?", f"{low or '-inf'} to {high or '+inf'}", str(2 * pairs)])
+    if anchor is not None and not anchor.is_bounded:
+        lines.append(f"the games of {anchor.player} do not bound its strength, so it does not set the scale")
     first, zero = _way(ladder.steps[0]), min(step.elo or 0.0 for step in steps)
     lines += [*columns(rows, "<>>>"), ""]
-    lines += [f"levels start at the weakest step, {first}: its {zero:.0f} Elo above is 0 Elo below"]
+    counted = f"its {zero:.0f} Elo above is {ladder.steps[0].elo:.0f} Elo below"
+    lines.append(f"levels start at the weakest step, {first}: {counted}")
     rows = [["level", "Elo", "simulations", "temperature"]]
     for name, level in ladder.levels.items():
         rows.append([name, f"{level.elo:.0f}", str(level.simulations), f"{level.temperature:.2f}"])

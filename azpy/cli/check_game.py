@@ -1,15 +1,23 @@
 """Test the rules of a game, and show a short line of play that breaks one.
 
+az-check-game --new my_game
 az-check-game countdown:Countdown
 az-check-game "hex(size=5)" --seconds 60
 """
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from azpy.checks.check_game import Report, check_game
 from azpy.checks.faults import Broken
-from azpy.cli.common import GAME, Parser, add_number, add_setting, command, not_empty
+from azpy.checks.new import new_game
+from azpy.checks.traces import traces
+from azpy.cli.common import GAME, Parser, add_number, add_setting, command, not_empty, numbers
 from azpy.cli.progress import Screen
+from azpy.errors import SettingsError
+from azpy.runs import storage
 
 _PLAIN_SECONDS = 10.0  # how often it says where it is, without a terminal
 _MOST_NAMES = 40  # actions of a game that are shown, the last ones
@@ -23,15 +31,66 @@ def _check(arguments: Sequence[str]) -> int:
     add_number(add, "--seconds", "time limit of the whole check", 30.0, kind=float, low=0, above=True)
     add_number(add, "--games", "maximum number of random games", 200, low=0)
     add_setting(add, "seed", "seed of the random games", 0)
+    add("--json", action="store_true", help="print the findings as one JSON object")
+    text = "also write N random games, one JSON object per line"
+    add("--traces", nargs=2, metavar=("N", "FILE"), help=text)
+    add, _ = parser.section("A new game")
+    add("--new", action="store_true", help="write a game to start from into the new folder GAME")
+    add("--rust", action="store_true", help="with --new: also write the game as a crate in Rust")
     given = parser.parse_args(arguments)
+    if given.new:
+        _new(given.game, given.rust)
+        return 0
+    if given.rust:
+        raise SettingsError("--rust goes with --new")
+    count, file = given.traces or ("0", "")
+    number = len(numbers(f"1-{count}", "--traces N FILE: expected a number of games above 0")) if file else 0
     with Screen() as screen:
 
         def show(stage: str, done: float, text: str) -> None:
-            screen.progress(stage, [text or "begun"], done, _PLAIN_SECONDS)
+            if not given.json:  # stdout is for a program
+                screen.progress(stage, [text or "begun"], done, _PLAIN_SECONDS)
 
         report = check_game(given.game, games=given.games, seconds=given.seconds, seed=given.seed, on_progress=show)
-    print("\n".join(_text(report)), flush=True)
+        if number and report.failure is None:
+            with storage.output(file) as out:
+                for game in traces(given.game, number, given.seed):
+                    out.write(json.dumps(game).encode() + b"\n")
+                    show("traces", (game["game_id"] + 1) / number, f"{game['game_id'] + 1} of {number} games")
+    print(json.dumps(_found(report)) if given.json else "\n".join(_text(report)), flush=True)
     return int(report.failure is not None)
+
+
+def _new(name: str, rust: bool) -> None:
+    spec = new_game(name, rust)
+    run = f"runs/{spec.replace(':', '-')}"
+    print(f"wrote {name}, a game of pawns to change into yours. Next:\n\n    cd {name}")
+    print(f"    az-check-game {spec}\n    az-train {spec} --minutes 2\n    az-play {run} --game {spec}")
+    if rust:
+        print(f"\nIn Rust:\n\n    pip install .\n    az-check-game {name}\n    az-train {name} --minutes 2")
+
+
+def _found(report: Report) -> dict[str, Any]:
+    """Return a report as JSON can hold it."""
+    findings = [] if report.failure is None else [("fault", report.failure)]
+    findings += [("warning", warning) for warning in report.warnings]
+    return {
+        "game": report.game,
+        "passed": report.failure is None,
+        "findings": [{"kind": kind, **_as_dict(broken)} for kind, broken in findings],
+        "positions": report.positions,
+        "complete": report.complete,
+        "games": report.games,
+        "outcomes": [[outcome, count] for outcome, count in report.results.most_common()],
+        "example": report.example and {**asdict(report.example[0]), "result": report.example[1]},
+        "seconds": round(report.seconds, 3),
+    }
+
+
+def _as_dict(broken: Broken) -> dict[str, Any]:
+    named = {name: getattr(broken, name) for name in ("rule", "holds", "got", "expected", "advice", "place")}
+    lines = zip([line for line in (broken.line, broken.other) if line is not None], broken.shown, strict=True)
+    return named | {"lines": [{"actions": line, **asdict(shown)} for line, shown in lines]}
 
 
 def _text(report: Report) -> list[str]:
@@ -42,11 +101,12 @@ def _text(report: Report) -> list[str]:
     lines = [f"{report.game} passed all checks:"]
     lines += [f"  - {line}" for line in _proved(report)]
     if report.example is not None:
-        names, board, result = report.example
+        shown, result = report.example
+        names = shown.names
         first = "..., " if len(names) > _MOST_NAMES else ""
         lines += ["", f"The shortest random game, of {_plies(len(names))}: {first}{', '.join(names[-_MOST_NAMES:])}"]
         lines += [
-            *(f"    {row}" for row in board.splitlines()),
+            *(f"    {row}" for row in shown.board.splitlines()),
             f"  result: {result}",
             "  Is this what your rules say?",
         ]
@@ -57,9 +117,9 @@ def _text(report: Report) -> list[str]:
 
 def _finding(finding: Broken) -> list[str]:
     lines = []
-    for begin, (names, board) in zip(("", "and "), finding.shown, strict=False):
-        after = f"after {_plies(len(names))}: {', '.join(names)}" if names else "at the start"
-        lines += [f"  {begin}{after}", *(f"    {row}" for row in board.splitlines())]
+    for begin, shown in zip(("", "and "), finding.shown, strict=False):
+        after = f"after {_plies(len(shown.names))}: {', '.join(shown.names)}" if shown.names else "at the start"
+        lines += [f"  {begin}{after}", *(f"    {row}" for row in shown.board.splitlines())]
     return [*lines, f"  got:      {finding.got}", f"  expected: {finding.expected}", f"  to do:    {finding.advice}"]
 
 

@@ -123,7 +123,8 @@ class _Help(argparse.Action):
 def _name(option: argparse.Action) -> str:
     """Return an option or an argument as a usage line has it."""
     more = "..." if option.nargs == "+" else ""
-    value = f"{option.metavar or option.dest.upper()}{more}" if option.nargs != 0 else ""
+    named = option.metavar or option.dest.upper()
+    value = f"{named if isinstance(named, str) else ' '.join(named)}{more}" if option.nargs != 0 else ""
     if isinstance(option, argparse.BooleanOptionalAction):
         return f"--[no-]{option.option_strings[0].removeprefix('--')}"
     return " ".join(filter(None, (", ".join(option.option_strings), value)))

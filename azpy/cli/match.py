@@ -84,11 +84,17 @@ def _match(arguments: Sequence[str]) -> int:
     add, rare = parser.section("Levels")
     add("--calibrate", action="store_true", help="measure and store the levels of one run")
     add_number(add, "--minutes", f"longest time of --calibrate (default: {MINUTES:g})", kind=float, low=0, above=True)
+    text = "player with a known Elo from which the levels count, such as Stockfish"
+    add("--anchor", type=not_empty, metavar="PLAYER", help=text)
+    add_number(rare, "--anchor-elo", "Elo of --anchor (default: its UCI_Elo)", kind=float, low=-10_000, high=10_000)
     given = parser.parse_args(arguments)
+    if given.anchor_elo is not None and given.anchor is None:
+        raise SettingsError("--anchor-elo belongs to --anchor")
     if given.calibrate:
         return calibrate(given)
-    if given.minutes is not None:
-        raise SettingsError("--minutes belongs to --calibrate")
+    for name in ("minutes", "anchor"):
+        if getattr(given, name) is not None:
+            raise SettingsError(f"--{name} belongs to --calibrate")
     return _round_robin(given) if given.round_robin else _one_match(given)
 
 

@@ -73,7 +73,8 @@ class SearchPlayer:
     """Searches every position with `simulations` and plays the most visited action, without noise.
 
     With a `temperature` T above 0 it draws the action, so it sometimes plays weaker ones. The probability of an action
-    is proportional to its visits to the power 1/T. With one simulation the priors replace the visits.
+    is proportional to its visits to the power 1/T. With one simulation the priors replace the visits. An action that
+    the search saw to win at once, as with `solver` and `lookahead`, is always played.
     `evaluator` is anything with `evaluate_batch`, or one of azpy's own; None means one random rollout a leaf. Of the
     options of `Search`, `eval_batch` is 1 by default: many games in lock-step fill a batch, and 1 plays best.
     """
@@ -88,9 +89,8 @@ class SearchPlayer:
         evaluator = _core.RolloutEvaluator(seed) if self.evaluator is None else self.evaluator
         search = _core.VectorSearch(states, evaluator, seed=seed, **self.options)
         search.run(self._simulations)
-        # With several simulations both ways draw alike. This one keeps the games of older matches repeatable.
-        if self._temperature == 0 or self._simulations > 1:
-            return search.select_actions(self._temperature)
+        if self._temperature == 0:
+            return search.select_actions(0)
         rng = np.random.default_rng(seed)
         policies = [result._softened(self._temperature) for result in search.results()]
         return np.array([rng.choice(len(policy), p=policy) for policy in policies])

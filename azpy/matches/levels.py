@@ -3,7 +3,8 @@
 A player's *ladder* is its ways to play, from the weakest to the strongest, each with its Elo above the first one. The
 weakest ways are the network alone: one simulation, and actions drawn by the prior to the power 1/temperature. Then
 come searches with four times the simulations of the one before. `Calibration` measures the ladder of a run by matches
-between neighbours, and stores it with the run. The Elo steps between the levels are equal.
+between neighbours, and stores it with the run. The Elo steps between the levels are equal. An *anchor*, a player whose
+Elo is known, plays against the steps that are about as strong. Then the ladder counts from that Elo.
 """
 
 import json
@@ -11,13 +12,13 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from azpy.errors import RunError
-from azpy.matches.arena import SearchPlayer, play_rounds
+from azpy.matches.arena import MATCH_SLOTS, Follower, Player, SearchPlayer, play_rounds
 from azpy.matches.openings import Book, mix
 from azpy.matches.ratings import PAIR_SCORES, bradley_terry
 from azpy.matches.results import MatchResult
@@ -42,20 +43,21 @@ class Level:
 
     simulations: int  # of a move, each with a tree of its own; 1 is the network alone
     temperature: float  # of the actions played, see `SearchPlayer`
-    elo: float  # above the first level of the ladder
+    elo: float  # above the first level of the ladder, or on the scale of the ladder's anchor
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """Ways to play by their Elo: the first one is 0, and each is stronger than the one before."""
+    """Ways to play by their Elo: each is stronger than the one before. Without an anchor the first one is 0."""
 
     steps: tuple[Level, ...]
     network: str | None = None  # the hash of the model that was measured; None: nothing was, and `elo` says nothing
     iteration: int | None = None  # of that model
+    anchor: str | None = None  # the player from whose known Elo the ladder counts
 
     def at(self, elo: float) -> Level:
         """The way to play with this Elo, or the nearest one there is; between two steps as far as `elo` is."""
-        elo = min(max(elo, 0.0), self.steps[-1].elo)
+        elo = min(max(elo, self.steps[0].elo), self.steps[-1].elo)
         below = max(step for step in range(len(self.steps)) if self.steps[step].elo <= elo)
         low, high = self.steps[below], self.steps[min(below + 1, len(self.steps) - 1)]
         share = (elo - low.elo) / (high.elo - low.elo) if high is not low else 0.0
@@ -67,15 +69,16 @@ class Ladder:
     @cached_property
     def levels(self) -> dict[str, Level]:
         """The levels by their words `LEVELS`, from the weakest to the strongest."""
-        top = self.steps[-1].elo
-        return {word: self.at(top * step / (len(LEVELS) - 1)) for step, word in enumerate(LEVELS)}
+        low, top = self.steps[0].elo, self.steps[-1].elo
+        return {word: self.at(low + (top - low) * step / (len(LEVELS) - 1)) for step, word in enumerate(LEVELS)}
 
     def about(self, network: str | None) -> str:
         """A sentence on what the Elo of its levels is worth for a player with this network."""
         if self.network is None:
             return "These levels are not calibrated: az-match --calibrate RUN measures them in games of two players."
         of = "this network" if network == self.network else f"the network of iteration {self.iteration}"
-        return f"These levels were calibrated with {of}."
+        scale = f" Their Elo counts from that of {self.anchor}." if self.anchor else ""
+        return f"These levels were calibrated with {of}.{scale}"
 
 
 def level_word(text: str) -> str | None:
@@ -106,7 +109,7 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
     Raises:
         RunError: the stored ladder cannot be read.
     """
-    facts, steps = ({}, []) if run is None else _read(run / LADDER)
+    facts, steps, anchor = ({}, [], None) if run is None else _read(run / LADDER)
     if not steps or any(step.elo is None for step in steps):
         return plain_ladder(simulations, has_model)
     kept = list[Level]()
@@ -114,8 +117,11 @@ def ladder_of(run: Path | None, simulations: int, has_model: bool) -> Ladder:
     for step in reversed(steps):
         if not kept or float(step.elo or 0) < kept[0].elo:
             kept.insert(0, Level(step.simulations, step.temperature, float(step.elo or 0)))
-    kept = [replace(step, elo=step.elo - kept[0].elo) for step in kept]
-    ladder = Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]))
+    zero, counts_from = kept[0].elo, None
+    if anchor is not None and anchor.above is not None and anchor.is_bounded:
+        zero, counts_from = anchor.above - anchor.elo, anchor.player
+    kept = [replace(step, elo=step.elo - zero) for step in kept]
+    ladder = Ladder(tuple(kept), str(facts["network"]), int(facts["iteration"]), counts_from)
     within = [step for step in kept if step.simulations <= simulations]
     if not within:
         within = [replace(kept[0], simulations=simulations)]
@@ -136,6 +142,23 @@ class Step:
     elo: float | None = None  # above the first step; None before all steps have played
     low: float | None = None  # the 95 % interval of `elo`; None where nothing bounds it
     high: float | None = None
+
+
+@dataclass
+class Anchor:
+    """A player whose Elo is known, and its games against the steps of a ladder, as they are stored."""
+
+    player: str
+    elo: float
+    pairs: list[list[int]] = field(default_factory=list)  # of games of each step against it, see `Step`
+    above: float | None = None  # its Elo above the first step; None before it has played
+    low: float | None = None  # the 95 % interval of `above`; None where nothing bounds it
+    high: float | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it was seen to win and to lose, so that it can set the scale."""
+        return self.low is not None and self.high is not None
 
 
 @contextmanager
@@ -167,73 +190,132 @@ class Calibration:
         book: the openings.
         simulations: of full strength.
         facts: game, iteration, network, seed and opening_plies: what the games depend on besides.
+        anchor: a player whose Elo is known, its name, and that Elo; without one the games of a stored anchor stay.
+        slots: games in play at a time.
 
     Raises:
-        RunError: a stored ladder that cannot be read.
+        RunError: a stored ladder that cannot be read; in `play` also an anchor that breaks its protocol or the rules.
 
     Attributes:
         steps: from the weakest to the strongest.
+        anchor: the player from whose Elo they count, if there is one.
     """
 
     def __init__(
-        self, run: Path, evaluator: Any, options: dict[str, Any], book: Book, simulations: int, facts: dict[str, Any]
+        self,
+        run: Path,
+        evaluator: Any,
+        options: dict[str, Any],
+        book: Book,
+        simulations: int,
+        facts: dict[str, Any],
+        anchor: tuple[Player | Follower, str, float] | None = None,
+        slots: int = MATCH_SLOTS,
     ) -> None:
-        self._path, self._book, self._facts = run / LADDER, book, facts
+        self._path, self._book, self._facts, self._slots = run / LADDER, book, facts, slots
         ways = _ways(simulations, has_model=True)
-        self._players = [SearchPlayer(evaluator, *way, **options) for way in ways]
-        before, self.steps = _read(self._path)
-        if before != facts or [(step.simulations, step.temperature) for step in self.steps] != ways:
-            self.steps = [Step(*way, pairs=[0] * len(PAIR_SCORES)) for way in ways]
+        self._players: list[Player | Follower] = [SearchPlayer(evaluator, *way, **options) for way in ways]
+        before, self.steps, self.anchor = _read(self._path)
+        if before != facts:
+            self.steps, self.anchor = [], None
+        # With another number of simulations at full strength the first steps stay the same.
+        both = zip(self.steps, ways, strict=False)
+        self.steps = [step for step, way in both if (step.simulations, step.temperature) == way]
+        same = len(self.steps)
+        self.steps += [Step(*way, pairs=_none()) for way in ways[same:]]
+        self._is_anchored = anchor is not None
+        if anchor is not None:
+            player, name, elo = anchor
+            self._players.append(player)
+            if self.anchor is None or (self.anchor.player, self.anchor.elo) != (name, elo):
+                self.anchor, same = Anchor(name, elo), 0
+        if self.anchor is not None:
+            self.anchor.pairs = [*self.anchor.pairs[:same], *(_none() for _ in ways[same:])]
 
     @property
     def played(self) -> int:
         """Pairs of games so far."""
-        return sum(sum(step.pairs) for step in self.steps)
+        return sum(sum(step.pairs) for step in self.steps) + self._met
 
-    def play(self, pairs: int, seconds_left: Callable[[], float]) -> Iterator[Step]:
+    @property
+    def _met(self) -> int:
+        """Pairs of games of the anchor."""
+        return 0 if self.anchor is None else sum(map(sum, self.anchor.pairs))
+
+    def left(self, pairs: int) -> int:
+        """Pairs to play until each step and the anchor have so many."""
+        done = [*(sum(step.pairs) for step in self.steps[1:]), *([self._met] if self._is_anchored else [])]
+        return sum(max(0, pairs - each) for each in done)
+
+    def play(self, pairs: int, seconds_left: Callable[[], float]) -> Iterator[tuple[Step, str]]:
         """Play until each step has so many pairs, or time is over. Each group of games is stored at once.
 
-        The step with the fewest pairs goes first, so that all have about as many where time ends.
+        The step with the fewest pairs goes first, so that all have about as many where time ends. Then the anchor meets
+        the steps that are about as strong, until it has so many pairs too.
 
         Yields:
-            The step that played; what is stored is whole meanwhile.
+            The step that played, and against whom; what is stored is whole meanwhile.
         """
-        while seconds_left() > 0:
+        while seconds_left() > 0 and self.left(pairs):
             index = min(range(1, len(self.steps)), key=lambda step: sum(self.steps[step].pairs), default=0)
-            step, done = self.steps[index], sum(self.steps[index].pairs)
+            counts, done, other = self.steps[index].pairs, sum(self.steps[index].pairs), index - 1
+            against = "the step below"
+            if self.anchor is not None and (index == 0 or done >= pairs):
+                index, other, done = self._nearest(), len(self.steps), self._met
+                counts, against = self.anchor.pairs[index], self.anchor.player
             group = min(_GROUP, pairs - done)
-            if index == 0 or group <= 0:
-                return
             found = list(
                 play_rounds(
                     self._book,
-                    (self._players[index], self._players[index - 1]),
+                    (self._players[index], self._players[other]),
                     group,
-                    mix(int(self._facts["seed"]), index, done),
+                    mix(int(self._facts["seed"]), max(index, other), done),
+                    self._slots,
                     first=done,
                     may_go_on=lambda: seconds_left() > 0,
                 )
             )
+            if fault := next((fault for one in found for fault in one.faults[1]), None):
+                raise RunError(f"{against} {fault.text} (transcript {fault.transcript}): these games do not count")
             if len(found) < group:
                 return
-            step.pairs = [sum(both) for both in zip(step.pairs, MatchResult(tuple(found)).counts, strict=True)]
+            counts[:] = [sum(both) for both in zip(counts, MatchResult(tuple(found)).counts, strict=True)]
             self._rate()
             content = {**self._facts, "steps": [asdict(one) for one in self.steps]}
+            content |= {} if self.anchor is None else {"anchor": asdict(self.anchor)}
             storage.write_atomically(self._path, (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
-            yield step
+            yield self.steps[index], against
+
+    def _nearest(self) -> int:
+        """The step that is about as strong as the anchor; the middle one before the anchor has played."""
+        if self.anchor is None or self.anchor.above is None:
+            return len(self.steps) // 2
+        above = self.anchor.above
+        return min(range(len(self.steps)), key=lambda step: abs((self.steps[step].elo or 0.0) - above))
 
     def _rate(self) -> None:
-        """Give each step its Elo, once all have played."""
+        """Give each step and the anchor its Elo, once all steps have played."""
         if not all(sum(step.pairs) for step in self.steps[1:]):
             return
         matches = [(index, index - 1, step.pairs) for index, step in enumerate(self.steps) if index]
-        for step, rating in zip(self.steps, bradley_terry(len(self.steps), matches), strict=True):
-            ends = (end if math.isfinite(end) else None for end in (rating.low, rating.high))
-            step.elo, (step.low, step.high) = rating.elo, ends
+        if self.anchor is not None:
+            last = len(self.steps)
+            matches += [(index, last, pairs) for index, pairs in enumerate(self.anchor.pairs) if sum(pairs)]
+        ratings = bradley_terry(len(self.steps) + (self._met > 0), matches)
+        ends = [[end if math.isfinite(end) else None for end in (one.low, one.high)] for one in ratings]
+        for step, rating, (low, high) in zip(self.steps, ratings, ends, strict=False):
+            step.elo, step.low, step.high = rating.elo, low, high
+        if self.anchor is not None and self._met:
+            self.anchor.above, (self.anchor.low, self.anchor.high) = ratings[-1].elo, ends[-1]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
-    """What was played (game, iteration, network, seed, opening_plies) and found; an empty dict and list without a file.
+def _none() -> list[int]:
+    """No pairs of games yet."""
+    return [0] * len(PAIR_SCORES)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[Step], Anchor | None]:
+    """What was played (game, iteration, network, seed, opening_plies) and found; empty without a file.
 
     Raises:
         RunError: the file cannot be read or is invalid.
@@ -241,23 +323,24 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Step]]:
     try:
         if not isinstance(facts := json.loads(storage.read_regular(path)), dict):
             raise ValueError("it is not an object")
-        steps = [Step(**step) for step in facts.pop("steps", [])]
+        steps, anchor = [Step(**step) for step in facts.pop("steps", [])], facts.pop("anchor", None)
+        anchor = None if anchor is None else Anchor(**anchor)
         if not (steps and isinstance(facts.get("network"), str) and type(facts.get("iteration")) is int):
             raise ValueError("steps, network or iteration is missing or invalid")
-        if wrong := next(filter(None, map(_wrong_in, steps)), ""):
+        if wrong := next(filter(None, map(_wrong_in, steps)), "") or _wrong_with(anchor, len(steps)):
             raise ValueError(wrong)
         if (counts := [step.simulations for step in steps]) != sorted(counts):
             raise ValueError(
                 f"its steps have {counts!r:.80} simulations, expected each to have at least as many as the one before"
             )
     except FileNotFoundError:
-        return {}, []
+        return {}, [], None
     except OSError as error:
         raise storage.refused(path, error) from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         hint = f"delete it and run az-match --calibrate {path.parent} again"
         raise RunError(f"{path} is damaged: {error}; {hint}") from error
-    return facts, steps
+    return facts, steps, anchor
 
 
 def _wrong_in(step: Step) -> str:
@@ -266,12 +349,30 @@ def _wrong_in(step: Step) -> str:
         return f"simulations is {step.simulations!r:.80}"
     if type(step.temperature) not in (int, float) or not 0 <= step.temperature <= WARMEST:
         return f"temperature is {step.temperature!r:.80}"
-    if not isinstance(step.pairs, list) or [type(count) for count in step.pairs] != [int] * len(PAIR_SCORES):
-        return f"pairs is {step.pairs!r:.80}"
-    if min(step.pairs) < 0 or max(step.pairs) > _MOST_SIMULATIONS:
-        return f"pairs is {step.pairs!r:.80}"
-    for name in ("elo", "low", "high"):
-        value = getattr(step, name)
+    return _wrong_pairs(step.pairs) or _wrong_numbers(step, "elo", "low", "high")
+
+
+def _wrong_with(anchor: Anchor | None, steps: int) -> str:
+    """What is wrong with the anchor from the file of so many steps; empty if nothing is."""
+    if anchor is None:
+        return ""
+    if type(anchor.player) is not str or type(anchor.elo) not in (int, float):
+        return f"the anchor is {anchor.player!r:.80} with {anchor.elo!r:.80} Elo"
+    if not isinstance(anchor.pairs, list) or len(anchor.pairs) != steps:
+        return f"pairs of the anchor is {anchor.pairs!r:.80}, expected a list for each of {steps} steps"
+    wrong = next(filter(None, map(_wrong_pairs, anchor.pairs)), "")
+    return wrong or _wrong_numbers(anchor, "elo", "above", "low", "high")
+
+
+def _wrong_pairs(pairs: Any) -> str:
+    if not isinstance(pairs, list) or [type(count) for count in pairs] != [int] * len(PAIR_SCORES):
+        return f"pairs is {pairs!r:.80}"
+    return f"pairs is {pairs!r:.80}" if min(pairs) < 0 or max(pairs) > _MOST_SIMULATIONS else ""
+
+
+def _wrong_numbers(of: Step | Anchor, *names: str) -> str:
+    for name in names:
+        value = getattr(of, name)
         if value is not None and (type(value) not in (int, float) or not abs(value) <= _MOST_ELO):
             return f"{name} is {value!r:.80}"
     return ""

@@ -242,6 +242,7 @@ class Settings:
     temperature_final: float = _option("temperature_final")
     opening_plies: int = _option("opening_plies")
     tree_reuse: bool = _option("tree_reuse")
+    payoff_scale: float = _option("payoff_scale")
     max_plies: int | None = _option("max_plies")
 
     def __post_init__(self) -> None:

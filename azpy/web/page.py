@@ -29,7 +29,10 @@ POLICY = (
 )
 """The page's content security policy, as the server sends it."""
 # The other files that WebAssembly needs, and their places in the page.
-_WITH_PROGRAM = ("script-src 'self'", "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'")
+_WITH_PROGRAM = (
+    "script-src 'self'",
+    "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; manifest-src 'self'",
+)
 _HEAD = '<meta charset="utf-8">'
 # The description that a server would send. The page asks for it first.
 _ABOUT = {"version": azpy.__version__, "run": None, "renews": False, "token": False, "local": True}
@@ -120,13 +123,34 @@ def _program(crate: Path | None) -> bytes:
     return program.packed(made)
 
 
+def _around(player: Player, version: str, names: list[str]) -> dict[str, bytes]:
+    """The files beside azpy.js: where the player is, types, what npm packs, and what a phone installs."""
+    name = player.start.name
+    package = {
+        "name": f"azpy-{re.sub('[^a-z0-9]+', '-', name)}",
+        "version": _core.__version__,
+        "type": "module",
+        "main": "azpy.js",
+        "types": "azpy.d.ts",
+        "files": ["azpy.*", "index.html", "offline.js", "app.webmanifest", version],
+    }
+    icon = {"src": f"{version}/board/icon.svg", "sizes": "any", "type": "image/svg+xml"}
+    app = {"name": name, "start_url": "index.html?offline", "display": "standalone", "icons": [icon]}
+    return {
+        "azpy.json": json.dumps({"files": version, "all": [*names, "app.webmanifest"]}).encode(),
+        "app.webmanifest": json.dumps(app).encode(),
+        "azpy.d.ts": (files("azpy.web") / "board" / "azpy.d.ts").read_bytes(),
+        "package.json": json.dumps(package, indent=2).encode(),
+    }
+
+
 def write_page(
     folder: Path, player: Player, network: Mapping[str, Any] | None, weights: bytes, crate: Path | None = None
 ) -> dict[str, int]:
     """Write a page on which people play with `player`, whole or not at all.
 
-    All files but index.html are in a folder that is named by their content. So a browser that kept files of an older
-    page of the same address does not take them for files of this one.
+    All files but index.html, azpy.js and those beside it are in a folder that is named by their content. So a browser
+    that kept files of an older page of the same address does not take them for files of this one.
 
     Args:
         folder: a new one.
@@ -153,7 +177,9 @@ def write_page(
     page = {
         f"board/{name}": without_comments(data) if name.endswith(".js") else data for name, data in assets().items()
     }
-    index = page.pop("board/index.html").replace(_HEAD.encode(), f"{_HEAD}\n    {policy}".encode(), 1)
+    around = {name: page.pop(f"board/{name}") for name in ("azpy.js", "offline.js")}
+    head = f'{_HEAD}\n    {policy}\n    <link rel="manifest" href="app.webmanifest">'
+    index = page.pop("board/index.html").replace(_HEAD.encode(), head.encode(), 1)
     page |= {"player.json": json.dumps(described, allow_nan=False).encode(), "about": json.dumps(_ABOUT).encode()}
     if network is not None:
         page["weights.safetensors"] = weights
@@ -165,6 +191,8 @@ def write_page(
         version = content.hexdigest()[:16]
         page = {f"{version}/{name}": data for name, data in page.items()}
         page["index.html"] = index.replace(b'"board/', f'"{version}/board/'.encode())
+        page |= around
+        page |= _around(player, version, [*page])
         (new / version / "board").mkdir(parents=True)
         for name, data in page.items():
             storage.write_synced(new / name, data)

@@ -204,7 +204,7 @@ def test_the_source_package_has_the_pages_and_nothing_built(tmp_path: Path) -> N
     for folder in ("docs", "examples"):
         linked |= {str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / folder).rglob("*.[mp][dy]")}
     assert linked - names == set()
-    assert {"azpy_cli/__init__.py", "examples/hexapawn/src/lib.rs", "Makefile"} <= names
+    assert {"azpy_cli/__init__.py", "azpy/checks/template/src/lib.rs", "Makefile"} <= names
     built = re.compile(r"\.(so|whl|pyc)$|(^|/)(target|dist|__pycache__)/|^runs/")
     assert [name for name in names if built.search(name)] == []
 

@@ -57,7 +57,7 @@ class Twin:
         if self.players == 2:
             near = 4 * last // 13
             return {(near, near), (last - near, last - near)}
-        return {[(0, 0), (0, last), (last, last), (last, 0)][player]}
+        return {[(last, 0), (0, 0), (0, last), (last, last)][player]}
 
     def legal(self, player: int) -> dict[str, tuple[int, Cells]]:
         board = set(itertools.product(range(self.size), repeat=2))

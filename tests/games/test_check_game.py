@@ -1,7 +1,10 @@
 """az-check-game names the mistakes that people make, and says nothing of games that have none."""
 
+import hashlib
+import json
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,12 +49,17 @@ def fault_of(name: str, **options: Any) -> Broken:
 
 
 @pytest.mark.parametrize("name", planted_games.PLANTED)
-def test_every_planted_mistake_is_found_and_named(name: str) -> None:
-    failure = fault_of(name, games=20)
-    assert failure.rule == planted_games.PLANTED[name], failure
-    for text in (failure.got, failure.expected, failure.advice):
-        assert text
-        assert "\n" not in text
+def test_every_planted_mistake_is_found_and_named(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"planted_games:{name}", "--games", "20", "--seconds", "100", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    (finding,) = report["findings"]
+    assert (finding["kind"], finding["rule"]) == ("fault", planted_games.PLANTED[name]), finding
+    for part in ("holds", "got", "expected", "advice"):
+        assert finding[part]
+        assert "\n" not in finding[part]
+    for line in finding["lines"]:
+        assert len(line["actions"]) == len(line["names"])
+        assert (line["before"] is None) <= (not line["actions"] or finding["rule"] in ("attributes", "exception")), line
 
 
 @pytest.mark.parametrize("name", planted_games.WARNED)
@@ -161,7 +169,8 @@ def test_the_line_of_play_is_the_shortest_there_is(
     assert (len(found) if isinstance(line, int) else found) == line
 
 
-def test_two_lines_with_one_key_are_both_short(few_lines: None) -> None:
+def test_two_lines_with_one_key_are_both_short(few_lines: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.checks.faults._SHRINK_SECONDS", 100)  # enough on a busy machine
     failure = fault_of("DeepKey", games=50)
     assert failure.rule == "key"
     assert (len(failure.line or ()), len(failure.other or ())) == (16, 16)
@@ -174,7 +183,9 @@ def test_a_game_that_differs_on_replay_is_found(seed: int) -> None:
 
 def test_an_error_names_the_method_and_the_line_of_the_file() -> None:
     failure = fault_of("ForgottenCase", games=0)
-    assert re.search(r"encode\(\) raised IndexError: .* \(planted_games.py, line \d+\)", failure.got)
+    found = re.search(r"encode\(\) raised IndexError: .* \(planted_games.py, line (\d+)\)", failure.got)
+    assert found is not None
+    assert failure.place == f"{planted_games.__file__}:{found[1]}"
 
 
 # Time, seeds and what is no finding.
@@ -276,10 +287,54 @@ def test_the_command_shows_a_finished_game_in_words(capsys: pytest.CaptureFixtur
     assert line.count(", ") < 45
 
 
+def test_the_boards_of_a_line_are_those_of_the_game(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["planted_games:DeepMistake", "--json"]) == 1
+    ((line,),) = (finding["lines"] for finding in json.loads(capsys.readouterr().out)["findings"])
+    state = azpy.State(planted_games.DeepMistake())
+    for name, action in zip(line["names"], line["actions"], strict=True):
+        before = str(state)
+        assert state.action_name(action) == name
+        state._play(action)
+    assert (line["before"], line["board"]) == (before, str(state))
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "pig(target=10)", "many_players:Trio"])
+def test_traces_are_games_of_the_rules(game: str, tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    assert main([game, "--games", "2", "--seconds", "1", "--traces", "3", str(path)]) == 0
+    games = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [one["game_id"] for one in games] == [0, 1, 2]
+    for one in games:
+        position = make_game(game)
+        for ply in one["plies"]:
+            assert ply["player"] == turn_of(position)
+            if ply["player"] == azpy.CHANCE:
+                assert [tuple(outcome) for outcome in ply["outcomes"]] == position.chance_outcomes()
+            else:
+                row = position.observation().tobytes()
+                assert ply["legal"] == position.legal_actions()
+                assert ply["observation"] == hashlib.blake2b(row, digest_size=16).hexdigest()
+            assert ply["name"] == position.action_name(ply["action"])
+            position.play(ply["action"])
+        outcome = position.outcome()
+        assert one["outcome"] == (list(outcome) if isinstance(outcome, tuple) else outcome)
+
+
+def test_a_wrong_game_leaves_no_traces(tmp_path: Path) -> None:
+    assert main(["planted_games:ForgottenCase", "--traces", "3", str(tmp_path / "traces.jsonl")]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["nope"], "unknown game"),
+        (["tic_tac_toe", "--traces", "0", "x"], "expected a number of games above 0"),
+        (["tic_tac_toe", "--rust"], "--rust goes with --new"),
+        (["2048", "--new"], "expected small letters"),
+        (["class", "--new"], "expected small letters"),
+        (["go", "--new"], "go is the name of a game or a Python module already"),
+        (["json", "--new"], "json is the name of a game or a Python module already"),
         (["planted_games:Nobody"], "does not have 'Nobody'"),
         (["tic_tac_toe", "--games", "-1"], "games must be at least 0"),
         (["tic_tac_toe", "--seconds", "0"], "--seconds must be more than 0"),

@@ -19,7 +19,7 @@ from azpy.web.program import missing
 from running import Ended, ended
 
 REPOSITORY = Path(__file__).parents[2]
-EXAMPLE = REPOSITORY / "examples" / "hexapawn"
+EXAMPLE = REPOSITORY / "azpy" / "checks" / "template"
 BUILDING = 3600  # seconds
 
 pytestmark = [
@@ -43,12 +43,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the build needs, and no more."""
     pytest.importorskip("maturin")
     folder = tmp_path_factory.mktemp("tree")
-    for name in ("rust", "benches", "examples"):
+    for name in ("rust", "benches", "azpy"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("target", "__pycache__"))
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(REPOSITORY / name, folder / name)
     # The same versions of everything as azpy itself.
-    shutil.copy(REPOSITORY / "Cargo.lock", folder / "examples" / "hexapawn" / "Cargo.lock")
+    shutil.copy(REPOSITORY / "Cargo.lock", folder / "azpy" / "checks" / "template" / "Cargo.lock")
     return folder
 
 
@@ -57,7 +57,7 @@ def site(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the installed package."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target", str(folder)]
-    done = ended([*command, tree / "examples" / "hexapawn"], env=cargo_environment(), patience=BUILDING)
+    done = ended([*command, tree / "azpy" / "checks" / "template"], env=cargo_environment(), patience=BUILDING)
     assert done.code == 0, done.out + done.errors
     return folder
 
@@ -129,7 +129,7 @@ def test_a_page_without_a_server_plays_it_as_a_server_does(site: Path, tree: Pat
         pytest.skip(lacks)
     if shutil.which("node") is None:
         pytest.skip("needs node")
-    crate = tree / "examples" / "hexapawn"
+    crate = tree / "azpy" / "checks" / "template"
     program = f"""
         from pathlib import Path
         from pages import compare
@@ -150,7 +150,7 @@ def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Pa
     export = ["-m", "azpy", "export", str(tmp_path / "run"), "--web", str(tmp_path / "page")]
     refused = python(site, *export)
     assert "hexapawn is a game of your own: give --crate PATH, the folder of its crate" in refused.errors
-    done = python(site, *export, "--crate", str(tree / "examples" / "hexapawn"))
+    done = python(site, *export, "--crate", str(tree / "azpy" / "checks" / "template"))
     assert done.code == 0, done.errors
     assert {"index.html", "player.json", "weights.safetensors"} <= {
         path.name for path in (tmp_path / "page").rglob("*")
@@ -160,7 +160,7 @@ def test_az_export_writes_the_page_of_a_run(site: Path, tree: Path, tmp_path: Pa
 def test_the_unit_tests_of_the_crates_pass(tree: Path) -> None:
     """Those of the example, and those of azpy-py: both are linked with Python, so `cargo test` leaves them out."""
     environment = cargo_environment() | {"LD_LIBRARY_PATH": str(sysconfig.get_config_var("LIBDIR"))}
-    for folder, arguments in ((tree / "examples" / "hexapawn", []), (tree, ["-p", "azpy-py", "--lib"])):
+    for folder, arguments in ((tree / "azpy" / "checks" / "template", []), (tree, ["-p", "azpy-py", "--lib"])):
         done = ended(["cargo", "test", *arguments], cwd=folder, env=environment, patience=BUILDING)
         if "unable to find library -lpython" in done.errors or "cannot find -lpython" in done.errors:
             pytest.skip("this Python has no library to link with")

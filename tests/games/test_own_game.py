@@ -1,6 +1,7 @@
 """The pages on games of one's own: they print the example, and do what they say: check, train and play."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from running import az, ended
 from starts import Starts
 
 REPOSITORY = Path(__file__).parents[2]
-START, EXAMPLE = REPOSITORY / "docs/start", REPOSITORY / "examples/hexapawn"
+START, EXAMPLE = REPOSITORY / "docs/start", REPOSITORY / "azpy/checks/template"
 PAGE = START / "own_game.md"
 
 Start: Any = Hexapawn  # the example has no types
@@ -92,6 +93,19 @@ def test_the_page_shows_the_output_of_the_check(folder: Path) -> None:
     said = run(folder, "check-game", "hexapawn:Hexapawn", "--games", "20")
     assert "135 distinct positions; 163 lines of play from the start: the whole game" in said
     assert "Warning" not in said
+
+
+def test_a_new_game_passes_its_check_and_its_tests(tmp_path: Path) -> None:
+    said = run(tmp_path, "check-game", "--new", "my_game", "--rust")
+    assert "az-check-game my_game:MyGame\n" in said
+    files = {path.relative_to(tmp_path / "my_game").as_posix() for path in (tmp_path / "my_game").rglob("*.*")}
+    assert files == {"my_game.py", "test_my_game.py", "Cargo.toml", "pyproject.toml", "src/lib.rs"}
+    assert not [path for path in (tmp_path / "my_game").rglob("*.*") if "hexapawn" in path.read_text().lower()]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
+    done = ended(command, cwd=tmp_path / "my_game")
+    assert done.code == 0, done.out
+    again = ended(az("check-game", "--new", "my_game"), cwd=tmp_path)
+    assert (again.code, again.errors) == (2, "az-check-game: my_game exists: give a new folder\n")
 
 
 def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:

@@ -14,6 +14,7 @@ from azpy.evaluators.net import NetEvaluator
 from azpy.games.names import make_game
 from azpy.matches.players import load_players, parse_player
 from azpy.runs.reader import names_in_box
+from azpy.serving.models import open_player
 
 
 @pytest.mark.parametrize("name", names_in_box())
@@ -65,6 +66,27 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
     for opened in (parse_player, azpy.load_run):
         with pytest.warns(SettingsWarning, match="go is a player that comes with azpy; your run is runs/go"):
             opened("go")
+
+
+@pytest.mark.parametrize("name", names_in_box())
+def test_each_shipped_player_has_measured_levels(name: str) -> None:
+    player = open_player(name, None, 200)
+    assert player.ladder.about(player.network) == "These levels were calibrated with this network."
+    levels = [*player.ladder.levels.values()]
+    assert [level.elo for level in levels] == sorted({level.elo for level in levels})
+    assert levels[-1].elo > 100
+    ways = [(level.simulations, -level.temperature) for level in levels]
+    assert ways == sorted(ways), "a stronger level has more simulations or is less warm"
+
+
+@pytest.mark.parametrize("simulations", [50, 200])
+def test_the_player_of_othello_keeps_a_disc(simulations: int) -> None:
+    """It played d2, and g5 took all its discs: the network's prior of g5 is too small for a search to try it."""
+    state = azpy.parse_state("othello", "f5 d6 c5 f4 e7 c6 b6 f6 d3 c3 b3 c2 g3 f3 c1 e6 e3")
+    (entrant,) = load_players([parse_player("othello")], state, simulations)
+    player: Any = entrant.player
+    reached = after(state, int(player.select_actions([state], 0)[0]))
+    assert not any(after(reached, action).is_terminal for action in reached.legal_actions())
 
 
 def test_a_name_without_a_player_is_refused() -> None:

@@ -3,9 +3,12 @@
 import dataclasses
 import itertools
 import json
+import math
 import re
+import shlex
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,6 +156,13 @@ def ladder_file(*steps: Any, **facts: Any) -> str:
         *(ladder_file(step(1, 0.0, 0.0) | {"pairs": pairs}) for pairs in ([10**400] * 5, [1], [0, 0, -1, 0, 0])),
         ladder_file(step(1, 0.0, 0.0) | {"more": 1}),
         ladder_file(step(1, 0.0, 0.0), network=None),
+        *(
+            ladder_file(step(1, 0.0, 0.0), anchor={"player": "x", "elo": 1500, "pairs": [[0] * 5]} | {name: value})
+            for name, value in (
+                *(("player", 7), ("elo", None), ("elo", "x"), ("pairs", []), ("pairs", [[1]]), ("above", "x")),
+                ("more", 1),
+            )
+        ),
     ],
 )
 def test_a_damaged_ladder_is_refused(run: Path, content: str, one_line: Callable[..., str]) -> None:
@@ -190,6 +200,28 @@ def test_a_small_temperature_draws_the_best_action(simulations: int, temperature
     policy = even.results()[0]._softened(temperature)
     assert policy.sum() == pytest.approx(1)
     assert np.count_nonzero(policy) == (go.num_actions if simulations == 1 else simulations)
+
+
+@pytest.mark.parametrize("simulations", [1, 4])
+def test_the_weakest_level_takes_a_win_in_one(simulations: int) -> None:
+    state = azpy.parse_state(GAME, "b2 a1 c1 a2")
+    [winning] = [action for action in state.legal_actions() if after(state, action).is_terminal]
+    looking = SearchPlayer(Known(), simulations, 10.0, solver=True, lookahead=1)
+    assert {int(action) for action in looking.select_actions([state] * 40, 5)} == {winning}
+    blind = SearchPlayer(Known(), simulations, 10.0)
+    assert len({*map(int, blind.select_actions([state] * 40, 5))}) > 1
+    result = azpy.Search(Known(), simulations=simulations, solver=True, lookahead=1).run(state)
+    assert {chosen(known(), state, result, 10.0) for _ in range(40)} == {winning}
+    # A win in more plies is not seen at once.
+    deeper = azpy.Search(Known(), simulations=1, solver=True, lookahead=5).run(azpy.parse_state(GAME, "b2 b1"))
+    assert deeper.proof > 1
+    assert len({chosen(known(), azpy.parse_state(GAME, "b2 b1"), deeper, 10.0) for _ in range(40)}) > 1
+
+
+def after(state: azpy.State, action: int) -> azpy.State:
+    state = state.clone()
+    state.play(action)
+    return state
 
 
 def searched(simulations: int) -> list[_core.SearchResult]:
@@ -328,15 +360,92 @@ def test_a_calibration_in_two_sittings_is_that_of_one(
     assert one["iteration"] == 7
     assert ladder_of(run, 800, True).network == one["network"]
     assert open_player(str(run), None, 20).network == one["network"]
+    # Another full strength keeps the games of the steps below.
+    code = main(["--calibrate", f"{run}@16", "--json", "--games", "20"])
+    longer = json.loads((run / "ladder.json").read_text())
+    assert [step["simulations"] for step in longer["steps"]] == [1, 1, 1, 1, 4, 16]
+    assert [step["pairs"] for step in longer["steps"]][:5] == [step["pairs"] for step in one["steps"]]
     # Other openings are other games: nothing of before counts.
     _, anew = measured(run, "--games", "10", "--opening-plies", "2")
     assert [sum(step["pairs"]) for step in anew["steps"]] == [0, 5, 5, 5, 5]
 
 
+# Plays the last legal action, in UGI.
+PROGRAM = """
+import importlib.util, sys, types
+
+azpy = types.ModuleType("azpy")  # the core alone loads fast
+azpy.__path__ = importlib.util.find_spec("azpy").submodule_search_locations
+sys.modules["azpy"] = azpy
+from azpy._core import make_game
+
+start = state = make_game(sys.argv[1])
+for line in sys.stdin:
+    word, *words = line.split()
+    if word == "ugi":
+        print("option name UCI_Elo type spin default 1500 min 1000 max 2000\\nugiok", flush=True)
+    if word == "isready":
+        print("readyok", flush=True)
+    if word == "position":
+        state = start.clone()
+        for action in start.parse_actions(" ".join(words[2:])):
+            state.play(action)
+    if word == "go":
+        legal = state.legal_actions()
+        print("bestmove", sys.argv[2] if len(sys.argv) > 2 else state.action_name(legal[-1]), flush=True)
+"""
+
+
+@pytest.fixture
+def anchor(tmp_path: Path) -> str:
+    (tmp_path / "known.py").write_text(PROGRAM)
+    return f"ugi:{shlex.quote(sys.executable)} {shlex.quote(str(tmp_path / 'known.py'))} {GAME}"
+
+
+def test_a_known_player_sets_the_scale(run: Path, anchor: str) -> None:
+    _, plain = measured(run, "--games", "10")
+    code, found = measured(run, "--games", "10", "--anchor", f"{anchor}?UCI_Elo=1500")
+    known_elo = found["anchor"]
+    assert (code, known_elo["player"], known_elo["elo"]) == (0, f"{anchor}?UCI_Elo=1500", 1500)
+    assert sum(map(sum, known_elo["pairs"])) == 5
+    assert [each["pairs"] for each in found["steps"]] == [each["pairs"] for each in plain["steps"]]
+    ladder = ladder_of(run, 800, True)
+    assert ladder.steps[-1].elo == pytest.approx(1500 + found["steps"][-1]["elo"] - known_elo["above"])
+    assert ladder.levels["beginner"].elo == ladder.steps[0].elo == ladder.at(-9_999).elo
+    assert ladder.about(ladder.network).endswith(f" Their Elo counts from that of {anchor}?UCI_Elo=1500.")
+    engine, top = talk_to({"player": open_player(str(run), None, 800)}, "ugi"), math.ceil(ladder.steps[-1].elo)
+    engine.say("ugi")
+    assert engine.hear("option name UCI_Elo").startswith(f"option name UCI_Elo type spin default {top} ")
+    engine.close()
+    # An anchor that won all its games may have any strength.
+    store(run, *found["steps"], anchor=known_elo | {"high": None}, network=found["network"])
+    assert (ladder_of(run, 800, True).anchor, ladder_of(run, 800, True).steps[0].elo) == (None, 0)
+    (run / "ladder.json").write_text(json.dumps(found))
+    # More games of the steps leave those of the anchor as they are, and another Elo begins them anew.
+    _, more = measured(run, "--games", "20")
+    assert more["anchor"]["pairs"] == known_elo["pairs"]
+    assert [sum(each["pairs"]) for each in more["steps"]] == [0, 10, 10, 10, 10]
+    _, other = measured(run, "--games", "20", "--anchor", anchor, "--anchor-elo", "900", "--minutes", "1e-9")
+    assert other["anchor"]["pairs"] == known_elo["pairs"], "no game was played, so nothing was stored"
+    _, other = measured(run, "--games", "20", "--anchor", anchor, "--anchor-elo", "900")
+    assert (other["anchor"]["elo"], sum(map(sum, other["anchor"]["pairs"]))) == (900, 10)
+    assert other["steps"][1]["pairs"] == more["steps"][1]["pairs"]
+
+
+def test_games_of_an_anchor_that_misbehaves_do_not_count(run: Path, anchor: str, one_line: Callable[..., str]) -> None:
+    arguments = ["--calibrate", f"{run}@4", "--games", "2", "--anchor", f"{anchor} z9", "--anchor-elo", "5"]
+    said = one_line(main, arguments, "az-match: ugi:")
+    assert "z9" in said
+    assert "these games do not count" in said
+    stored = json.loads((run / "ladder.json").read_text())["anchor"]
+    assert (sum(map(sum, stored["pairs"])), stored["above"]) == (0, None)
+    assert ladder_of(run, 800, True).anchor is None
+
+
 def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steps = step(1, 4.0, 0.0), step(1, 2.0, -35.0), step(1, 0.0, 80.0), step(4, 0.0, 205.0)
     store(run, *steps)
-    lines = _report([Step(**each) for each in steps], ladder_of(run, 4, True), "00ff", True)
+    lines = _report([Step(**each) for each in steps], None, ladder_of(run, 4, True), "00ff", True)
     words = "levels start at the weakest step, the network alone, temperature 2: "
     at = lines.index(f"{words}its -35 Elo above is 0 Elo below")
     assert re.fullmatch(r"the network alone, temperature 2 +-35 .*", lines[2])
@@ -344,7 +453,7 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     # After a clean sweep one end of the interval is infinite, and the other one counts.
     ends = [(None, -120.0), (35.0, None), (None, None), (10.0, 20.0)]
     swept = [Step(**each | {"low": low, "high": high}) for each, (low, high) in zip(steps, ends, strict=True)]
-    rows = _report(swept, ladder_of(run, 4, True), "00ff", True)[1:5]
+    rows = _report(swept, None, ladder_of(run, 4, True), "00ff", True)[1:5]
     assert [re.split(" {2,}", row)[2] for row in rows] == ["-inf to -120", "35 to +inf", "-inf to +inf", "10 to 20"]
     # Another network than that of the ladder, and no game of it yet.
     assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
@@ -397,6 +506,10 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
         (["--calibrate", "{run}", "--elo0", "5"], "--elo0 does not belong to --calibrate"),
         (["--calibrate", "{run}", "--minutes", "0"], "--minutes must be more than 0"),
         (["{run}", "random", "--minutes", "1"], "--minutes belongs to --calibrate"),
+        (["{run}", "random", "--anchor", "random"], "--anchor belongs to --calibrate"),
+        (["--calibrate", "{run}", "--anchor-elo", "5"], "--anchor-elo belongs to --anchor"),
+        (["--calibrate", "{run}", "--anchor", "random"], "how strong is random? give --anchor-elo N, or UCI_Elo=N"),
+        (["--calibrate", "{run}", "--anchor", "nobody", "--anchor-elo", "5"], "player 'nobody' is unknown"),
     ],
 )
 def test_bad_calibrations_are_refused(run: Path, arguments: list[str], said: str, one_line: Callable[..., str]) -> None:

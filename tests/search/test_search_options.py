@@ -216,6 +216,7 @@ MAKERS: dict[str, Any] = {
     "State.symmetric_observation": lambda symmetry: connect_four().symmetric_observation(
         symmetry, connect_four().observation()
     ),
+    "Exploitability": lambda **given: _core.Exploitability("kuhn_poker", **given),
     "random_playouts": lambda **given: _core.random_playouts(connect_four(), **{"games": 1, **given}),
 }
 

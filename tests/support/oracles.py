@@ -413,9 +413,9 @@ SMALL: dict[str, dict[str, Any]] = {
 
 @functools.cache
 def game_starts() -> dict[str, Position]:
-    """A start of every game in the tests whose value is one number, dice rolled where a game begins with a roll."""
+    """A start of every game in the tests that is searched and whose value is one number, dice rolled at its start."""
     starts: dict[str, Position] = {name: azpy.make_game(name, **SMALL.get(name, {})) for name in azpy.list_games()}
-    starts = {name: start for name, start in starts.items() if value_width(start) == 1}
+    starts = {name: start for name, start in starts.items() if value_width(start) == 1 and not start.hides}
     starts["connect_four 5x4, 3 in a row"] = azpy.make_game("connect_four", width=5, height=4, k=3)
     starts |= {
         "countdown": Countdown(12),

@@ -2,11 +2,17 @@
 
 import json
 import shutil
+import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import pytest
 
 from azpy import _core
 from azpy.games.names import make_game
@@ -17,6 +23,7 @@ from running import ended
 from talks import Asker
 
 NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
 
 
 @contextmanager
@@ -98,3 +105,25 @@ def compare(game: str, count: int, seed: int, folder: Path, crate: Path | None =
         for query, page, server in zip(queries, ask_page(folder, queries), ask_server(model, queries), strict=True):
             # The server searches several turns at once.
             assert sorted(page, key=_turn) == sorted(server, key=_turn), query
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A static host that counts what it was asked for."""
+
+    def __init__(self, asked: Counter[str], *arguments: Any, **options: Any) -> None:
+        self.asked = asked
+        super().__init__(*arguments, **options)
+
+    def log_message(self, *_: object) -> None:
+        self.asked[self.path] += 1
+
+
+@contextmanager
+def hosted(folder: Path, asked: Counter[str], kind: type[Quiet] | None = None) -> Iterator[ThreadingHTTPServer]:
+    host = ThreadingHTTPServer(("127.0.0.1", 0), partial(kind or Quiet, asked, directory=str(folder)))
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    try:
+        yield host
+    finally:
+        host.shutdown()
+        host.server_close()

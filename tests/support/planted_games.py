@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import azpy
 
-sys.path.append(str(Path(__file__).parents[2] / "examples" / "hexapawn"))
+sys.path.append(str(Path(__file__).parents[2] / "azpy" / "checks" / "template"))
 
 from hexapawn import Hexapawn
 
@@ -322,6 +322,16 @@ class Kuhn(azpy.Game):
         return 7 * said + (1 + self.deals.index(self.cards) if self.cards else 0)
 
 
+class SeenKuhn(Kuhn):
+    """The same, which says what each player knows."""
+
+    def view_key(self, player: int) -> Any:
+        return f"{self.cards[player:][:1]} {self.said}"
+
+
+SOUND.append(SeenKuhn)
+
+
 @warns("hidden")
 class WonUnseen(Nim):
     """Player 1 has a rule of its own, which no observation shows."""
@@ -436,6 +446,12 @@ class TwoFaults(Nim):
         return -1 if self.heaps == [0, 1, 3] else super().key()
 
 
+def _with_card_alone(game: Kuhn) -> NDArray[np.float32]:
+    planes = Kuhn.encode(game)
+    planes[3:] = 0
+    return planes
+
+
 # A game, the rule that it breaks or only seems to break, the sound game, and what is there instead of something of it.
 Row = tuple[str, str, type, dict[str, Any]]
 BREAKING: list[Row] = [
@@ -460,6 +476,12 @@ BREAKING: list[Row] = [
     ("CoinBackwards", "chance-type", Throws, {"chance_outcomes": lambda game: [(1, 0.75), (0, 0.25)]}),
     ("NoCopy", "clone", Nim, {"clone": lambda game: game}),
     ("NoShape", "attributes", Nim, {"obs_shape": (3,)}),
+    ("ViewOfTheBets", "view", SeenKuhn, {"view_key": lambda game, player: str(game.said)}),
+    (
+        *("ViewWithoutThePast", "recall", SeenKuhn),
+        {"view_key": lambda game, player: str(game.cards[player:][:1]), "encode": _with_card_alone},
+    ),
+    ("ViewAsAList", "view-type", SeenKuhn, {"view_key": lambda game, player: [*game.cards]}),
     # Searches play what nobody else does.
     ("OtherPlayLegal", "replay", Nim, {"play_legal": lambda game, action: game.play(game.legal_actions()[0])}),
 ]
@@ -470,6 +492,7 @@ WARNING: list[Row] = [
     ("KalahForTheOneToMove", "sides", Kalah, {"outcome": lambda game: game.lead(game.player)}),
     ("CountedInSecret", "hidden", Counted, {"max_plies": 7}),  # its end is not that of max_plies
     ("KuhnForNothing", "hidden", Kuhn, {"outcome": lambda game: 0.0}),  # but each player sees another card next
+    ("BlindKuhn", "look", SeenKuhn, {"seen": lambda game: ()}),
     ("OneName", "names", Nim, {"action_name": lambda game, action: f"take {action % 3 + 1}"}),
 ]
 for kind, table in ((PLANTED, BREAKING), (WARNED, WARNING)):

@@ -232,7 +232,7 @@ def test_a_bad_settings_file_is_refused(text: str, error: str, tmp_path: Path, o
 
 
 def test_command_line_beats_file_beats_preset_beats_default(tmp_path: Path) -> None:
-    rng, file, preset = random.Random(7), tmp_path / "run.toml", preset_of("tic_tac_toe")
+    rng, file = random.Random(7), tmp_path / "run.toml"
     depending = ("pipelines", "minutes", "total_evaluations")
     names = [name for name in NAMES if ABOUT[name].kind is not str and name not in depending]
     for _ in range(200):
@@ -246,6 +246,7 @@ def test_command_line_beats_file_beats_preset_beats_default(tmp_path: Path) -> N
             layer.pop("gumbel_actions", None)
         file.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in in_file.items()))
         settings, _ = settings_from(["tic_tac_toe", "--config", str(file), *flags(typed)])
+        preset = preset_of("tic_tac_toe", in_file | typed)  # without what has no effect beside the others
         for name in NAMES[1:]:
             layout = Settings if settings.deterministic else settings
             default = vars(Settings) | {"eval_batch": auto_eval_batch(layout.slots, layout.pipelines)}
@@ -384,7 +385,7 @@ def test_a_preset_in_force_is_said_unless_an_error_comes_first(
 ) -> None:
     gumbel = "simulations 32, gumbel_actions 16, passes 2.0"
     given = {"game": "hex(size=99)", "network": "1x8", "opening_plies": 3}
-    assert choose(given, out=str(tmp_path))[2] == f"preset for hex: {gumbel}, match_opening_plies 2"
+    assert choose(given, out=str(tmp_path))[2] == f"preset for hex: {gumbel}, match_opening_plies 2, match_lookahead 1"
     for bad in (["hex(size=99)"], ["hex", "--network", "big"], ["hex", "--network", "nowhere:make"]):
         assert main([*bad, "--out", str(tmp_path / "run")]) == 2
         assert capsys.readouterr().out == ""

@@ -27,8 +27,8 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: "Searched" in board.one("root").text)
     assert len(board.all("#candidates tr")) == 7
     assert len(board.all("#overlay .candidate")) == 7
-    assert board.one("bar").get_attribute("aria-label").startswith("Value: ")
-    colors = [board.one(part).value_of_css_property("background-color") for part in ("bar_fill", "bar_track")]
+    assert board.one("bars").get_attribute("aria-label").startswith("Values: ")
+    colors = [board.all(part)[0].value_of_css_property("background-color") for part in ("#bars .fill", "#bars .track")]
     assert colors == ["rgba(208, 59, 47, 1)", "rgba(36, 99, 196, 1)"]  # red and blue
     board.all("#candidates button")[1].click()
     assert board.all("#candidates button")[1].get_attribute("aria-pressed") == "true"
@@ -38,10 +38,6 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.one("analyse").click()
     board.until(lambda: len(board.all("#graph .value")) == board.ply + 1)
     board.one("researchers").click()
-    assert len(board.all("#tree > li")) == 7
-    for depth in ("#tree > li", "#tree > li > details > ul > li"):  # branches of branches
-        board.all(f"{depth} > details > summary")[0].click()
-        board.until(partial(board.all, f"{depth} > details > ul details"))
     heights = [float(bar.get_attribute("height")) for bar in board.all("#histogram .bin")]
     assert (len(heights), max(heights)) == (20, 30)
     board.enter("hint_simulations", "3000")
@@ -227,11 +223,13 @@ def test_the_page_is_accessible_and_never_scrolls_sideways(
         board.one("hints").click()
         board.until(lambda: "Searched" in board.one("root").text)
         board.script(axe)
-        for dialog in (None, "new", "open_load", "open_save", "open_archive"):
+        # Dialogs are the same for each game, and nothing else of the page can be reached meanwhile.
+        for dialog in (None, *(["new", "open_load", "open_save", "open_archive"] if name == "chess" else [])):
             if dialog is not None:
                 board.unfold(dialog).click()
             found = board.driver.execute_async_script(
-                "const done = arguments[0]; axe.run().then((found) => done(found.violations.map((one) => "
+                "const [done] = arguments; const part = document.querySelector('dialog[open]') ?? document;"
+                "axe.run(part).then((found) => done(found.violations.map((one) => "
                 "[one.id, one.nodes.map((node) => node.html.slice(0, 200))])), (error) => done(String(error)))"
             )
             assert found == [], (name, dialog, found)
@@ -244,7 +242,7 @@ def test_the_page_is_accessible_and_never_scrolls_sideways(
         forced = [{"name": "forced-colors", "value": "active"}]
         board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": forced})
         color = "return getComputedStyle(arguments[0]).backgroundColor"
-        for part in ("#bar_fill", ".bar .search", ".bar .policy"):
+        for part in ("#bars .fill", ".bar .search", ".bar .policy"):
             (inner, *_) = board.all(part)
             assert board.script(color, inner) != board.script(color, inner.find_element("xpath", "..")), part
         (text, *_) = board.all("#overlay .candidate.best text")

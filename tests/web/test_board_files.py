@@ -118,9 +118,15 @@ def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, addr
     assert "1. e4 c5" in names[1]
     for what, name in (("svg", "chess.svg"), ("png", "chess.png")):
         board.choose("save_what", what)
-        assert not board.one("save_text").is_displayed()
+        assert board.one("save_picture").is_displayed() == (what == "png")
         board.one("save_file").click()
         board.until((saved / name).exists)
+    board.one("copy_text").click()
+    board.until(lambda: "clipboard" in board.one("save_said").text)
+    allowed = {"permissions": ["clipboardReadWrite"], "origin": f"http://{address}"}
+    board.driver.execute_cdp_cmd("Browser.grantPermissions", allowed)
+    copied = "navigator.clipboard.read().then(([one]) => arguments[0](one.types))"
+    assert board.driver.execute_async_script(copied) == ["image/png"]
     board.one("save_cancel").click()
     assert "<svg" in (saved / "chess.svg").read_text()
     assert (saved / "chess.png").read_bytes().startswith(base64.b64decode("iVBORw0KGgo="))

@@ -49,7 +49,27 @@ def unescaped(text: str) -> str:
 
 
 def texts(selector: str) -> Callable[["Person"], str]:
-    return lambda person: ", ".join(one.text for one in person.board.all(selector))
+    script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText.trim()).join(', ')"
+    return lambda person: str(person.board.script(script, selector))
+
+
+IS_SEEN = """
+    const isSeen = (one) => one.checkVisibility() && one.getClientRects().length > 0 && one.offsetHeight !== 0;
+"""
+UNFOLD = f"""
+    {IS_SEEN}
+    const one = document.getElementById(arguments[0]);
+    one.closest("details")?.setAttribute("open", "");
+"""
+# The button with this text or title, or the first one that begins so or has it.
+NAMED = f"""
+    {IS_SEEN}
+    const named = [...document.querySelectorAll("button")].filter((one) => isSeen(one) && !one.disabled);
+    const text = (one) => one.innerText.trim() || one.title;
+    const [name] = arguments;
+    const tests = [(one) => one === name, (one) => one.startsWith(name), (one) => one.includes(name)];
+    return tests.map((test) => named.find((one) => test(text(one)))).find(Boolean);
+"""
 
 
 class Person:
@@ -71,10 +91,9 @@ class Person:
             if verb == "click":
                 board.settle(ply + 1)
         elif verb == "press":
-            board.until(lambda: board.unfold(rest).is_displayed() and board.one(rest).is_enabled())
-            board.one(rest).click()
+            board.until(lambda: board.script(f"{UNFOLD} return isSeen(one) && !one.disabled && one", rest)).click()
         elif verb == "pick":
-            board.until(lambda: self._button(rest)).click()
+            board.until(lambda: board.script(NAMED, rest)).click()
         elif verb == "choose":
             board.choose(name, value.strip())
             board.settle()
@@ -109,25 +128,15 @@ class Person:
             return refusal
         if field in SEEN:
             return SEEN[field](self)
-        element = self.board.unfold(field.replace(" ", "_"))
-        if not element.is_displayed():
-            return "-"
-        is_field = element.tag_name in {"input", "select", "textarea"}
-        return str((element.get_attribute("value") if is_field else element.text).replace("\N{MINUS SIGN}", "-"))
+        told = "one.matches('input, select, textarea') ? one.value : one.innerText"
+        text = self.board.script(f"{UNFOLD} return isSeen(one) ? {told} : '-'", field.replace(" ", "_"))
+        return str(text).strip().replace("\N{MINUS SIGN}", "-")
 
     def _place(self, name: str) -> Any:
         found = self.board.places()
         if name.endswith("…"):
             (name,) = [each for each in found if each.startswith(name[:-1])]
         return found[name]
-
-    def _button(self, text: str) -> Any:
-        shown = [one for one in self.board.all("button") if one.is_displayed() and one.is_enabled()]
-        return min(
-            (one for one in shown if text in (one.text or str(one.get_attribute("title")))),
-            key=lambda one: (one.text != text, not one.text.startswith(text)),
-            default=None,
-        )
 
 
 SEEN: dict[str, Callable[[Person], str]] = {
@@ -175,7 +184,7 @@ def test_a_journey_goes_as_written(
                 board.open(address, line.text)
             else:
                 name = line.text.partition("(")[0]
-                own = stack.enter_context(site_of({name: open_model("uniform:5", line.text, 5)}))
+                own = stack.enter_context(site_of({name: open_model("uniform:5?solver=true", line.text, 5)}))
                 stack.callback(board.driver.get, "about:blank")
                 board.open(own, name)
         elif line.kind == ">":

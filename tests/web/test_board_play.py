@@ -1,9 +1,8 @@
 """The board in a browser: how games begin and end, clocks, and what a person sees, hears and draws beside the moves."""
 
-from functools import partial
+import random
 
 from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.keys import Keys
 
 from azpy.serving.models import open_model
@@ -12,10 +11,6 @@ from served import site_of
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
-
-
-def is_at(board: Board, ply: int) -> bool:
-    return board.ply == ply
 
 
 def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str) -> None:
@@ -40,7 +35,7 @@ def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str
     assert found == ["0:01", "0:05 (1)", 59000, 70000, "0:00 (0)", None]
 
 
-def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str) -> None:
+def test_chess_with_captures_arrows_and_promotion(board: Board, address: str) -> None:
     board.open(address, "chess")
     board.choose("side", "all")
     assert board.load("e4 d5 exd5 Qxd5 Nf3 Nc6 Be2 Nf6") == ""
@@ -50,13 +45,6 @@ def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str)
         "captured: p",
         "captured: P",
     ]
-    board.click("e1", "h1")
-    assert board.moves[-1] == "O-O"
-    for ply, way in ((8, -100), (7, -100), (8, 100)):
-        origin = ScrollOrigin.from_element(board.one("board"))
-        ActionChains(board.driver).scroll_from_origin(origin, 0, way).perform()
-        board.until(partial(is_at, board, ply))
-    board.settle()
     draw = """
         for (const [kind, place] of [["pointerdown", arguments[0]], ["pointerup", arguments[1]]]) {
           const { x, y, width, height } = document.querySelector(`[data-place=${place}]`).getBoundingClientRect();
@@ -88,6 +76,17 @@ def test_chess_by_the_rook_with_arrows_and_the_wheel(board: Board, address: str)
     assert board.ply == 0
 
 
+MOTIONS = """
+    const plain = Element.prototype.animate;
+    window.motions = [];
+    Element.prototype.animate = function (frames, how) {
+      const [{ transform, opacity }] = frames;
+      window.motions.push(`${transform ?? `fades from ${opacity}`} ${how.duration}`);
+      return plain.call(this, frames, how);
+    };
+"""
+
+
 def test_keys_and_swipes_slide_tiles(board: Board) -> None:
     with site_of({"tiles": open_model("uniform:5", "game2048", 5)}) as site:
         board.open(site, "tiles", NARROW)
@@ -96,9 +95,15 @@ def test_keys_and_swipes_slide_tiles(board: Board) -> None:
         offered = {button.text for button in board.all("#choices button")}
         way = next(way for way in ways if way in offered)
         before = board.ply
+        board.script(MOTIONS)
         board.keys(ways[way])
         board.settle(before + 2)
         assert way in board.moves
+        slides = [motion for motion in board.script("return window.motions") if motion.startswith("translate")]
+        across = way in {"left", "right"}
+        assert slides
+        assert all(("(0%" in slide) != across and (", 0%" in slide) == across for slide in slides)
+        board.until(lambda: board.all("#moving img") == [])
         offered = {button.text for button in board.all("#choices button")}
         shifts = {"left": (-90, 10), "right": (90, 10), "up": (10, -90), "down": (10, 90)}
         way = next(way for way in shifts if way in offered)
@@ -145,16 +150,6 @@ def test_a_look_and_sounds_are_chosen_and_kept(board: Board, address: str) -> No
     assert board.one("sounds").get_attribute("value") == "on"
 
 
-MOTIONS = """
-    const plain = Element.prototype.animate;
-    window.motions = [];
-    Element.prototype.animate = function (frames, how) {
-      window.motions.push(`${frames[0].transform} ${how.duration}`);
-      return plain.call(this, frames, how);
-    };
-"""
-
-
 def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, address: str) -> None:
     board.open(address, "chess")
     board.script(MOTIONS)
@@ -180,6 +175,11 @@ def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, addre
     (fall,) = moved()
     assert fall.startswith("translate(0%, -")
     assert fall.endswith("200")
+    for game in ("noughts", "pawns"):  # a cross, and the picture of a game in Python
+        board.begin(game=game, side="all")
+        assert moved() == []
+        board.click_any(random.Random(1))
+        assert moved() == ["fades from 1 200"]
     board.begin(game="dice", side="none")
     board.until(lambda: any("rotate" in motion for motion in board.script("return window.motions")))
     with site_of({"discs": open_model("uniform:5", "othello", 5)}) as site:
@@ -187,7 +187,7 @@ def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, addre
         board.script(MOTIONS)
         board.choose("side", "all")
         board.click(min(board.places()))
-        assert moved() == ["scaleX(0) 120"]
+        assert sorted(moved()) == ["fades from 0 200", "scaleX(0) 120"]
         board.driver.get("about:blank")
     board.open(address, "fours")
     board.script(MOTIONS)
@@ -197,6 +197,38 @@ def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, addre
     board.click("column 4")
     assert moved() == []
     board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_a_piece_of_several_cells_is_turned_and_laid_by_two_touches(board: Board) -> None:
+    """Blokus: the piece is shaded where it would lie. The key r and a tap on the piece turn it."""
+    with site_of({"pieces": open_model("uniform:5", "blokus(size=7)", 5)}) as site:
+        board.open(site, "pieces")
+        board.choose("side", "all")
+
+        def shaded() -> set[str]:
+            boxes = [[float(one.get_attribute(side)) for side in ("x", "y")] for one in board.all("#tints .chosen")]
+            return {f"{'abcdefg'[int(x / 28)]}{7 - int(y / 28)}" for x, y in boxes if x < 7 * 28}
+
+        def is_row(cells: set[str]) -> bool:
+            return len({name[1] for name in cells}) == 1
+
+        board.places()["piece I3"].click()
+        first = shaded()
+        assert len(first) == 3
+        for turn in (lambda: board.keys("r"), board.places()["piece I3"].click):
+            before = shaded()
+            turn()
+            assert is_row(shaded()) != is_row(before)
+        board.script("document.querySelector('[data-place=b6]').focus()")
+        assert "b6" in shaded()
+        wanted = shaded()
+        board.places(".next")["b6"].click()
+        board.settle(1)
+        assert set(board.moves[0].split(",")) == wanted
+        board.places()["piece 1"].click()  # it has one place
+        board.settle(2)
+        assert board.all("[data-place='piece I3']") == []
+        board.driver.get("about:blank")
 
 
 def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, address: str) -> None:

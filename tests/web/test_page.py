@@ -6,14 +6,9 @@ import os
 import re
 import runpy
 import sys
-import threading
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -34,12 +29,11 @@ from azpy.web import page as web_page
 from azpy.web import program as web_program
 from azpy.web.page import check_page, write_page
 from browser import Board, needs_browser
-from pages import NODE, ask_page, ask_server, compare, files_of, served_by
+from pages import Quiet, ask_page, ask_server, compare, files_of, hosted, needs_node, served_by
 
 pytest_plugins = ["browser"]
 
 REPOSITORY = Path(__file__).parents[2]
-needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
 
 
 @needs_node
@@ -252,28 +246,6 @@ def test_the_program_was_built_of_these_sources() -> None:
     program = gzip.decompress(build["PROGRAM"].read_bytes())
     built_of = build["section"](build["hash_of_sources"]())
     assert program.endswith(built_of), "the program is of other sources: run `make wasm`, and commit what it writes"
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """A static host that counts what it was asked for."""
-
-    def __init__(self, asked: Counter[str], *arguments: Any, **options: Any) -> None:
-        self.asked = asked
-        super().__init__(*arguments, **options)
-
-    def log_message(self, *_: object) -> None:
-        self.asked[self.path] += 1
-
-
-@contextmanager
-def hosted(folder: Path, asked: Counter[str], kind: type["Quiet"] | None = None) -> Iterator[ThreadingHTTPServer]:
-    host = ThreadingHTTPServer(("127.0.0.1", 0), partial(kind or Quiet, asked, directory=str(folder)))
-    threading.Thread(target=host.serve_forever, daemon=True).start()
-    try:
-        yield host
-    finally:
-        host.shutdown()
-        host.server_close()
 
 
 @needs_browser

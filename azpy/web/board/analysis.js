@@ -4,35 +4,25 @@ import { AGAIN, Busy, RollDue } from "./connection.js";
 import { byId, messageOf, onClick } from "./dom.js";
 import { RUN } from "./game.js";
 import { showBars, showGraph, showHistogram } from "./graph.js";
-import { Tree } from "./tree.js";
 import { told } from "./values.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
 
-/** @typedef {import("./game.js").Position} Position */
-
 export class Analysis {
-  /** @param {import("./play.js").Play} play */
   constructor(play) {
     this.play = play;
     this.serial = 0; // of the analysis that goes on
     this.isOn = false;
-    /** @type {Set<import("./connection.js").Asked>} */
     this.searches = new Set();
-    this.tree = new Tree(async (line) => {
-      const { adviser, hintSimulations: simulations } = play.options();
-      if (adviser === RUN) throw new Error("The run stored only the search of this position.");
-      return play.branch([...play.game.current.moves(), ...line], adviser, { simulations }).answer;
-    });
     onClick("analyse", () => (this.isOn ? this.stop("Stopped.") : this.run()));
   }
 
-  /** Shows what is known of a position. @param {Position} position @param {string[]} names of the players @param
-   * {(name: string) => string} label the short name of a move */
+  /** Shows what is known of a position. @param {string[]} names of the players @param {(name: string) => string}
+   * label the short name of a move */
   show(position, names, label) {
     const { hints, adviser, beside } = this.play.options();
     byId("no_hints").hidden = hints;
-    byId("hinted").hidden = byId("bar").hidden = byId("bars").hidden = !hints;
+    byId("hinted").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
     byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
     if (!hints) return;
@@ -45,7 +35,6 @@ export class Analysis {
     const { isZeroSum } = this.play.game;
     showBars(position.values(adviser), names, isZeroSum);
     showHistogram(answer?.moveInfos ?? []);
-    this.tree.show(position.id, answer?.moveInfos ?? [], label);
     const line = this.play.game.line();
     showGraph(line, position, adviser, names, isZeroSum, (chosen) => this.play.goTo(chosen));
   }
@@ -56,9 +45,7 @@ export class Analysis {
     this.isOn = true;
     const { serial } = this;
     const { adviser, hintSimulations: simulations } = this.play.options();
-    const isOpen = (/** @type {Position} */ one) =>
-      one.outcome === null && (one.finds.get(adviser)?.visits ?? 0) < simulations;
-    /** @type {Position[]} */
+    const isOpen = (one) => one.outcome === null && (one.finds.get(adviser)?.visits ?? 0) < simulations;
     let open = [];
     let [all, done] = [0, 0];
     const goOn = async () => {
@@ -81,8 +68,7 @@ export class Analysis {
     }
   }
 
-  /** @param {Position} position @param {string} adviser @param {number} simulations @returns {Promise<boolean>} whether
-   * the server took the query */
+  /** @returns {Promise<boolean>} whether the server took the query */
   async search(position, adviser, simulations) {
     const asked = this.play.search(position, adviser, { simulations });
     this.searches.add(asked);
@@ -105,7 +91,7 @@ export class Analysis {
     this.say(why, null);
   }
 
-  /** @param {string} text @param {number | null} share of the positions that are done; null if none is searched */
+  /** @param {number | null} share of the positions that are done; null if none is searched */
   say(text, share) {
     byId("analysed").textContent = text;
     byId("analysing").hidden = share === null;
@@ -114,8 +100,7 @@ export class Analysis {
   }
 }
 
-/** What the network alone says, which the search began with. @param {any} answer @param {Position["alone"]} alone
- * @param {(name: string) => string} label */
+/** What the network alone says, which the search began with. */
 function aloneText({ rootInfo, moveInfos }, alone, label) {
   if (alone === null || alone.network !== rootInfo.network || moveInfos.length === 0) return "";
   const likeliest = moveInfos.reduce((best, move) => (move.prior > best.prior ? move : best));
@@ -123,18 +108,17 @@ function aloneText({ rootInfo, moveInfos }, alone, label) {
   return `The network alone: value ${told(alone.value)}, first choice ${first}.`;
 }
 
-/** @param {string} name @param {any} answer */
 function besideText(name, { rootInfo, moveInfos }) {
   const [best] = moveInfos;
   const first = best === undefined ? "" : `, best ${best.pvShort[0]}`;
   return `${name}: ${rootInfo.visits} visits, value ${told(rootInfo.value)}${first}.`;
 }
 
-/** @param {any} answer @param {string[]} names of the players */
+/** @param {string[]} names of the players */
 function rootText({ rootInfo, isDuringSearch, isStored }, names) {
   const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
   const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const each = rootInfo.values?.map((/** @type {number} */ one, /** @type {number} */ player) => {
+  const each = rootInfo.values?.map((one, player) => {
     return `${told(one)} for ${names[player]}`;
   });
   const value = `value ${each?.join(", ") ?? `${told(rootInfo.value)} for the player to move`}`;

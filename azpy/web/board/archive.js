@@ -15,12 +15,12 @@ export function bindArchive({ play, settings, start, goBack }) {
   const said = byId("archive_said");
   const iterations = byId("archive_iteration");
 
-  /** Lists the games of an iteration; of the newest one if none is named. @param {string} iteration */
+  /** Lists the games of an iteration; of the newest one if none is named. */
   const list = async (iteration) => {
     said.textContent = "Reading …";
     try {
       const found = await fetched(iteration === "" ? "games" : `games?iteration=${iteration}`);
-      const options = found.iterations.map((/** @type {number} */ one) => make("option", { value: one }, `${one}`));
+      const options = found.iterations.map((one) => make("option", { value: one }, `${one}`));
       fill(iterations, options.reverse());
       iterations.value = `${found.iteration}`;
       fill(byId("archive_games"), found.games.map(stored));
@@ -40,9 +40,8 @@ export function bindArchive({ play, settings, start, goBack }) {
     }
   });
 
-  /** A game of a list. @param {string} text @param {() => Promise<{said: string, svg: string}>} end how it ended, and
-   * the picture of its end @param {(() => unknown) | null} act shows the game; null where the server does not play it
-   * */
+  /** A game of a list. @param {() => Promise<{said: string, svg: string}>} end how it ended, and the picture of its
+   * end @param {(() => unknown) | null} act shows the game; null where the server does not play it */
   const row = (text, end, act) => {
     const [said, picture] = [make("span"), make("img", { alt: "" })];
     const words = make("span", {}, text, " ", said);
@@ -56,16 +55,14 @@ export function bindArchive({ play, settings, start, goBack }) {
     return make("li", {}, button);
   };
 
-  /** @param {any} game */
   const stored = (game) => {
     const end = async () => {
       const { plies } = await fetched(`games/${game.game_id}`);
-      return { said: "", svg: (await play.show(plies.map((/** @type {any} */ ply) => ply.name), new Game())).svg };
+      return { said: "", svg: (await play.show(plies.map((ply) => ply.name), new Game())).svg };
     };
     return row(`Game ${game.game_id}: ${game.length} plies. ${game.result}`, end, () => open(game.game_id));
   };
 
-  /** @param {number} number */
   const open = async (number) => {
     said.textContent = "Reading …";
     try {
@@ -79,9 +76,8 @@ export function bindArchive({ play, settings, start, goBack }) {
     }
   };
 
-  /** @param {import("./kept.js").Kept} kept */
   const played = (kept) => {
-    const model = /** @type {any} */ (settings.models.find(({ game }) => game === kept.game));
+    const model = settings.models.find(({ game }) => game === kept.game);
     const people = kept.players.filter((player) => player === "").length;
     const who = people === 0 ? "watched" : people === 1 ? "against azpy" : "by hand";
     const count = `${kept.record.nodes.length} move${kept.record.nodes.length === 1 ? "" : "s"}`;
@@ -108,8 +104,7 @@ export function bindArchive({ play, settings, start, goBack }) {
   iterations.addEventListener("change", () => list(iterations.value));
 }
 
-/** A stored game with its searches, at its first position. @param {any} stored as /games/NUMBER tells it @returns
- * {Game} */
+/** A stored game with its searches, at its first position. @param {any} stored as /games/NUMBER tells it */
 function gameOf(stored) {
   const game = new Game();
   for (const ply of stored.plies) {
@@ -122,12 +117,12 @@ function gameOf(stored) {
   return game;
 }
 
-/** What a stored search found, as an answer of the server. @param {any} ply */
+/** What a stored search found, as an answer of the server. */
 function foundOf(ply) {
-  const searched = ply.search.filter((/** @type {any} */ one) => one.visits > 0);
-  searched.sort((/** @type {any} */ one, /** @type {any} */ other) => other.visits - one.visits);
-  const visits = searched.reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.visits, 0);
-  const moveInfos = searched.map((/** @type {any} */ one, /** @type {number} */ order) => ({
+  const searched = ply.search.filter((one) => one.visits > 0);
+  searched.sort((one, other) => other.visits - one.visits);
+  const visits = searched.reduce((sum, one) => sum + one.visits, 0);
+  const moveInfos = searched.map((one, order) => ({
     move: one.name,
     visits: one.visits,
     prior: one.prior,

@@ -11,13 +11,9 @@ import { told } from "./values.js";
 export const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
 
-/** @typedef {import("./game.js").Position} Position @typedef {import("./connection.js").Asked} Asked */
-
 /** Asks for the game on the board. `onChange` is called when there is something else to see. */
 export class Asking {
-  /** @param {import("./connection.js").Connection} connection @param {import("./game.js").Game} game @param {() =>
-   * import("./play.js").Options} options @param {(isNew: boolean) => void} onChange gets whether the position is
-   * another one */
+  /** @param {(isNew: boolean) => void} onChange gets whether the position is another one */
   constructor(connection, game, options, onChange) {
     this.connection = connection;
     this.options = options;
@@ -28,28 +24,26 @@ export class Asking {
     this.isRefused = false; // whether the server takes no query now
     this.serial = 0; // of the position or the options that count now
     this.tag = `${Date.now()}`; // of the searches whose tree is kept
-    /** @type {Asked[]} */
     this.searches = [];
   }
 
-  /** What a query says of a position. @param {string[]} moves @param {string} model */
+  /** What a query says of a position. */
   where(moves, model, game = this.game) {
     return { model, moves, includeShortNames: true, ...(game.start === null ? {} : { position: game.start }) };
   }
 
-  /** Asks the server for a position. @param {string[]} moves @param {import("./game.js").Game} [game] @param {string}
-   * [model] @returns {Promise<import("./position.js").Shown>} */
+  /** Asks the server for a position. */
   async show(moves, game = this.game, model = this.options().model) {
     const notes = drawn(game.at(moves)?.notes ?? {});
     const where = this.where(moves, model, game);
     const shown = await this.connection.ask({ action: "show", ...where, notes }).answer;
     // Of two players who share a zero sum the server says one number.
     const { outcome = null, outcomes = outcome === null ? null : [outcome, -outcome] } = shown;
-    return { ...shown, outcomes, places: placesOf(shown, game.places, game.names) };
+    return { ...shown, outcomes, places: placesOf(shown, game) };
   }
 
   /** Has the moves of the last turn known, with their places on the board, where the game came from a file: the
-   * position before a move says them. @param {number} serial @param {import("./game.js").Game} game */
+   * position before a move says them. */
   async lookBack(serial, game) {
     try {
       for (const { parent: one } of lastTurn(game.current, game.names.length)) {
@@ -63,10 +57,10 @@ export class Asking {
     }
   }
 
-  /** Has a player search, and the position learn what the search finds. @param {Position} position @param {string}
-   * model @param {Record<string, unknown>} asked the limits, and what else the query says @returns {Asked} */
+  /** Has a player search, and the position learn what the search finds. @param {Record<string, unknown>} asked the
+   * limits, and what else the query says */
   search(position, model, asked) {
-    const learn = (/** @type {any} */ answer) => {
+    const learn = (answer) => {
       const { player, value, visits, network } = answer.rootInfo;
       if (value === null) return; // the game is over there
       this.game.know([{ name: model, network }]);
@@ -78,15 +72,14 @@ export class Asking {
   }
 
   /** Has a player search a position that need not be in the record. @param {string[]} moves that lead there @param
-   * {string} model @param {Record<string, unknown>} asked @param {(answer: any) => void} [each] gets each report and
-   * the answer @returns {Asked} */
+   * {(answer: any) => void} [each] gets each report and the answer */
   branch(moves, model, asked, each) {
     const usual = { priority: "analysis", analysisPVLen: LONGEST_LINE, includeLcb: false };
     return this.connection.ask({ ...this.where(moves, model), ...usual, ...asked }, each);
   }
 
-  /** Waits for a search, which ends when another position counts. @param {number} serial @param {Asked} search @param
-   * {(error: unknown) => void} onError @returns {Promise<any>} the answer; null if it does not count */
+  /** Waits for a search, which ends when another position counts. @returns {Promise<any>} the answer; null if it
+   * does not count */
   async found(serial, search, onError) {
     this.searches.push(search);
     try {
@@ -102,26 +95,23 @@ export class Asking {
     }
   }
 
-  /** Asks again in a while, unless another position counts then: the server has too much to do, or it ends. @param
-   * {number} serial @param {() => unknown} ask */
+  /** Asks again in a while, unless another position counts then: the server has too much to do, or it ends. */
   later(serial, ask) {
     setTimeout(() => serial === this.serial && ask(), AGAIN);
   }
 
-  /** The advisers whose hints are wanted at a position and not known yet. @param {Position} position */
+  /** The advisers whose hints are wanted at a position and not known yet. */
   unadvised(position) {
     const { hints, adviser, beside, hintSimulations, players } = this.options();
     const mover = this.isThinking ? players[position.shown?.player ?? 0] : null; // its search is shown as it goes on
-    const isOpen = (/** @type {string} */ one) =>
-      one !== RUN && one !== mover && (position.finds.get(one)?.visits ?? 0) < hintSimulations;
+    const isOpen = (one) => one !== RUN && one !== mover && (position.finds.get(one)?.visits ?? 0) < hintSimulations;
     return hints ? [...new Set([adviser, beside])].filter(isOpen) : [];
   }
 
-  /** Searches for a hint, and then asks what the network alone says. @param {number} serial @param {Position} position
-   * @param {string} model */
+  /** Searches for a hint, and then asks what the network alone says. */
   async advise(serial, position, model) {
     const { adviser, hintSimulations: simulations } = this.options();
-    const onError = (/** @type {unknown} */ error) => {
+    const onError = (error) => {
       if (error instanceof Busy) this.later(serial, () => this.advise(serial, position, model));
     };
     const asked = { simulations, game: `${this.tag} hints`, reportDuringSearchEvery: REPORTS };

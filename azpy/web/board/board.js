@@ -8,7 +8,7 @@ import { dressed } from "./look.js";
 import { layersOf, Men } from "./men.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
-import { startingWith, withRooks } from "./position.js";
+import { startingWith } from "./position.js";
 import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
 import { showTints } from "./tints.js";
@@ -16,10 +16,7 @@ import { lastTurn } from "./turns.js";
 
 const TURNED = "azpy board turned";
 
-/** @typedef {import("./game.js").Position} Position @typedef {import("./position.js").Shown} Shown */
-
 export class Board {
-  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings */
   constructor(play, settings) {
     [this.play, this.settings] = [play, settings];
     this.isTurned = stored(TURNED, TAB) === true; // whether it is seen from the other side
@@ -63,7 +60,7 @@ export class Board {
     new ResizeObserver(() => this.drawOver()).observe(byId("board"));
   }
 
-  /** A position from the side that the board is seen from, as it was chosen to look. @param {Shown} shown */
+  /** A position from the side that the board is seen from, as it was chosen to look. */
   seen(shown) {
     const seen = this.isSeenTurned ? turned(shown) : shown;
     return { ...seen, svg: dressed(seen.svg, byId("look").value) };
@@ -95,8 +92,8 @@ export class Board {
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
   }
 
-  /** Shows a position that is known. @param {Position} position @param {boolean} canPlay whether a person can play
-   * there @param {string} status how the game stands, in words */
+  /** Shows a position that is known. @param {boolean} canPlay whether a person can play there @param {string} status
+   * how the game stands, in words */
   show(position, canPlay, status) {
     [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
     this.draw();
@@ -104,7 +101,7 @@ export class Board {
   }
 
   /** Shows a board whose men can be touched, with crosses where they are dead. @param {any} counted what the server
-   * says of the position with dead men @param {(place: string) => unknown} onTouch */
+   * says of the position with dead men */
   showMen(counted, onTouch) {
     [this.counted, this.takeMan] = [counted, onTouch];
     this.drawMen();
@@ -112,7 +109,7 @@ export class Board {
 
   drawMen() {
     const { counted } = this;
-    const actions = counted.men.map((/** @type {import("./position.js").Touch} */ touch) => {
+    const actions = counted.men.map((touch) => {
       return { name: touch[0], short: touch[0], touches: [touch] };
     });
     const { shown } = this.play.game.current;
@@ -129,10 +126,10 @@ export class Board {
     this.picture.close();
   }
 
-  /** Shows the men of a picture. @param {Shown} shown @param {boolean} isStep whether it is one move away from the
-   * picture before @returns {Shown} the position as it is seen, with the picture below its men */
+  /** Shows the men of a picture. @param {boolean} isStep whether it is one move away from the picture before
+   * @returns {Shown} the position as it is seen, with the picture below its men */
   lay(shown, isStep) {
-    const [seen, { names }] = [(/** @type {string} */ svg) => this.seen({ ...shown, svg }).svg, this.play];
+    const [seen, { names }] = [(svg) => this.seen({ ...shown, svg }).svg, this.play];
     this.men.show(shown, names, seen, this.isSeenTurned, isStep);
     return { ...this.seen(shown), svg: seen(layersOf(shown, names).svg) };
   }
@@ -141,12 +138,11 @@ export class Board {
     const { current } = this.play.game;
     const { shown } = current;
     if (shown === null) return;
-    const { canRotate, game } = this.settings.model;
+    const { canRotate } = this.settings.model;
     const isStep = this.position !== null && (current.parent === this.position || this.position.parent === current);
     this.position = current;
-    const { actions, ...seen } = this.lay(shown, isStep);
-    const position = { ...seen, actions: /\bchess960=\d/.test(game) ? actions : withRooks(actions) };
-    if (this.takeMan === null) this.picture.show(position, this.canPlay, `The board. ${this.status}`);
+    const seen = this.lay(shown, isStep);
+    if (this.takeMan === null) this.picture.show(seen, this.canPlay, `The board. ${this.status}`);
     else this.drawMen();
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
     byId("turn").hidden = !canRotate;
@@ -183,7 +179,7 @@ export class Board {
     );
   }
 
-  /** The places of the last turn, as the server says them. @param {Position} position */
+  /** The places of the last turn, as the server says them. */
   touchesOf(position) {
     return [...lastTurn(position, this.play.names.length)].reverse().flatMap(({ parent, move }) => {
       return parent?.shown?.actions.find((action) => action.name === move)?.touches ?? [];
@@ -196,14 +192,17 @@ export class Board {
     if (position.shown === null) return;
     const shown = this.seen(position.shown);
     const { candidates, picture, settings } = this;
-    const chosen = position.shown.places.map(({ touch }) => touch).filter(([name]) => picture.path.includes(name));
+    const { path, tile } = picture;
+    const touched = (names) =>
+      position.shown?.places.map(({ touch }) => touch).filter(([name]) => names.includes(name)) ?? [];
+    const chosen = touched([...path, ...(tile?.laid.touches.map(([name]) => name) ?? [])]);
     const layers = layersOf(position.shown, this.play.names);
     showTints(layers, { last: this.touchesOf(position), chosen }, this.isSeenTurned);
     const { hints } = settings.options;
     const isLooked = candidates.looked !== null || candidates.kept !== null;
     const pv = hints && isLooked ? (candidates.shown?.pv ?? null) : null;
     // Once a piece is chosen, its own candidates are left.
-    const actions = picture.path.length > 0 ? startingWith(shown.actions, picture.path) : shown.actions;
+    const actions = path.length > 0 ? startingWith(shown.actions, path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
     const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
     this.overlay.show(picture.box, { marks, actions, moves, pv, players: this.play.names.length });

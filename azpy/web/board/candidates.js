@@ -9,17 +9,14 @@ const MOST = 10; // rows
  * @property {(moves: string[]) => Promise<string>} picture of the position after these further moves */
 
 export class Candidates {
-  /** @param {Watcher} watcher */
   constructor(watcher) {
     this.watcher = watcher;
     this.rows = byId("candidates");
     this.line = byId("variation");
     this.picture = byId("preview");
-    /** @type {any[]} */
     this.moves = [];
     /** @type {Map<string, any>} what another adviser says, by move */
     this.beside = new Map();
-    /** @type {(name: string) => string} */
     this.label = (name) => name;
     /** @type {string | null} the move whose line stays in view */
     this.kept = null;
@@ -31,7 +28,7 @@ export class Candidates {
     this.said = [];
     /** @type {string[]} the moves before the position in the small picture; none if there is no picture */
     this.previewed = [];
-    const over = (/** @type {any} */ event) => this.look(event.target.closest("tr"));
+    const over = (event) => this.look(event.target.closest("tr"));
     this.rows.addEventListener("pointermove", over); // not where the page moves below the pointer
     this.rows.addEventListener("focusin", over);
     this.rows.addEventListener("pointerleave", () => this.look(null));
@@ -49,9 +46,9 @@ export class Candidates {
     return this.moves.find((move) => move.move === (this.looked ?? this.kept)) ?? null;
   }
 
-  /** @param {any[]} moves best first @param {(name: string) => string} label the short name of a move @param {boolean}
-   * isNew whether the position is another one @param {any[] | null} [beside] the moves as another adviser has them;
-   * null where none is asked */
+  /** @param {any[]} moves best first @param {(name: string) => string} label the short name of a move @param
+   * {boolean} isNew whether the position is another one @param {any[] | null} [beside] the moves as another adviser
+   * has them; null where none is asked */
   show(moves, label, isNew, beside = null) {
     byId("analysis_table").classList.toggle("two", beside !== null);
     const all = (beside ?? []).reduce((sum, move) => sum + move.visits, 0);
@@ -67,7 +64,6 @@ export class Candidates {
     if (isNew && this.rows.contains(document.activeElement)) this.look(document.activeElement.closest("tr"));
   }
 
-  /** @param {HTMLElement | null} row */
   look(row) {
     const name = row?.dataset.move ?? null;
     if (name === this.looked) return;
@@ -97,10 +93,10 @@ export class Candidates {
     return this.moves.filter(({ move }, index) => index < MOST || move === focused?.dataset.move);
   }
 
-  /** The row of a move, without the figures of its cells. @param {string} name */
+  /** The row of a move, without the figures of its cells. */
   row(name) {
     const cell = (more = "") => make("td", { className: `number${more}` });
-    const bar = (/** @type {string} */ kind) => make("span", { className: "bar" }, make("span", { className: kind }));
+    const bar = (kind) => make("span", { className: "bar" }, make("span", { className: kind }));
     const button = make("button", { type: "button", className: "move" }, this.label(name));
     const row = make(
       "tr",
@@ -114,9 +110,9 @@ export class Candidates {
     return row;
   }
 
-  /** @param {HTMLTableRowElement} row @param {any} move @param {number} share of the visits */
+  /** @param {number} share of the visits */
   update(row, move, share) {
-    const percent = (/** @type {number} */ part) => `${Math.round(100 * part)}%`;
+    const percent = (part) => `${Math.round(100 * part)}%`;
     const [order, name, visits, value, prior, searched, otherValue, otherShare, bars] = row.cells;
     const other = this.beside.get(move.move);
     write(otherValue, told(other?.value ?? null));
@@ -124,7 +120,7 @@ export class Candidates {
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
     const each = move.values ?? [move.value]; // for the player to move, or for each player
-    const said = each.map((/** @type {number | null} */ one) => told(one, 3)).join(", ");
+    const said = each.map((one) => told(one, 3)).join(", ");
     mark(row, "title", `${this.label(move.move)}: ${move.visits} visits, value ${said}${proof}`);
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
@@ -135,7 +131,7 @@ export class Candidates {
     write(prior, percent(move.prior));
     write(searched, percent(share));
     for (const [kind, part] of Object.entries({ policy: move.prior, search: share })) {
-      /** @type {HTMLElement | null} */ (bars.querySelector(`.${kind}`))?.style.setProperty("width", percent(part));
+      bars.querySelector(`.${kind}`)?.style.setProperty("width", percent(part));
     }
   }
 
@@ -167,7 +163,7 @@ export class Candidates {
     if (this.previewed.length > 0) this.preview(this.previewed.length - 1);
   }
 
-  /** Shows the position after a move of the line. @param {number} index */
+  /** Shows the position after a move of the line. */
   async preview(index) {
     const moves = this.pv.slice(0, index + 1);
     this.previewed = moves;

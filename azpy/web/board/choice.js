@@ -4,26 +4,23 @@ import { announce, byId, complain, fill, make, messageOf, pictureAddress } from 
 import { dressed } from "./look.js";
 import { layersOf, within } from "./men.js";
 
-/** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
-
 const ORDER = "qnrb"; // of men of chess
 
 export class Choice {
-  /** @param {import("./board.js").Board} board */
   constructor(board) {
     this.board = board;
     this.layer = byId("pieces");
     /** @type {string[]} the moves that are chosen by their names, beside the board */
     this.named = [];
     this.serial = 0; // of the question
-    this.layer.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+    this.layer.addEventListener("keydown", (event) => {
       event.stopPropagation();
       if (event.key === "Escape") this.close();
     });
     for (const kind of ["pointerdown", "pointerup"]) {
-      this.layer.addEventListener(kind, (/** @type {Event} */ event) => event.stopPropagation());
+      this.layer.addEventListener(kind, (event) => event.stopPropagation());
     }
-    this.layer.addEventListener("click", (/** @type {Event} */ event) => event.target === this.layer && this.close());
+    this.layer.addEventListener("click", (event) => event.target === this.layer && this.close());
   }
 
   /** @param {Action[]} actions whose touches, as they are seen, are the same */
@@ -39,13 +36,13 @@ export class Choice {
       if (known.size === men.length && !known.has("")) return this.show(men);
       this.named = actions.map(({ name }) => name);
       this.board.showChoices(current);
-      /** @type {HTMLElement | undefined} */ (byId("choices").children[0])?.focus();
+      byId("choices").children[0]?.focus();
     } catch (error) {
       complain(`The moves cannot be shown: ${messageOf(error)}`);
     }
   }
 
-  /** The man that stands on the last place after a move, as a picture; empty for none. @param {Action} action */
+  /** The man that stands on the last place after a move, as a picture; empty for none. */
   async manOf({ name }) {
     const { play } = this.board;
     const { current } = play.game;
@@ -58,11 +55,10 @@ export class Choice {
     return `${bare.replace(">", ` viewBox="${touch.slice(1).join(" ")}">`)}${man.parts}</svg>`;
   }
 
-  /** @param {{action: Action, man: string}[]} men */
   show(men) {
     const { box } = this.board.picture;
     const rank = ({ man }) => ORDER.indexOf(/class="(\w)"/.exec(man)?.[1] ?? "");
-    const [, x, y, width, height] = /** @type {Touch} */ (men[0].action.touches.at(-1));
+    const [, x, y, width, height] = men[0].action.touches.at(-1);
     const way = y + height / 2 < box[1] + box[3] / 2 ? 1 : -1; // to the middle of the board
     const buttons = [...men].sort((one, other) => rank(one) - rank(other)).map(({ action, man }, index) => {
       const image = make("img", { alt: "", src: pictureAddress(dressed(man, byId("look").value)) });

@@ -12,11 +12,10 @@ export const CLOCKS = [
   ...[["1/3x10", "1 min, then 3 × 10 s"], ["10/5x30", "10 min, then 5 × 30 s"]],
 ];
 
-/** @type {Rules} */
 const ENDLESS = { limit: null, more: 0, periods: 0, period: 0 };
 
-/** What a choice of clocks means: "" for none, "5" minutes a side (0 counts up), "5+3" with 3 seconds more a turn, and
- * "10/5x30" with 5 periods of 30 seconds. @param {string} chosen @returns {Rules | null} null for no clock */
+/** What a choice of clocks means: "" for none, "5" minutes a side (0 counts up), "5+3" with 3 seconds more a turn,
+ * and "10/5x30" with 5 periods of 30 seconds. @returns {Rules | null} null for no clock */
 export function rulesOf(chosen) {
   const read = /^(\d+)(?:\+(\d+))?(?:\/(\d+)x(\d+))?$/.exec(chosen);
   if (read === null) return null;
@@ -38,13 +37,13 @@ export class Clock {
     setInterval(() => this.tick(), 200);
   }
 
-  /** @param {Rules | null} rules @param {number[]} [used] milliseconds so far */
+  /** @param {number[]} [used] milliseconds so far */
   reset(rules, used = [0, 0]) {
     [this.used, this.running, this.last, this.rules] = [[...used], null, null, rules ?? ENDLESS];
     this.tick();
   }
 
-  /** Begins anew by other rules; by the same ones the game goes on. @param {Rules | null} rules */
+  /** Begins anew by other rules; by the same ones the game goes on. */
   follow(rules) {
     if (JSON.stringify(rules ?? ENDLESS) !== JSON.stringify(this.rules)) this.reset(rules, this.used.map(() => 0));
   }
@@ -60,7 +59,7 @@ export class Clock {
     this.used = this.used.map((used) => (used >= this.total ? 0 : used));
   }
 
-  /** Has the clock of one player run, or none. @param {number | null} player */
+  /** Has the clock of one player run, or none. */
   run(player) {
     const now = performance.now();
     if (this.running !== null) this.used[this.running] += now - this.since;
@@ -69,7 +68,7 @@ export class Clock {
     this.tick();
   }
 
-  /** Ends a turn: a player gets what the rules add. @param {number} player */
+  /** Ends a turn: a player gets what the rules add. */
   endTurn(player) {
     this.run(null);
     this.last = null;
@@ -86,7 +85,7 @@ export class Clock {
   }
 
   /** What a clock shows: the time used where it counts up, else what is left of the limit or of a period. */
-  text(/** @type {number} */ used) {
+  text(used) {
     const { limit, periods, period } = this.rules;
     if (limit === null) return minutesOf(Math.floor(used / 1000));
     const left = Math.max(0, this.total - used);
@@ -108,7 +107,6 @@ export class Clock {
   }
 }
 
-/** @param {number} seconds */
 function minutesOf(seconds) {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }

@@ -8,21 +8,18 @@ export const AGAIN = 1000; // milliseconds until a server that was busy is asked
 /** @typedef {Object} Asked a query that was sent @property {Promise<any>} answer the last answer; it fails with what
  * the server said, or when the connection ends @property {() => void} stop has the search answer with what it knows */
 
-/** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (after it there is no other try), and
- * `problem` (its `detail` is a text). */
+/** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (after it there is no other try),
+ * and `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
-  /** @param {() => any} connect makes a WebSocket, or what stands in for one @param {() => Promise<unknown>} enter has
-   * the server let the page in; it is called before each connection */
+  /** @param {() => any} connect makes a WebSocket, or what stands in for one @param {() => Promise<unknown>} enter
+   * has the server let the page in; it is called before each connection */
   constructor(connect, enter) {
     super();
     [this.connect, this.enter] = [connect, enter];
-    /** @type {any} */
     this.socket = null;
     this.count = 0;
     this.wait = 250;
     this.isEnded = false;
-    /** @type {Map<string, {each: (answer: any) => void, resolve: (answer: any) => void,
-     *   reject: (error: Error) => void}>} */
     this.waiting = new Map();
   }
 
@@ -43,7 +40,7 @@ export class Connection extends EventTarget {
       this.wait = 250;
       this.dispatchEvent(new Event("open"));
     });
-    socket.addEventListener("message", (/** @type {MessageEvent} */ event) => this.take(JSON.parse(event.data)));
+    socket.addEventListener("message", (event) => this.take(JSON.parse(event.data)));
     socket.addEventListener("close", () => {
       for (const one of this.waiting.values()) one.reject(new Lost());
       this.waiting.clear();
@@ -62,7 +59,7 @@ export class Connection extends EventTarget {
 
   /** Sends a query or an action. One that is longer than a message goes by POST, and has no reports. @param
    * {Record<string, unknown>} query without `id` @param {(answer: any) => void} [each] gets each report, and the
-   * answer @returns {Asked} */
+   * answer */
   ask(query, each = () => {}) {
     const id = `${++this.count}`;
     const text = JSON.stringify({ id, ...query });
@@ -84,7 +81,6 @@ export class Connection extends EventTarget {
     };
   }
 
-  /** @param {any} answer */
   take(answer) {
     const one = this.waiting.get(answer.id);
     if (one === undefined) {
@@ -99,8 +95,8 @@ export class Connection extends EventTarget {
   }
 }
 
-/** Asks by plain HTTP. @param {string} address @param {string} [body] of a POST; without one it is a GET @returns
- * {Promise<any>} the answer; it fails with what the server said */
+/** Asks by plain HTTP. @param {string} [body] of a POST; without one it is a GET @returns {Promise<any>} the answer;
+ * it fails with what the server said */
 export async function fetched(address, body) {
   const post = { method: "POST", headers: { "Content-Type": "application/json" }, body };
   const response = await fetch(address, body === undefined ? {} : post).catch(() => {
@@ -113,7 +109,7 @@ export async function fetched(address, body) {
   return answer;
 }
 
-/** Why the server refused. @param {any} answer */
+/** Why the server refused. */
 function refusal({ error, retryAfter, isRollDue }) {
   if (isRollDue) return new RollDue(error);
   return retryAfter ? new Busy(error) : new Error(error);

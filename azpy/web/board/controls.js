@@ -1,17 +1,15 @@
 // How does the game stand, and what can be pressed? The line above the moves, the buttons below it, and typed moves.
 
-import { byId, complain, fill, make, mark, onClick, write } from "./dom.js";
+import { byId, complain, fill, isForPage, make, mark, onClick, write } from "./dom.js";
 import { named } from "./position.js";
 import { seats } from "./seats.js";
 import { titleOf, toldMen } from "./sides.js";
 import { bindWays, hasWays } from "./ways.js";
 
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
-const TURN = 50; // of the wheel, for a step
 
 export class Controls {
-  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings @param {() => unknown}
-   * gameBefore the game that Undo goes back to where there is nothing to take back @param {() => unknown} undo */
+  /** @param {() => unknown} gameBefore the game that Undo goes back to where there is nothing to take back */
   constructor(play, settings, gameBefore, undo) {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
     /** @type {import("./game.js").Position | null} the move that a second press deletes */
@@ -39,9 +37,8 @@ export class Controls {
     });
     bindWays(play, () => this.canPlay);
     stepByKeys();
-    stepByWheel();
     byId("typed").addEventListener("input", () => complain(""));
-    byId("typed_form").addEventListener("submit", (/** @type {Event} */ event) => {
+    byId("typed_form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.playTyped(byId("typed").value.trim());
     });
@@ -53,7 +50,7 @@ export class Controls {
     return this.play.isOpen && game.current.shown?.player !== null && !isNetworks && connection.isOpen;
   }
 
-  /** How the game stands, in words. @returns {string} */
+  /** How the game stands, in words. */
   get status() {
     const { play, settings } = this;
     const { shown, children } = play.game.current;
@@ -73,12 +70,12 @@ export class Controls {
     return isOthers && children.length === 0 && play.isPaused ? `${due}: paused.` : `${due}.`;
   }
 
-  /** Shows what can be done at the current position, which is known. @param {boolean} canPlay @param {string} status */
+  /** Shows what can be done at the current position, which is known. */
   show(canPlay, status) {
     const { play, settings } = this;
     const { current } = play.game;
     const { players, throws } = settings.options;
-    const { player, actions, rolls, captured } = /** @type {import("./position.js").Shown} */ (current.shown);
+    const { player, actions, rolls, captured } = current.shown;
     const isOver = current.outcome !== null;
     byId("status").textContent = status;
     document.title = `${status} · ${titleOf(settings.model.game)} · azpy`;
@@ -122,7 +119,7 @@ export class Controls {
     fill(byId("names"), actions.map((action) => make("option", { value: action.name })));
   }
 
-  /** Plays what was typed. @param {string} text */
+  /** Plays what was typed. */
   async playTyped(text) {
     const { shown } = this.play.game.current;
     if (byId("typed").readOnly || shown === null) return;
@@ -136,25 +133,8 @@ export class Controls {
 /** Has keys go through the moves, where nothing else takes them. */
 function stepByKeys() {
   document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector("dialog[open]") !== null) return;
-    if (event.target instanceof Element && event.target.closest("input, select, textarea, #board") !== null) return;
-    if (!Object.hasOwn(STEPS, event.key)) return;
+    if (!isForPage(event) || byId("board").contains(event.target) || !Object.hasOwn(STEPS, event.key)) return;
     event.preventDefault();
-    byId(STEPS[/** @type {keyof typeof STEPS} */ (event.key)]).click();
+    byId(STEPS[event.key]).click();
   });
-}
-
-/** Has the wheel over the board go through the moves, where the page scrolls beside the board. */
-function stepByWheel() {
-  const isBeside = matchMedia("(min-width: 820px) and (min-aspect-ratio: 1/1)");
-  let turned = 0;
-  const turn = (/** @type {WheelEvent} */ event) => {
-    if (event.ctrlKey || !isBeside.matches) return;
-    event.preventDefault();
-    turned += event.deltaY;
-    if (Math.abs(turned) < TURN) return;
-    byId(turned > 0 ? "on" : "back").click();
-    turned = 0;
-  };
-  byId("board").addEventListener("wheel", turn, { passive: false });
 }

@@ -3,7 +3,6 @@
 import { byId, complain, messageOf, onClick } from "./dom.js";
 
 export class Agreement {
-  /** @param {import("./play.js").Play} play @param {import("./board.js").Board} board */
   constructor(play, board) {
     [this.play, this.board] = [play, board];
     /** @type {string[][]} the places of each dead chain */
@@ -48,7 +47,7 @@ export class Agreement {
       const where = play.where(current.moves(), play.options().model);
       const counted = await play.connection.ask({ action: "show", ...where, dead }).answer;
       if (current !== play.game.current || current.ended !== null) return;
-      const chain = counted.dead.filter((/** @type {string} */ one) => !known.includes(one));
+      const chain = counted.dead.filter((one) => !known.includes(one));
       [this.counted, this.chains] = [counted, chain.length > 0 ? [...others, chain] : others];
     } catch (error) {
       return complain(`The stones cannot be counted: ${messageOf(error)}`);

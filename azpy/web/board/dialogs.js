@@ -2,7 +2,7 @@
 
 import { byId, complain, fill, make, messageOf, offer, onClick, pictureAddress } from "./dom.js";
 import { decoded } from "./encoding.js";
-import { copyText, gamesIn, pngOf, readGame, save, saveText, writeGame } from "./files.js";
+import { copyText, gamesIn, pictureFile, readGame, save, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
 /** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game:
@@ -15,7 +15,6 @@ export function bindFiles({ play, settings, start, picture }) {
   /** @type {string | null} the text whose games are listed */
   let listed = null;
   let games = gamesIn("", null);
-  /** @type {(query: Record<string, unknown>) => Promise<any>} */
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
   onClick("open_load", () => {
@@ -29,7 +28,7 @@ export function bindFiles({ play, settings, start, picture }) {
     const [file] = byId("load_file").files;
     if (file !== undefined) byId("load_text").value = decoded(new Uint8Array(await file.arrayBuffer()));
   });
-  byId("load_form").addEventListener("submit", async (/** @type {Event} */ event) => {
+  byId("load_form").addEventListener("submit", async (event) => {
     event.preventDefault();
     const text = byId("load_text").value;
     if (text !== listed) {
@@ -73,12 +72,13 @@ export function bindFiles({ play, settings, start, picture }) {
     record: () => `${JSON.stringify({ game: settings.model.game, ...play.game.toNodes() })}\n`,
     position: () => play.game.current.shown?.text ?? "",
     moves: () => play.game.current.moves().join(" "),
+    svg: picture,
   };
-  const tell = (/** @type {string} */ said, isRefused = false) => {
+  const tell = (said, isRefused = false) => {
     byId("save_said").textContent = said;
     byId("save_said").classList.toggle("refused", isRefused);
   };
-  /** Says what was done, or why it cannot be. @param {() => unknown} act */
+  /** Says what was done, or why it cannot be. */
   const tried = async (act) => {
     try {
       tell("");
@@ -87,16 +87,28 @@ export function bindFiles({ play, settings, start, picture }) {
       tell(`This cannot be saved: ${messageOf(error)}`, true);
     }
   };
+  const what = byId("save_what");
+  const isPicture = () => what.value === "png";
+  const file = async () => {
+    if (isPicture()) return pictureFile(picture(), `${base()}.png`);
+    const position = `_position.${settings.model.format === "sgf" ? "sgf" : "txt"}`;
+    const endings = { game: `.${settings.model.format}`, record: ".json", position, moves: "_moves.txt", svg: ".svg" };
+    return new File([text.value], base() + endings[what.value], { type: "text/plain" });
+  };
   const showText = () => {
-    const what = byId("save_what").value;
-    byId("copy_text").disabled = text.hidden = what === "png" || what === "svg";
+    const { value } = what;
+    text.hidden = isPicture();
+    byId("save_picture").hidden = !text.hidden;
+    byId("save_picture").src = pictureAddress(picture());
+    byId("copy_text").disabled = text.hidden && navigator.clipboard?.write === undefined;
+    byId("share_file").hidden = !navigator.canShare?.({ files: [new File([], "a.png", { type: "image/png" })] });
     text.value = "";
     return tried(async () => {
-      const written = text.hidden ? "" : await texts[what]();
-      if (byId("save_what").value === what) text.value = written;
+      const written = text.hidden ? "" : await texts[value]();
+      if (what.value === value) text.value = written;
     });
   };
-  onClick("open_save", () => {
+  const open = (chosen) => {
     const { format } = settings.model;
     const hasText = play.game.current.shown?.text != null;
     offer("save_what", [
@@ -105,25 +117,17 @@ export function bindFiles({ play, settings, start, picture }) {
       ...(hasText ? [["position", "This position"]] : []),
       ...[["moves", "The moves that lead here"], ["svg", "Picture (SVG)"], ["png", "Picture (PNG)"]],
     ]);
+    what.value = chosen ?? what.value;
     saving.showModal();
     return showText();
-  });
-  byId("save_what").addEventListener("change", showText);
-  const copy = async (/** @type {string} */ copied) => {
-    await copyText(copied);
-    return "It is on the clipboard.";
   };
-  onClick("copy_text", () => tried(() => copy(text.value)));
-  onClick("copy_link", () => tried(() => copy(linkTo(settings.model.game, play.game))));
-  onClick("save_file", () =>
-    tried(async () => {
-      const { format } = settings.model;
-      const what = byId("save_what").value;
-      if (what === "png") return save(`${base()}.png`, await pngOf(picture()));
-      if (what === "svg") return save(`${base()}.svg`, pictureAddress(picture()));
-      const endings = { game: `.${format}`, record: ".json", moves: "_moves.txt" };
-      const ending = endings[/** @type {keyof typeof endings} */ (what)];
-      saveText(base() + (ending ?? `_position.${format === "sgf" ? "sgf" : "txt"}`), text.value);
-    }),
-  );
+  onClick("open_save", () => open(null));
+  onClick("share", () => open("png"));
+  what.addEventListener("change", showText);
+  const copied = (copy) => tried(() => copy().then(() => "It is on the clipboard."));
+  const copyPicture = () => navigator.clipboard.write([new ClipboardItem({ "image/png": file() })]);
+  onClick("copy_text", () => copied(() => (isPicture() ? copyPicture() : copyText(text.value))));
+  onClick("copy_link", () => copied(() => copyText(linkTo(settings.model.game, play.game))));
+  onClick("share_file", () => tried(async () => navigator.share({ files: [await file()] })));
+  onClick("save_file", () => tried(async () => save(await file())));
 }

@@ -1,7 +1,7 @@
 // How are elements made? Every text goes in as text, so no name of a move can be markup.
 
-/** @param {string} tag @param {Record<string, unknown>} [properties] properties of the element; those with a dash and
- * `role` are attributes @param {...(Node | string | null)} children @returns {any} */
+/** @param {Record<string, unknown>} [properties] properties of the element; those with a dash and `role` are
+ * attributes */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -15,8 +15,7 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** An element of a drawing. @param {string} tag @param {Record<string, string | number>} attributes @param {...(Node |
- * string)} children @returns {SVGElement} */
+/** An element of a drawing. */
 export function draw(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
@@ -24,25 +23,31 @@ export function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** @param {string} id @returns {any} the page's element of this id */
+/** @returns {any} the page's element of this id */
 export function byId(id) {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`the page has no #${id}`);
   return element;
 }
 
-/** Has a press of a button do something. @param {string} id of the button @param {() => unknown} act */
+/** Has a press of a button do something. @param {string} id of the button */
 export function onClick(id, act) {
   byId(id).addEventListener("click", () => act());
 }
 
-/** Shows or hides a field and its label. @param {string} id @param {boolean} isShown */
+/** Whether a key is pressed by itself, and where nothing is typed. */
+export function isForPage({ altKey, ctrlKey, metaKey, target }) {
+  const isTyped = target instanceof Element && target.closest("input, select, textarea, dialog") !== null;
+  return !altKey && !ctrlKey && !metaKey && !isTyped;
+}
+
+/** Shows or hides a field and its label. */
 export function show(id, isShown) {
   for (const one of document.querySelectorAll(`#${id}, [for="${id}"]`)) one.toggleAttribute("hidden", !isShown);
 }
 
-/** Offers choices in a list. What was chosen stays, if it is there. @param {string} id of the list @param {string[][]}
- * choices value and text of each @param {boolean} [isShown] whether the list and its label are seen */
+/** Offers choices in a list. What was chosen stays, if it is there. @param {string} id of the list @param
+ * {string[][]} choices value and text of each @param {boolean} [isShown] whether the list and its label are seen */
 export function offer(id, choices, isShown = true) {
   const [field, before] = [byId(id), byId(id).value];
   field.replaceChildren(...choices.map(([value, text]) => make("option", { value }, text)));
@@ -56,15 +61,15 @@ for (const kind of ["pointerup", "pointercancel", "keyup"]) {
   document.addEventListener(kind, () => setTimeout(() => waiting.forEach((change) => change())));
 }
 
-/** Changes the children of an element. While something in the element is pressed its children stay: a button that goes
- * between press and release is not clicked. @param {Element} parent @param {() => void} change */
+/** Changes the children of an element. While something in the element is pressed its children stay: a button that
+ * goes between press and release is not clicked. */
 function whenReleased(parent, change) {
   waiting.delete(parent);
   if (parent.matches(":active")) waiting.set(parent, () => whenReleased(parent, change));
   else change();
 }
 
-/** Puts new children into an element. @param {Element} parent @param {(Node | string)[]} children */
+/** Puts new children into an element. */
 export function fill(parent, children) {
   whenReleased(parent, () => parent.replaceChildren(...children));
 }
@@ -110,7 +115,7 @@ export function keep(parent, items, keyOf, create, update = () => {}) {
   });
 }
 
-/** Puts a text into an element, unless the text is there. @param {Element} element @param {string} text */
+/** Puts a text into an element, unless the text is there. */
 export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -123,23 +128,23 @@ export function mark(element, name, value) {
   else element.setAttribute(name, value);
 }
 
-/** A picture that a server sent, as an address of an image: no script in it can run. @param {string} svg */
+/** A picture that a server sent, as an address of an image: no script in it can run. */
 export function pictureAddress(svg) {
   return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
 }
 
-/** Says something to people who do not see the page. @param {string} text */
+/** Says something to people who do not see the page. */
 export function announce(text) {
   byId("said").textContent = text;
 }
 
-/** Shows what went wrong; an empty text takes it away. @param {string} text */
+/** Shows what went wrong; an empty text takes it away. */
 export function complain(text) {
   byId("problem_text").textContent = text;
   byId("problem").hidden = text === "";
 }
 
-/** What an error says. @param {unknown} error @returns {string} */
+/** What an error says. */
 export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }

@@ -2,15 +2,12 @@
 
 import { byId } from "./dom.js";
 
-/** @typedef {import("./position.js").Touch} Touch @typedef {import("./position.js").Mark} Mark */
-
 export class Drawing {
   /** @param {{position: () => object, box: () => number[], touches: () => Touch[], onDraw: () => void}} board
    * `position` is what the marks belong to; `touches` are places of it */
   constructor({ position, box, touches, onDraw }) {
     [this.position, this.box, this.touches, this.onDraw] = [position, box, touches, onDraw];
     this.frame = byId("board");
-    /** @type {WeakMap<object, Mark[]>} */
     this.drawn = new WeakMap();
     /** @type {Touch | null} where the right button went down */
     this.from = null;
@@ -23,7 +20,6 @@ export class Drawing {
       const [from, to] = [this.from, this.at(event)];
       if (event.button !== 2 || from === null || to === null) return;
       this.from = null;
-      /** @type {Mark} */
       const mark = `${from}` === `${to}` ? ["circle", "", [from]] : ["arrow", "", [from, to]];
       const others = this.marks.filter((one) => `${one}` !== `${mark}`);
       this.put(others.length < this.marks.length ? others : [...others, mark]);
@@ -35,7 +31,6 @@ export class Drawing {
     return this.drawn.get(this.position()) ?? [];
   }
 
-  /** @param {Mark[]} marks */
   put(marks) {
     this.drawn.set(this.position(), marks);
     this.onDraw();
@@ -46,7 +41,7 @@ export class Drawing {
     this.drawn = new WeakMap();
   }
 
-  /** The place under the pointer. @param {PointerEvent} event @returns {Touch | null} */
+  /** The place under the pointer. */
   at(event) {
     const frame = this.frame.getBoundingClientRect();
     const [left, top, wide] = this.box();

@@ -2,20 +2,19 @@
 
 const UTF_16 = { "255,254": "utf-16le", "254,255": "utf-16be" };
 /** In these a letter may end in the byte of a bracket or a backslash; and the first bytes of usual letters. */
-const TWO_BYTES = /** @type {[string, number, number][]} */ ([["shift_jis", 0x81, 0x9f], ["big5", 0xa4, 0xc6]]);
+const TWO_BYTES = [["shift_jis", 0x81, 0x9f], ["big5", 0xa4, 0xc6]];
 
-/** The text of a file of games: as its mark or SGF's CA says, else what it looks like. @param {Uint8Array} bytes */
+/** The text of a file of games: as its mark or SGF's CA says, else what it looks like. */
 export function decoded(bytes) {
   const latin = new TextDecoder("latin1").decode(bytes);
   const stated = /CA\s*\[\s*([\w-]{1,20})\s*\]/.exec(latin.slice(0, 4096))?.[1] ?? "latin1";
   const guesses = TWO_BYTES.map((usual) => () => inTwoBytes(bytes, ...usual));
   const named = () => (/^(latin1|utf-?8)$/i.test(stated) ? null : read(stated, bytes, false));
-  const marked = read(UTF_16[/** @type {"255,254"} */ (String(bytes.slice(0, 2)))] ?? "utf-8", bytes, true);
-  return marked ?? [named, ...guesses].reduce((found, guess) => found ?? guess(), /** @type {?string} */ (null)) ?? latin;
+  const marked = read(UTF_16[String(bytes.slice(0, 2))] ?? "utf-8", bytes, true);
+  return marked ?? [named, ...guesses].reduce((found, guess) => found ?? guess(), null) ?? latin;
 }
 
-/** The text, or null if it is none or there is no such encoding. @param {string} name @param {Uint8Array} bytes
- * @param {boolean} fatal */
+/** The text, or null if it is none or there is no such encoding. */
 function read(name, bytes, fatal) {
   try {
     return new TextDecoder(name, { fatal }).decode(bytes);
@@ -24,8 +23,7 @@ function read(name, bytes, fatal) {
   }
 }
 
-/** The text, if most of its letters are usual ones and many stand beside others. @param {Uint8Array} bytes
- * @param {string} name @param {number} low @param {number} high */
+/** The text, if most of its letters are usual ones and many stand beside others. */
 function inTwoBytes(bytes, name, low, high) {
   let [letters, usual, isPlain] = [0, 0, true];
   for (let at = 0; at < bytes.length; ++at) {

@@ -25,7 +25,6 @@ export class Engine {
     return engine;
   }
 
-  /** @param {...Uint8Array} parts */
   write(...parts) {
     const length = parts.reduce((sum, part) => sum + part.length, 0);
     let at = this.functions.azpy_room(length) >>> 0;

@@ -1,14 +1,14 @@
 // How does a game come in and go out? As a text that the server reads and writes, or as a record of this page.
 
-import { pictureAddress } from "./dom.js";
+import { make, pictureAddress } from "./dom.js";
 import { Game } from "./game.js";
 import { boxOf } from "./position.js";
 
 const WIDTH = 1200; // of a picture as dots
 
-/** Splits a text into the games that it holds, as files of many games are written. @param {string} text @param {string
- * | null} format of the notation @returns {{name: string, text: string}[]} each game, named by its players, result and
- * event; one for any other text */
+/** Splits a text into the games that it holds, as files of many games are written. @param {string | null} format of
+ * the notation @returns {{name: string, text: string}[]} each game, named by its players, result and event; one for
+ * any other text */
 export function gamesIn(text, format) {
   const isRecord = /^\s*\{\s*"/.test(text);
   const cuts = isRecord ? [] : format === "pgn" ? cutsOfPgn(text) : format === "sgf" ? cutsOfSgf(text) : [];
@@ -16,10 +16,11 @@ export function gamesIn(text, format) {
   return pieces.map((piece, index) => ({ name: `${index + 1}. ${nameOf(piece, format)}`, text: piece }));
 }
 
-/** Parts of PGN: a comment, a line for programs, a tag or a line that begins as one, a bracket of a variation, a word. */
+/** Parts of PGN: a comment, a line for programs, a tag or a line that begins as one, a bracket of a variation, a
+ * word. */
 const PGN = /\{[^}]*\}?|;.*|^%.*|\[\s*\w+\s*"(?:\\.|[^"\\\n])*"\s*\]|\[.*|[()]|[^\s(){};[\]]+/gm;
 
-/** Where games after the first one begin: after a result, or at a tag behind moves. @param {string} text */
+/** Where games after the first one begin: after a result, or at a tag behind moves. */
 function cutsOfPgn(text) {
   const cuts = [];
   let [isOver, hasMoves, depth] = [false, false, 0];
@@ -39,7 +40,7 @@ function cutsOfPgn(text) {
   return cuts;
 }
 
-/** Where games after the first one begin: at a bracket outside of all others. @param {string} text */
+/** Where games after the first one begin: at a bracket outside of all others. */
 function cutsOfSgf(text) {
   const begins = [];
   let depth = 0;
@@ -50,9 +51,9 @@ function cutsOfSgf(text) {
   return begins.slice(1);
 }
 
-/** What a game says of itself, in a few words. @param {string} text @param {string | null} format */
+/** What a game says of itself, in a few words. */
 function nameOf(text, format) {
-  const tag = (/** @type {string} */ pgn, /** @type {string} */ sgf) => {
+  const tag = (pgn, sgf) => {
     const found = new RegExp(
       format === "pgn" ? `(?:^|\\])\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"` : `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`,
       "m",
@@ -64,9 +65,9 @@ function nameOf(text, format) {
   return [sides.join(" against "), ...rest.filter((part) => part !== "")].join(", ");
 }
 
-/** Reads a text of any kind. @param {string} text @param {(query: Record<string, unknown>) => Promise<any>} ask asks
- * the server @returns {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the
- * text says it, and why its lines end early or are missing */
+/** Reads a text of any kind. @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server @returns
+ * {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says it,
+ * and why its lines end early or are missing */
 export async function readGame(text, ask) {
   const whole = text.trim();
   if (!whole.startsWith("{")) {
@@ -88,7 +89,7 @@ export async function readGame(text, ask) {
   return { game, name: typeof record.game === "string" ? record.game : null, leftOut: [] };
 }
 
-/** Whether a record says so how a game ended. @param {any} one */
+/** Whether a record says so how a game ended. */
 function isEnd(one) {
   return Array.isArray(one) && Number.isInteger(one[0]) && [1, 0, -1].includes(one[1]);
 }
@@ -110,25 +111,22 @@ export async function writeGame(game, format, players, clock, ask) {
   return (await ask({ action: "write", ...record, ...own, ...(result === null ? {} : { result }) })).text;
 }
 
-/** What a notation says of a game that began on this board. @param {Game} game @param {string | null} format @param
- * {import("./clock.js").Rules | null} clock @returns {[string, string][]} */
+/** What a notation says of a game that began on this board. */
 function tagsOf({ begun, end }, format, clock) {
   const date = new Date(begun ?? 0).toLocaleDateString("sv"); // as 2026-11-28, in this browser's time zone
   const { limit = null, more = 0, periods = 0, period = 0 } = clock ?? {};
   const [seconds, each] = [`${(limit ?? 0) / 1000}`, more / 1000];
   if (format === "pgn") {
     const how = end.ended?.why === "on time" ? "time forfeit" : end.outcome === null ? "unterminated" : "normal";
-    /** @type {[string, string][]} */
     const timed = periods > 0 ? [] : [["TimeControl", limit === null ? "-" : `${seconds}${each > 0 ? `+${each}` : ""}`]];
     return [["Date", date.replaceAll("-", ".")], ...timed, ["Termination", how]];
   }
   if (limit === null) return [["DT", date]];
   const over = periods > 0 ? `${periods}x${period / 1000} byo-yomi` : each > 0 ? `${each} fischer` : "";
-  return [["DT", date], ["TM", seconds], ...(over === "" ? [] : [/** @type {[string, string]} */ (["OT", over])])];
+  return [["DT", date], ["TM", seconds], ...(over === "" ? [] : [["OT", over]])];
 }
 
-/** How the players ended a game, as its notation says it. @param {import("./game.js").Position["ended"]} ended @param
- * {string | null} format @returns {string | null} */
+/** How the players ended a game, as its notation says it. */
 function resultOf(ended, format) {
   if (ended === null) return null;
   if (format === "pgn") return ended.outcome > 0 ? "1-0" : "0-1";
@@ -137,7 +135,7 @@ function resultOf(ended, format) {
   return `${ended.outcome > 0 ? "B" : "W"}+${points ?? (ended.why === "on time" ? "T" : "R")}`;
 }
 
-/** Puts a text on the clipboard, also where a page that is not secure has no access to it. @param {string} text */
+/** Puts a text on the clipboard, also where a page that is not secure has no access to it. */
 export async function copyText(text) {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
   const field = document.createElement("textarea");
@@ -148,8 +146,8 @@ export async function copyText(text) {
   field.remove();
 }
 
-/** A picture as dots, as an address of a file. @param {string} svg @returns {Promise<string>} */
-export async function pngOf(svg) {
+/** A picture as a file of dots. */
+export async function pictureFile(svg, name) {
   const [, , width, height] = boxOf(svg);
   const image = new Image();
   image.src = pictureAddress(svg);
@@ -157,20 +155,13 @@ export async function pngOf(svg) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [WIDTH, Math.round((WIDTH * height) / width)];
   canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
-  return canvas.toDataURL("image/png");
+  const dots = await new Promise((resolve) => canvas.toBlob(resolve));
+  return new File([dots], name, { type: "image/png" });
 }
 
-/** Hands a text to the person as a file. @param {string} name @param {string} text */
-export function saveText(name, text) {
-  save(name, `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`);
-}
-
-/** Hands a file to the person. @param {string} name @param {string} address */
-export function save(name, address) {
-  const link = document.createElement("a");
-  link.href = address;
-  link.download = name;
-  document.body.append(link);
+/** Hands a file to the person. */
+export function save(file) {
+  const link = make("a", { href: URL.createObjectURL(file), download: file.name });
   link.click();
-  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // once it is surely written
 }

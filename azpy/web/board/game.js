@@ -10,8 +10,8 @@ let positions = 0; // that were made
 
 /** A position of the record. */
 export class Position {
-  /** @param {Position | null} parent @param {string} move that led here; empty at the root @param {string | null} short
-   * the move as people write it in short, if it is known */
+  /** @param {string} move that led here; empty at the root @param {string | null} short the move as people write it
+   * in short, if it is known */
   constructor(parent, move, short = null) {
     this.id = ++positions;
     this.parent = parent;
@@ -21,13 +21,10 @@ export class Position {
     this.player = undefined;
     /** @type {Record<string, string[]>} what the game's text says of the position: the values of each name */
     this.notes = {};
-    /** @type {number} */
     this.ply = parent === null ? 0 : parent.ply + 1;
-    /** @type {Position[]} */
     this.children = [];
     /** @type {Position | null} the child to go to when going on */
     this.next = null;
-    /** @type {import("./position.js").Shown | null} */
     this.shown = null;
     /** @type {Map<string, Found>} by the name of the player that searched */
     this.finds = new Map();
@@ -37,7 +34,7 @@ export class Position {
     this.ended = null;
   }
 
-  /** Adds a move behind this position. @param {string} move @param {string | null} [short] @returns {Position} */
+  /** Adds a move behind this position. */
   add(move, short = null) {
     const child = new Position(this, move, short);
     this.children.push(child);
@@ -45,19 +42,19 @@ export class Position {
     return child;
   }
 
-  /** The names of the moves that lead here. @returns {string[]} */
+  /** The names of the moves that lead here. */
   moves() {
     const names = [];
-    for (let one = /** @type {Position} */ (this); one.parent !== null; one = one.parent) names.push(one.move);
+    for (let one = this; one.parent !== null; one = one.parent) names.push(one.move);
     return names.reverse();
   }
 
-  /** How the game ended here, for each player; null while it goes on. @returns {number[] | null} */
+  /** How the game ended here, for each player; null while it goes on. */
   get outcome() {
     return this.ended === null ? (this.shown?.outcomes ?? null) : [this.ended.outcome, -this.ended.outcome];
   }
 
-  /** The value for each player, if this adviser knows it. @param {string} adviser @returns {number[] | null} */
+  /** The value for each player, if this adviser knows it. */
   values(adviser) {
     return this.outcome ?? this.finds.get(adviser)?.values ?? null;
   }
@@ -67,7 +64,7 @@ export class Position {
     return this.parent?.shown ? this.parent.shown.player : this.player;
   }
 
-  /** What is said of the position; empty for nothing. @returns {string} */
+  /** What is said of the position; empty for nothing. */
   get comment() {
     return this.notes.C?.[0] ?? "";
   }
@@ -77,15 +74,15 @@ export class Position {
     else this.notes.C = [text];
   }
 
-  /** The short name of the move that led here. @returns {string} */
+  /** The short name of the move that led here. */
   get label() {
     const action = this.parent?.shown?.actions.find((one) => one.name === this.move);
     return action?.short ?? this.short ?? this.move;
   }
 
   /** What the move that led here lost, in value for the player who played it. Values of different networks, of short
-   * searches, and of those that were cut short, say nothing together. @param {string} adviser @param {number} least
-   * visits of a search that is not short @returns {number | null} null if it is not known */
+   * searches, and of those that were cut short, say nothing together. @param {number} least visits of a search that
+   * is not short @returns {number | null} null if it is not known */
   loss(adviser, least) {
     const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
     if (before === undefined || !isWhole(before, least)) return null;
@@ -95,8 +92,7 @@ export class Position {
     return values === null ? null : before.values[player] - values[player];
   }
 
-  /** Keeps what a search found, unless another search of the same network has found out more. @param {string} adviser
-   * @param {Found} found */
+  /** Keeps what a search found, unless another search of the same network has found out more. */
   learn(adviser, found) {
     const known = this.finds.get(adviser);
     const isMore = known === undefined || networkOf(known) !== networkOf(found) || known.visits <= found.visits;
@@ -104,12 +100,12 @@ export class Position {
   }
 }
 
-/** The hash of the network that searched. @param {Found} found @returns {string | null} */
+/** The hash of the network that searched. */
 function networkOf(found) {
   return found.answer.rootInfo.network;
 }
 
-/** Whether a search went to its own end, and was asked for enough. @param {Found} found @param {number} least visits */
+/** Whether a search went to its own end, and was asked for enough. @param {number} least visits */
 function isWhole({ answer, visits }, least) {
   const { stop } = answer.rootInfo;
   const isShort = stop === "simulations" && visits < least;
@@ -122,8 +118,8 @@ export function newId() {
 }
 
 /** @typedef {Object} About what a text says of a game as a whole @property {(string | null)[] | null} players their
- * names @property {[string | null, string | null] | null} ranks @property {string | null} result @property {[string,
- * string][]} tags what else it says, by names of its notation */
+ * names @property {[string | null, string | null] | null} ranks @property {string | null} result @property
+ * {[string, string][]} tags what else it says, by names of its notation */
 
 /** The tree of moves, and where in it the board stands. */
 export class Game {
@@ -143,13 +139,13 @@ export class Game {
     this.names = ["player 0", "player 1"];
     /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
     this.networks = new Map();
-    /** @type {Map<string, import("./position.js").Touch>} the places that are known of its board, by their names */
-    this.places = new Map();
+    /** @type {import("./position.js").Touch[]} the places of its board */
+    this.places = [];
     this.root = new Position(null, "");
     this.current = this.root;
   }
 
-  /** A game that is played on this board. @param {string | null} [start] as of the constructor @returns {Game} */
+  /** A game that is played on this board. @param {string | null} [start] as of the constructor */
   static begin(start) {
     return Object.assign(new Game(start), { begun: Date.now() });
   }
@@ -159,15 +155,14 @@ export class Game {
     return this.line().some((position) => position.finds.has(RUN));
   }
 
-  /** The end of the main line. @returns {Position} */
+  /** The end of the main line. */
   get end() {
     let one = this.root;
     while (one.children.length > 0) [one] = one.children;
     return one;
   }
 
-  /** Learns which networks players have now. What others found under the same name does not count any more. @param
-   * {{name: string, network: string | null}[]} models */
+  /** Learns which networks players have now. What others found under the same name does not count any more. */
   know(models) {
     for (const { name, network } of models) {
       if (this.networks.get(name) === network) continue;
@@ -181,7 +176,7 @@ export class Game {
     }
   }
 
-  /** Plays a move at the current position. @param {string} move */
+  /** Plays a move at the current position. */
   play(move) {
     const here = this.current;
     let child = here.children.find((one) => one.move === move);
@@ -195,7 +190,7 @@ export class Game {
     this.goTo(child);
   }
 
-  /** Makes the line to a position the main line. @param {Position} position */
+  /** Makes the line to a position the main line. */
   promote(position) {
     for (let one = position; one.parent !== null; one = one.parent) {
       const { parent } = one;
@@ -204,7 +199,7 @@ export class Game {
     if (this.about !== null) this.about = { ...this.about, result: null };
   }
 
-  /** Takes a move out, and all that follow it. @param {Position} position */
+  /** Takes a move out, and all that follow it. */
   remove({ parent, id }) {
     if (parent === null) return;
     parent.children = parent.children.filter((other) => other.id !== id);
@@ -212,39 +207,34 @@ export class Game {
     this.goTo(parent);
   }
 
-  /** The position after these moves. @param {string[]} moves @returns {Position | undefined} */
+  /** The position after these moves. */
   at(moves) {
-    /** @type {Position | undefined} */
     let one = this.root;
     for (const move of moves) one = one?.children.find((child) => child.move === move);
     return one;
   }
 
-  /** @param {Position} position */
   goTo(position) {
     for (let one = position; one.parent !== null; one = one.parent) one.parent.next = one;
     this.current = position;
   }
 
-  /** The positions from the start through the current one to the end of its line. @returns {Position[]} */
+  /** The positions from the start through the current one to the end of its line. */
   line() {
     const found = [];
-    for (let one = /** @type {Position | null} */ (this.current); one !== null; one = one.parent) found.push(one);
+    for (let one = this.current; one !== null; one = one.parent) found.push(one);
     found.reverse();
     for (let one = this.current.next; one !== null; one = one.next) found.push(one);
     return found;
   }
 
-  /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the start,
-   * its name, its short name, who played it, and the notes on it. `ended` says after which of them, or -1 for none, the
-   * players ended the game, with the outcome for the first player and how. */
+  /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the
+   * start, its name, its short name, who played it, and the notes on it. `ended` says after which of them, or -1
+   * for none, the players ended the game, with the outcome for the first player and how. */
   toNodes() {
-    /** @type {unknown[][]} */
     const nodes = [];
-    /** @type {[number, number, string][]} */
     const ended = [];
-    const end = (/** @type {Position} */ one, /** @type {number} */ at) =>
-      one.ended !== null && ended.push([at, one.ended.outcome, one.ended.why]);
+    const end = (one, at) => one.ended !== null && ended.push([at, one.ended.outcome, one.ended.why]);
     end(this.root, -1);
     const left = this.root.children.map((position) => ({ position, before: -1 })).reverse();
     for (let one = left.pop(); one !== undefined; one = left.pop()) {
@@ -264,7 +254,6 @@ export class Game {
     const game = new Game(position);
     if (players !== null || result !== null || tags.length > 0) game.about = { players, ranks, result, tags };
     game.root.notes = notes;
-    /** @type {Position[]} */
     const made = [];
     for (const [before, name, short, player, noted = {}] of nodes) {
       const one = (made[before] ?? game.root).add(name, short);

@@ -5,45 +5,28 @@ import { byId, draw, make } from "./dom.js";
 import { colorOf, upper } from "./sides.js";
 import { told } from "./values.js";
 
-/** @typedef {import("./game.js").Position} Position */
-
 /** @param {number[] | null} values for each player, from -1 to 1 @param {string[]} names of the players @param
- * {boolean} isZeroSum whether one player loses what the other wins */
+ * {boolean} isZeroSum whether one player loses what the other wins: one bar tells both values */
 export function showBars(values, names, isZeroSum) {
-  byId("bar").hidden = !isZeroSum;
-  byId("bars").hidden = isZeroSum;
-  if (isZeroSum) return showBar(values?.[0] ?? null, names);
-  const rows = names.map((name, player) => {
-    const fill = make("span", { className: "fill" });
+  const colors = names.map((name, player) => colorOf(name, player, isZeroSum));
+  const [isKnown, rivals] = [values !== null, isZeroSum && !colors.includes("")];
+  const shown = isZeroSum ? names.slice(0, 1) : names;
+  const each = shown.map((_, player) => told(values?.[player] ?? null));
+  const rows = shown.map((name, player) => {
+    const fill = make("span", { className: `fill ${isZeroSum && !rivals ? "" : colors[player]}` });
     fill.style.width = `${50 * (1 + (values?.[player] ?? -1))}%`;
-    const value = make("span", { className: "told" }, told(values?.[player] ?? null));
-    const track = make("span", { className: "track" }, fill, value);
-    return make("div", { className: colorOf(name, player, false) }, make("span", {}, upper(name)), track);
+    const track = make("span", { className: `track ${isKnown && rivals ? colors[1] : ""}` }, fill);
+    track.append(make("span", { className: "told" }, each[player]));
+    return make("div", {}, make("span", {}, upper(name)), track, ...(isZeroSum ? [make("span", {}, upper(names[1]))] : []));
   });
   byId("bars").replaceChildren(...rows);
-  const each = names.map((name, player) => `${told(values?.[player] ?? null)} for ${name}`).join(", ");
-  byId("bars").setAttribute("aria-label", `Values: ${values === null ? "not known" : each}`);
-}
-
-/** @param {number | null} value for the first player @param {string[]} names of the players */
-function showBar(value, names) {
-  const bar = byId("bar");
-  byId("bar_first").textContent = upper(names[0]);
-  byId("bar_second").textContent = upper(names[1]);
-  const colors = names.map((name, player) => colorOf(name, player, true));
-  const [first, second] = colors.includes("") ? ["", ""] : colors;
-  byId("bar_fill").className = first;
-  byId("bar_track").className = `track ${second}`;
-  byId("bar_fill").style.width = `${50 * (1 + (value ?? 0))}%`;
-  byId("bar_value").textContent = value === null ? "–" : told(value);
-  const said = value === null ? "not known" : `${told(value)} for ${names[0]}`;
-  bar.setAttribute("aria-label", `Value: ${said}`);
-  bar.classList.toggle("unknown", value === null);
+  const said = each.map((value, player) => `${value} for ${names[player]}`).join(", ");
+  byId("bars").setAttribute("aria-label", `Values: ${isKnown ? said : "not known"}`);
 }
 
 const BINS = 20;
 
-/** How the visits of a search are spread over the values of its moves. @param {any[]} moves */
+/** How the visits of a search are spread over the values of its moves. */
 export function showHistogram(moves) {
   const known = moves.filter((move) => move.value !== null);
   const bins = Array.from({ length: BINS }, () => 0);
@@ -63,16 +46,15 @@ export function showHistogram(moves) {
   byId("histogram_figure").hidden = values.length === 0;
 }
 
-/** @param {Position[]} line @param {Position} current @param {string} adviser whose values are shown @param {string[]}
- * names of the players @param {boolean} isZeroSum whether one player loses what the other wins @param {(position:
- * Position) => void} onChoose */
+/** @param {string} adviser whose values are shown @param {string[]} names of the players @param {boolean} isZeroSum
+ * whether one player loses what the other wins */
 export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const layer = byId("graph");
   const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 40];
   layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const last = Math.max(10, line.length - 1);
-  const x = (/** @type {number} */ ply) => side + ((width - side - 8) * ply) / last;
-  const y = (/** @type {number} */ value) => height / 2 - value * (height / 2 - 12);
+  const x = (ply) => side + ((width - side - 8) * ply) / last;
+  const y = (value) => height / 2 - value * (height / 2 - 12);
   const parts = [1, 0, -1].flatMap((value) => [
     draw("line", { x1: side, x2: width - 8, y1: y(value), y2: y(value), class: value === 0 ? "axis zero" : "axis" }),
     draw("text", { x: side - 6, y: y(value) + 4, "text-anchor": "end", class: "tick" }, told(value, 0)),
@@ -96,14 +78,14 @@ export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   const said = lines.map((known, player) => described(known.map(({ value }) => value), names[player]));
   layer.setAttribute("aria-label", `${said.join("; ")}; ${where}`);
   byId("graph_title").textContent = `Value for ${shown.join(", ")}, by move`;
-  layer.onclick = (/** @type {MouseEvent} */ event) => {
+  layer.onclick = (event) => {
     const box = layer.getBoundingClientRect();
     const share = (((event.clientX - box.x) * width) / box.width - side) / (width - side - 8);
     onChoose(line[Math.min(line.length - 1, Math.max(0, Math.round(share * last)))]);
   };
 }
 
-/** @param {number[]} values @param {string} name of the player */
+/** @param {string} name of the player */
 function described(values, name) {
   if (values.length === 0) return "Graph of the values: none is known yet";
   const range = `from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;

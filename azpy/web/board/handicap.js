@@ -12,7 +12,7 @@ function sizeOf(name) {
   return Number(/size=(\d+)/.exec(name)?.[1] ?? USUAL_SIZE);
 }
 
-/** Offers what can be chosen at the start of a game. @param {string} name */
+/** Offers what can be chosen at the start of a game. */
 export function offerStart(name) {
   const size = sizeOf(name);
   const most = size === null ? 0 : pointsOf(size).length;
@@ -21,7 +21,7 @@ export function offerStart(name) {
   show("komi", size !== null);
 }
 
-/** A game that begins as the dialog says. @param {string} name of the game @returns {Game} */
+/** A game that begins as the dialog says. @param {string} name of the game */
 export function newGame(name) {
   const size = sizeOf(name);
   const [count, given] = [Number(byId("handicap").value), byId("komi")];
@@ -36,8 +36,8 @@ export function newGame(name) {
   return game;
 }
 
-/** The points of handicap stones as SGF names them, in their order: the corners, the sides' middles, the middle. (The
- * Go Text Protocol, 4.1.1; rows count from above.) @param {number} size */
+/** The points of handicap stones as SGF names them, in their order: the corners, the sides' middles, the middle.
+ * (The Go Text Protocol, 4.1.1; rows count from above.) */
 function pointsOf(size) {
   if (size < 7) return [];
   const edge = size < 13 ? 2 : 3;
@@ -48,7 +48,7 @@ function pointsOf(size) {
   return points.map(([column, row]) => String.fromCharCode(97 + column, 97 + row));
 }
 
-/** Odd numbers of stones from 5 on have one in the middle. @param {number} size @param {number} count */
+/** Odd numbers of stones from 5 on have one in the middle. */
 function stonesOf(size, count) {
   const points = pointsOf(size).slice(0, count);
   const hasMiddle = count > 4 && count % 2 === 1;

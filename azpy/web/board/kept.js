@@ -21,13 +21,13 @@ const MOST = 50; // games before
  * @property {number} when it was kept, in milliseconds since 1970
  */
 
-/** Whether something that was kept is a game. @param {any} one */
+/** Whether something that was kept is a game. */
 function isKept(one) {
   const parts = [one?.record?.nodes, one?.players, one?.advisers ?? [], one?.at]; // older ones have no advisers
   return parts.every(Array.isArray) && typeof one.game === "string";
 }
 
-/** Those of a list that are games. @param {any} list @returns {Kept[]} */
+/** Those of a list that are games. */
 function games(list) {
   return Array.isArray(list) ? list.filter(isKept) : [];
 }
@@ -40,14 +40,13 @@ window.addEventListener("storage", () => (known = null)); // another tab wrote
 /** @type {string | null} the record of the game on the board as it was kept last; null if there was no room */
 let written = now === null ? null : JSON.stringify(now.record);
 
-/** The game on the board when this page was last open. @returns {Kept | null} */
+/** The game on the board when this page was last open. */
 export function last() {
   return now;
 }
 
 /** Keeps the game on the board. One that another tab has on its board goes to the games before; where that is this
- * game, with other moves since, the two go on as two games. @param {Kept} kept @returns {string} the id of the game
- * from now on */
+ * game, with other moves since, the two go on as two games. @returns {string} the id of the game from now on */
 export function keepNow(kept) {
   const [other] = games([stored(NOW, BROWSER)]);
   const isOwn = other?.id !== kept.id || now?.id !== kept.id || written === null;
@@ -59,7 +58,7 @@ export function keepNow(kept) {
   return now.id;
 }
 
-/** The games before, the newest first, without the one on the board. @returns {Kept[]} */
+/** The games before, the newest first, without the one on the board. */
 export function before() {
   known ??= read();
   return known.filter((one) => one.id !== now?.id);
@@ -70,23 +69,22 @@ export function putAside() {
   return now === null || add(now);
 }
 
-/** Takes a game out of those before: it is on the board, and kept as such. @param {Kept} kept */
+/** Takes a game out of those before: it is on the board, and kept as such. */
 export function takeOut(kept) {
   write(read().filter((one) => one.id !== kept.id));
 }
 
-/** @returns {Kept[]} */
 function read() {
   return games(stored(BEFORE, BROWSER));
 }
 
-/** Adds a game to those before, unless nothing was played. @param {Kept} kept @returns {boolean} whether it is there */
+/** Adds a game to those before, unless nothing was played. @returns {boolean} whether it is there */
 function add(kept) {
   if (kept.record.nodes.length === 0) return true;
   return write([kept, ...read().filter((one) => one.id !== kept.id)].slice(0, MOST));
 }
 
-/** Where there is no room for all, the oldest go. @param {Kept[]} all @returns {boolean} whether the newest is kept */
+/** Where there is no room for all, the oldest go. @returns {boolean} whether the newest is kept */
 function write(all) {
   known = null;
   for (let most = all.length; most >= Math.min(1, all.length); most -= 1) {
@@ -95,7 +93,7 @@ function write(all) {
   return false;
 }
 
-/** A game that was kept, as it stood. @param {Kept} kept @returns {Game} */
+/** A game that was kept, as it stood. */
 export function restored(kept) {
   const game = Game.fromNodes(kept.record);
   game.id = kept.id;

@@ -3,9 +3,7 @@
 import { messageOf } from "./dom.js";
 import { readGame } from "./files.js";
 
-/** @typedef {import("./game.js").Game} Game */
-
-/** The address of this page with the position on the board. @param {string} name of the game @param {Game} game */
+/** The address of this page with the position on the board. @param {string} name of the game */
 export function linkTo(name, game) {
   const said = new URLSearchParams({ game: name, moves: JSON.stringify(game.current.moves()) });
   if (game.start !== null) said.set("position", game.start);
@@ -27,7 +25,6 @@ export async function openLink(ask, settings, open) {
   try {
     const model = settings.models.find((one) => one.game === name)?.name;
     if (model === undefined) throw new Error(`this server does not play ${name}`);
-    /** @type {string[]} */
     const moves = JSON.parse(said.get("moves") ?? "[]");
     const record = { position: said.get("position"), nodes: moves.map((move, index) => [index - 1, move]) };
     const { game } = await readGame(JSON.stringify(record), (query) => ask({ model, ...query }));

@@ -11,7 +11,6 @@ export class LocalSocket extends EventTarget {
   constructor() {
     super();
     this.isLast = true; // none is to follow one that cannot begin
-    /** @type {number} */
     this.readyState = WebSocket.CONNECTING;
     this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
     // It says `true` when it is ready, lines of JSON, and `null` when it cannot go on.
@@ -25,7 +24,6 @@ export class LocalSocket extends EventTarget {
     this.worker.addEventListener("error", () => this.close());
   }
 
-  /** @param {string} text */
   send(text) {
     this.worker.postMessage(text);
   }

@@ -15,7 +15,7 @@ export async function enter() {
   return answer.json();
 }
 
-/** Resolves once the server took the token. @returns {Promise<void>} */
+/** Resolves once the server took the token. */
 function askForToken() {
   const dialog = byId("login");
   const field = byId("token");
@@ -23,7 +23,7 @@ function askForToken() {
   dialog.onclose = () => dialog.showModal(); // Escape lets nobody in
   dialog.showModal();
   return new Promise((resolve) => {
-    byId("login_form").onsubmit = async (/** @type {Event} */ event) => {
+    byId("login_form").onsubmit = async (event) => {
       event.preventDefault();
       const sent = { "Content-Type": "application/json" };
       const body = JSON.stringify({ token: field.value });

@@ -1,6 +1,6 @@
 // What does a board look like? As the server draws it, or with other colors and men of chess in their place.
 
-/** Plain men of chess, in a square of 40. @type {Record<string, string>} */
+/** Plain men of chess, in a square of 40. */
 const MEN = {
   p: "M20 14A9 9 0 1 0 20.1 14Z",
   n: "M11 33V22L20 7L32 18L28 23L22 20L28 33Z",
@@ -10,8 +10,7 @@ const MEN = {
   k: "M16 33V23H8V15H16V7H24V15H32V23H24V33Z",
 };
 
-/** Colors of squares, lines and men of chess, and of the boards of other games. @type {Record<string, Record<string,
- * string>>} */
+/** Colors of squares, lines and men of chess, and of the boards of other games. */
 const LOOKS = {
   wood: {
     ...{ "#8fa5b5": "#b58a5f", "#e6ebee": "#ecd6b0", "#262626": "#3b2417", "#c8c8c8": "#e7cfa6" },
@@ -24,7 +23,7 @@ const LOOKS = {
   },
 };
 
-/** A picture as it is looked at. @param {string} svg @param {string} look empty for the server's */
+/** A picture as it is looked at. @param {string} look empty for the server's */
 export function dressed(svg, look) {
   if (look === "") return svg;
   const colors = LOOKS[look] ?? LOOKS.calm;

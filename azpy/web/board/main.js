@@ -9,6 +9,7 @@ import { Controls } from "./controls.js";
 import { Agreement } from "./dead.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, messageOf, onClick } from "./dom.js";
+import { hearOf, seatAsAsked, tell } from "./embed.js";
 import { Game } from "./game.js";
 import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
 import { openLink } from "./link.js";
@@ -24,8 +25,7 @@ import { Settings } from "./settings.js";
 import { Setup } from "./setup.js";
 import { sound } from "./sound.js";
 
-/** What the server says of itself; `local` where the page has no server. @type {{version: string, run: string | null,
- * renews: boolean, token: boolean, local?: boolean}} */
+/** What the server says of itself; `local` where the page has no server. */
 let about = { version: "", run: null, renews: false, token: false };
 const connect = () =>
   about.local ? new LocalSocket() : new WebSocket(new URL("ws", location.href.replace(/^http/, "ws")).href);
@@ -72,7 +72,7 @@ function start(game, used) {
   return began;
 }
 
-/** Goes on with a game that was kept. @param {import("./kept.js").Kept} kept */
+/** Goes on with a game that was kept. */
 function goBack(kept) {
   let game;
   try {
@@ -96,7 +96,7 @@ function turnToPerson() {
   if (players.length === 2 && isOnly) board.turnTo(players[1] === "");
 }
 
-/** Begins a new game, with the newest network. @param {Game} game */
+/** Begins a new game, with the newest network. */
 async function begin(game) {
   play.isPaused = false;
   turnToPerson();
@@ -109,7 +109,6 @@ function gameBefore() {
   return before().find(({ game }) => plays(game));
 }
 
-/** @param {string} game */
 function plays(game) {
   return settings.models.some((model) => model.game === game);
 }
@@ -154,7 +153,7 @@ function render(isNew) {
   const { hints, adviser, beside, hintSimulations } = settings.options;
   const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
   const other = beside === "" ? null : (position.finds.get(beside)?.answer.moveInfos ?? []);
-  const label = (/** @type {string} */ name) => shown.actions.find((one) => one.name === name)?.short ?? name;
+  const label = (name) => shown.actions.find((one) => one.name === name)?.short ?? name;
   const { canPlay } = controls;
   const status = (isNew ? null : agreement.said) ?? controls.status;
   if (isNew) {
@@ -181,8 +180,9 @@ function render(isNew) {
 /** @type {import("./game.js").Position | null} the position that was heard of last */
 let heard = null;
 
-/** Sounds a move that leads to a position. @param {import("./game.js").Position} position */
+/** Sounds a move that leads to a position. */
 function hear(position) {
+  if (position !== heard) tell(position.outcome === null ? "move" : "end", { moves: position.moves(), result: play.result(position) });
   if (position !== heard && position.parent !== null && position.parent === heard) {
     const [before, after] = [heard.shown?.captured, position.shown?.captured].map((taken) => taken?.join("") ?? "");
     const isTaken = before.length < after.length;
@@ -194,7 +194,6 @@ function hear(position) {
 function bind() {
   onClick("problem_close", () => complain(""));
   onClick("turn", () => board.turn());
-  onClick("share", () => byId("open_save").click());
   onClick("logout", async () => {
     await fetch("logout", { method: "POST" });
     location.reload();
@@ -206,8 +205,9 @@ function bind() {
     settings.swap();
     return begin(newGame(settings.model.game));
   });
+  hearOf(() => begin(newGame(settings.model.game)));
   window.addEventListener("pagehide", keepGame);
-  window.addEventListener("resize", () => render(false));
+  window.addEventListener("resize", () => begun !== "" && render(false));
 }
 
 /** Has the server load the newest model of a run, where a run is played that may still train. */
@@ -220,7 +220,7 @@ async function renew() {
   }
 }
 
-/** Says how the connection stands. @param {"open" | "lost"} kind @param {string} text */
+/** Says how the connection stands. */
 function tellConnection(kind, text) {
   byId("connected").className = `state ${kind}`;
   byId("connected").textContent = text;
@@ -229,7 +229,7 @@ function tellConnection(kind, text) {
 async function main() {
   byId("unstarted").remove();
   bind();
-  const open = (/** @type {Game} */ game) => {
+  const open = (game) => {
     play.isPaused = true;
     return start(game);
   };
@@ -240,15 +240,15 @@ async function main() {
     keepGame();
   });
   bindArchive({ play, settings, start: open, goBack });
-  connection.addEventListener("problem", (event) => complain(/** @type {CustomEvent} */ (event).detail));
-  const stop = (/** @type {string} */ why) => {
+  connection.addEventListener("problem", (event) => complain(event.detail));
+  const stop = (why) => {
     tellConnection("lost", why);
     play.isThinking = false;
     if (begun === "") byId("status").textContent = why;
     else render(true);
   };
   connection.addEventListener("lost", (event) => {
-    const isGone = /** @type {CustomEvent} */ (event).detail;
+    const isGone = event.detail;
     const why = about.local ? "The search stopped" : `The connection is lost${isGone ? ": nothing answers" : ""}`;
     const isNew = byId("connected").textContent !== `${why}. Trying again …`;
     stop(`${why}. Trying again …`);
@@ -268,6 +268,8 @@ async function main() {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const isSame = settings.offer(models);
       play.game.know(models);
+      if (isFirst) seatAsAsked(settings);
+      if (isFirst) turnToPerson();
       const kept = isFirst ? last() : null;
       isFirst = false;
       if (isSame) await play.refresh();

@@ -1,40 +1,34 @@
-// Which parts of a picture are men? They lie over what is tinted. After a move they slide, fall, flip or roll.
+// Which parts of a picture are men? They lie over what is tinted. After a move they slide, fall, flip, roll or appear.
 
 import { byId, make, pictureAddress } from "./dom.js";
 import { isMan, shapesOf } from "./places.js";
 import { boxOf } from "./position.js";
 
-/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Touch} Touch
- * @typedef {import("./places.js").Shape} Shape */
 /** @typedef {Shape & {look: string, parts: string}} Man with all its parts; men of one `look` differ by their place */
-/** @typedef {{shapes: Shape[], men: Man[], box: number[], svg: string}} Layers `svg` is the picture without its men */
+/** @typedef {{shapes: Shape[], men: Man[], box: number[], svg: string, whole: string}} Layers `svg` is the picture
+ * without its men */
 
 const SLIDE = 120; // milliseconds
 const FALL = 200;
 
-/** @param {Shape} shape @param {{x: number, y: number}} point */
 const covers = (shape, { x, y }) => 2 * Math.abs(x - shape.x) < shape.wide && 2 * Math.abs(y - shape.y) < shape.high;
 
-/** @param {Touch} touch @returns {(point: {x: number, y: number}) => boolean} */
 export const within = ([, left, top, wide, high]) => ({ x, y }) =>
   x > left && x < left + wide && y > top && y < top + high;
 
-/** @type {WeakMap<Shown, Layers>} */
 const known = new WeakMap();
 
-/** The men of a picture, and what lies below them. A picture with groups stays whole. @param {Shown} shown @param
- * {string[]} sides what the players are called @returns {Layers} */
+/** The men of a picture, and what lies below them. A picture with groups stays whole. @param {string[]} sides what
+ * the players are called */
 export function layersOf(shown, sides) {
   const found = known.get(shown) ?? split(shown, sides);
   known.set(shown, found);
   return found;
 }
 
-/** @param {Shown} shown @param {string[]} sides @returns {Layers} */
 function split({ svg }, sides) {
   const [box, shapes] = [boxOf(svg), shapesOf(svg)];
-  if (/<g\b/.test(svg)) return { shapes, men: [], box, svg };
-  /** @type {Man[]} */
+  if (/<g\b/.test(svg)) return { shapes, men: [], box, svg, whole: svg };
   const men = [];
   for (const shape of shapes) {
     const { source, at } = shape;
@@ -46,29 +40,29 @@ function split({ svg }, sides) {
   }
   let rest = svg;
   for (const { parts } of men) for (const part of parts.split(/(?<=\/>|<\/text>)/)) rest = rest.replace(part, "");
-  return { shapes, men, box, svg: rest };
+  return { shapes, men, box, svg: rest, whole: svg };
 }
 
-/** How men came to where they are: keyframes of a man's copy. @param {Layers} before @param {Layers} after @param
- * {Touch[]} places @param {number} side -1 where the board is turned @returns {Map<Man, {frames: Keyframe[], duration:
- * number}>} */
+/** How men came to where they are: keyframes of a man's copy. @param {number} side -1 where the board is turned */
 function motions(before, after, places, side) {
   const [left, top, wide, high] = after.box;
-  const percent = (/** @type {number} */ part) => `${100 * (side < 0 ? 1 - part : part)}%`;
-  const isIn = (/** @type {Layers} */ { men }, /** @type {Man} */ man) => men.some(({ parts }) => parts === man.parts);
+  const percent = (part) => `${100 * (side < 0 ? 1 - part : part)}%`;
+  const isIn = ({ men }, man) => men.some(({ parts }) => parts === man.parts);
   const gone = before.men.filter((man) => !isIn(after, man));
   const found = new Map();
   for (const man of after.men.filter((one) => !isIn(before, one))) {
     const far = ({ x, y }) => Math.hypot(x - man.x, y - man.y);
     const [there] = gone.filter((one) => far(one) < 1);
-    const isDie = man.kind === "rect";
-    const same = isDie ? [] : gone.filter((one) => one.look === man.look).sort((one, other) => far(one) - far(other));
+    const isTile = man.at("class") === "tile";
+    const isDie = man.kind === "rect" && !isTile;
+    const isAlong = (one) => !isTile || Math.abs(one.x - man.x) < 1 || Math.abs(one.y - man.y) < 1;
+    const alike = gone.filter((one) => !isDie && one.look === man.look && isAlong(one));
+    const same = alike.sort((one, other) => far(one) - far(other));
     // A pawn becomes a queen of its color.
-    const isPawn = (/** @type {Man} */ one) => one.kind === "path" && one !== there && one.at("fill") === man.at("fill");
+    const isPawn = (one) => one.kind === "path" && one !== there && one.at("fill") === man.at("fill");
     const from = same[0] ?? (isDie ? undefined : gone.find(isPawn));
     const column = places.find((touch) => within(touch)(man) && touch[4] > 0.7 * high && touch[4] > 2 * touch[3]);
-    const move = (/** @type {number} */ x, /** @type {number} */ y) =>
-      ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
+    const move = (x, y) => ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
     const turn = { transform: "none", transformOrigin: `${percent((man.x - left) / wide)} ${percent((man.y - top) / high)}` };
     if (from !== undefined) {
       gone.splice(gone.indexOf(from), 1);
@@ -78,7 +72,9 @@ function motions(before, after, places, side) {
     } else if (column !== undefined && there === undefined) {
       found.set(man, { frames: [move(0, column[2] - man.y), move(0, 0)], duration: FALL });
     } else if (there !== undefined && !isDie && there.look !== man.look) {
-      found.set(man, { frames: [{ ...turn, transform: "scaleX(0)" }, turn], duration: SLIDE });
+      found.set(man, { frames: [{ ...turn, transform: isTile ? "scale(1.15)" : "scaleX(0)" }, turn], duration: SLIDE });
+    } else if (there === undefined) {
+      found.set(man, { frames: [{ opacity: 0 }, { opacity: 1 }], duration: FALL });
     }
   }
   return found;
@@ -88,38 +84,48 @@ function motions(before, after, places, side) {
 export class Men {
   constructor() {
     [this.image, this.moving, this.dragged] = [byId("men"), byId("moving"), byId("dragged")];
-    /** @type {Layers | null} */
     this.layers = null;
-    /** @type {Man[]} */
     this.lifted = [];
-    /** @type {Touch[]} */
+    /** @type {Map<string, {copy: HTMLElement, end: Promise<unknown>}>} what moves now, by the parts of its man */
+    this.copies = new Map();
     this.places = [];
     /** @type {(svg: string) => string} how a picture is seen */
     this.seen = (svg) => svg;
     this.way = 1; // -1 where the board is turned
   }
 
-  /** Shows the men of a position. @param {Shown} shown @param {string[]} sides what the players are called @param {(svg:
-   * string) => string} seen @param {boolean} isTurned @param {boolean} isStep whether it is a move away from what was
-   * shown before */
+  /** Shows the men of a position. @param {string[]} sides what the players are called @param {boolean} isStep
+   * whether it is a move away from what was shown before */
   show(shown, sides, seen, isTurned, isStep) {
     const [before, layers] = [this.layers, layersOf(shown, sides)];
     const isDropped = this.lifted.length > 0;
     const places = shown.places.map(({ touch }) => touch);
     Object.assign(this, { layers, seen, places, way: isTurned ? -1 : 1, lifted: [] });
-    this.moving.replaceChildren();
     this.dragged.hidden = true;
-    const isStill = !isStep || isDropped || matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const moved = before === null || isStill ? new Map() : motions(before, layers, this.places, this.way);
+    const isStill = before === null || !isStep || isDropped || matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const moved = isStill ? new Map() : motions(before, layers, this.places, this.way);
+    // What moves goes on where the next picture has it too, such as tiles that slide before a new one comes.
+    for (const [parts, { copy }] of this.copies) {
+      if (!isStill && layers.men.some((man) => man.parts === parts)) continue;
+      copy.remove();
+      this.copies.delete(parts);
+    }
+    for (const [man, motion] of moved) this.animate(man.parts, this.address([man.parts]), motion);
+    const isOther = !isStill && this.copies.size === 0 && before.whole !== layers.whole;
+    if (isOther) this.animate("", pictureAddress(seen(before.whole)), { frames: [{ opacity: 1 }, { opacity: 0 }], duration: FALL });
     const below = [...moved.keys()].flatMap((man) => holes(before, layers, man));
-    this.draw(layers.men.filter((man) => !moved.has(man)), below);
-    if (moved.size === 0) return;
-    const copies = [...moved].map(([man, { frames, duration }]) => {
-      const copy = make("img", { alt: "", src: this.address([man.parts]) });
-      this.moving.append(copy);
-      return copy.animate(frames, { duration, easing: duration === FALL ? "ease-in" : "ease-out" }).finished;
-    });
-    Promise.all(copies).then(() => this.layers === layers && this.settle(), () => {});
+    this.draw(layers.men.filter(({ parts }) => !this.copies.has(parts)), below);
+    if (this.copies.size === 0) return;
+    const ends = [...this.copies.values()].map(({ end }) => end);
+    Promise.all(ends).then(() => this.layers === layers && this.settle(), () => {});
+  }
+
+  /** Moves a copy. @param {string} parts of its man; empty for the whole picture before, which fades */
+  animate(parts, src, { frames, duration }) {
+    const copy = make("img", { alt: "", src });
+    this.moving.append(copy);
+    const end = copy.animate(frames, { duration, easing: duration === FALL ? "ease-in" : "ease-out", fill: "forwards" }).finished;
+    this.copies.set(parts, { copy, end });
   }
 
   /** Puts the men back where they are; copies stay until the picture is there. */
@@ -127,22 +133,23 @@ export class Men {
     const { layers } = this;
     this.draw(layers?.men ?? []);
     await this.image.decode().catch(() => {});
-    if (this.layers === layers) this.moving.replaceChildren();
+    if (this.layers !== layers) return;
+    this.moving.replaceChildren();
+    this.copies.clear();
   }
 
-  /** @param {string[]} parts */
   address(parts) {
     const head = /<svg\b[^>]*>/.exec(this.layers?.svg ?? "")?.[0] ?? "<svg>";
     return pictureAddress(this.seen(`${head}${parts.join("")}</svg>`));
   }
 
-  /** @param {Man[]} men @param {string[]} [below] what lies below them */
+  /** @param {string[]} [below] what lies below them */
   draw(men, below = []) {
     this.image.hidden = men.length + below.length === 0;
     if (!this.image.hidden) this.image.src = this.address([...below, ...men.map(({ parts }) => parts)]);
   }
 
-  /** Has the upper man of a place follow the pointer. @param {string} place @param {PointerEvent} event */
+  /** Has the upper man of a place follow the pointer. */
   lift(place, { clientX, clientY }) {
     const [touch, { layers }] = [this.places.find(([name]) => name === place), this];
     if (touch === undefined || layers === null) return;
@@ -169,10 +176,9 @@ export class Men {
   }
 }
 
-/** What lay where a man is now, such as an empty hole. @param {Layers | null} before @param {Layers} after @param {Man}
- * man */
+/** What lay where a man is now, such as an empty hole. */
 function holes(before, after, man) {
-  const isGone = ({ source, kind }) => kind === "circle" && !after.shapes.some((one) => one.source === source);
+  const isGone = ({ source, kind }) => /circle|rect/.test(kind) && !after.shapes.some((one) => one.source === source);
   const isMan = ({ source }) => before?.men.some(({ parts }) => parts.includes(source));
   const found = (before?.shapes ?? []).filter((one) => isGone(one) && !isMan(one));
   return found.filter(({ x, y }) => Math.hypot(x - man.x, y - man.y) < 1).map(({ source }) => source);

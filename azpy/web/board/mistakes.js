@@ -1,17 +1,18 @@
-// Can the person do better? After a game each bad move is tried again, without hints, and the adviser compares both.
+// Can the person do better? Why is a move bad? After a game each bad move is tried again, without hints, and the adviser
+// compares both. Of any bad move the line is played that refutes it.
 
-import { byId, onClick, write } from "./dom.js";
+import { byId, messageOf, onClick, write } from "./dom.js";
 import { RUN } from "./game.js";
-import { judged, toldLoss } from "./values.js";
+import { judged, told, toldLoss } from "./values.js";
 
-/** @typedef {import("./game.js").Position} Position */
+const LONGEST = 40; // moves of a line that refutes a move
 
 export class Mistakes {
-  /** @param {import("./play.js").Play} play @param {import("./analysis.js").Analysis} analysis */
   constructor(play, analysis) {
     [this.play, this.analysis] = [play, analysis];
     this.reset();
     onClick("mistakes", () => this.next());
+    onClick("why", () => this.why());
   }
 
   reset() {
@@ -22,11 +23,13 @@ export class Mistakes {
     this.at = null;
     /** @type {Position | null} the try that was compared last */
     this.tried = null;
+    /** @type {Position[]} a bad move and the line that refutes it, while they are told */
+    this.line = [];
     this.end = this.game.current;
     write(byId("tried"), "");
   }
 
-  /** Offers to try again where the game is over. @param {Position} position */
+  /** Offers to try again where the game is over, and to refute a bad move. */
   show(position) {
     if (this.game !== this.play.game) this.reset();
     const { adviser, players } = this.play.options();
@@ -34,9 +37,65 @@ export class Mistakes {
     byId("mistakes").hidden = !isPossible && this.left === null;
     const [isOn, isLast] = [this.left !== null, this.left?.length === 0];
     write(byId("mistakes"), !isOn ? "Try your mistakes again" : isLast ? "Back to the end" : "Next mistake");
+    const { bad } = this;
+    byId("why").hidden = bad === null;
+    write(byId("why"), `Why not ${bad?.label}?`);
+    if (this.line.length > 0 && !this.line.includes(position)) {
+      this.line = [];
+      write(byId("tried"), "");
+    }
     if (position === this.at?.parent) this.tried = null;
     const isTry = this.at !== null && position.parent === this.at.parent && position !== this.tried;
-    if (isTry) return this.compare(position, /** @type {Position} */ (this.at));
+    if (isTry && this.line.length === 0) return this.compare(position, this.at);
+  }
+
+  /** The bad move that can be refuted: of the board, or the one before it. */
+  get bad() {
+    const { current } = this.play.game;
+    const { adviser, hintSimulations: least, hints } = this.play.options();
+    if (adviser === RUN || !(hints || this.left !== null)) return null;
+    const isBad = (one) => one?.outcome === null && judged(one.loss(adviser, least)) !== null;
+    return [current, current === this.at?.parent ? this.at : current.parent].find(isBad) ?? null;
+  }
+
+  /** Plays the line that refutes a bad move, as a variation: to its proven end, or until a search finds no better
+   * value there than at its start. */
+  async why() {
+    const { play, bad, game } = this;
+    if (bad === null) return;
+    const { current } = game;
+    const { adviser, hintSimulations: simulations } = play.options();
+    const [{ answer, values }, before] = [bad, bad.parent].map((one) => one.finds.get(adviser));
+    const [[reply], [better], mover] = [answer.moveInfos, before.answer.moveInfos, bad.mover ?? 0];
+    play.isPaused = true; // networks do not go on where the line ends
+    write(byId("tried"), `What ${bad.label} allows is searched …`);
+    const line = [bad];
+    try {
+      for (let [end, best] = [bad, reply]; best !== undefined && line.length < LONGEST; ) {
+        for (const [at, move] of best.pv.entries()) {
+          end = end.children.find((one) => one.move === move) ?? end.add(move, best.pvShort[at]);
+          line.push(end);
+        }
+        while (!(await this.analysis.search(end, adviser, simulations)));
+        const found = end.finds.get(adviser);
+        const isHeld = found !== undefined && judged(found.values[mover] - values[mover]) === null;
+        best = isHeld && best.proof === undefined ? undefined : found?.answer.moveInfos[0];
+      }
+    } catch (error) {
+      return write(byId("tried"), `This cannot be searched: ${messageOf(error)}`);
+    }
+    if (game !== play.game || current !== game.current) return;
+    const ends = reply.value > 0.5 ? "wins" : reply.value < -0.5 ? "loses" : "draws";
+    const how =
+      reply.proof === undefined ? `is worth ${told(reply.value)} for ${play.names[answer.rootInfo.player]}`
+      : reply.proof === 0 ? `${ends} at once`
+      : `${ends} in ${reply.proof + 1} plies`;
+    const isTold = this.left === null && better.move !== bad.move; // who tries again shall find it
+    const instead = isTold ? ` ${better.pvShort[0]} was better: ${told(better.value)}.` : "";
+    this.line = line;
+    write(byId("tried"), `After ${bad.label}, ${reply.pvShort[0]} ${how}.${instead}`);
+    game.goTo(line.at(-1)); // so that keys go on through the line
+    return play.goTo(line[1]);
   }
 
   /** Goes to the position before the next bad move. */
@@ -53,7 +112,7 @@ export class Mistakes {
     const { adviser, hintSimulations } = play.options();
     const lost = toldLoss(this.at.loss(adviser, hintSimulations) ?? 0);
     write(byId("tried"), `Move ${this.at.ply}: ${this.at.label} lost ${lost}. Find a better move.`);
-    return play.goTo(/** @type {Position} */ (this.at.parent));
+    return play.goTo(this.at.parent);
   }
 
   /** Analyzes the game. @returns {Promise<boolean>} whether a person played a bad move */
@@ -74,8 +133,7 @@ export class Mistakes {
     return found.length > 0;
   }
 
-  /** Says whether another move is better than the bad one. @param {Position} position after the try @param {Position}
-   * bad */
+  /** Says whether another move is better than the bad one. @param {Position} position after the try */
   async compare(position, bad) {
     this.tried = position;
     if (position === bad) return write(byId("tried"), `${bad.label} was your move. Go back and try another one.`);

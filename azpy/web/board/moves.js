@@ -5,32 +5,29 @@ import { upper } from "./sides.js";
 import { turnsOf } from "./turns.js";
 import { judged, toldLoss } from "./values.js";
 
-/** @typedef {import("./game.js").Position} Position @typedef {import("./game.js").Game} Game */
 /** @typedef {Object} Item a move, or the variation that it begins @property {Position} position @property {boolean}
  * isVariation @property {boolean} isFirst whether it is the first of its line, or stands behind a variation */
 
-/** Judgements that PGN has numbers for (NAG). @type {Record<string, string>} */
+/** Judgements that PGN has numbers for (NAG). */
 const GLYPHS = {
   ...{ 1: "!", 2: "?", 3: "!!", 4: "??", 5: "!?", 6: "?!" },
   ...{ 10: "=", 13: "∞", 14: "⩲", 15: "⩱", 16: "±", 17: "∓", 18: "+−", 19: "−+", 146: "N" },
 };
 
-/** @param {Game} game @param {string | null} adviser who says what moves lost; null for nobody @param {number} least
- * visits of a search that is not short @param {boolean} isNew whether the current position is another one, which comes
- * into view @param {(position: Position) => void} onChoose */
+/** @param {string | null} adviser who says what moves lost; null for nobody @param {number} least visits of a search
+ * that is not short @param {boolean} isNew whether the current position is another one, which comes into view */
 export function showMoves(game, adviser, least, isNew, onChoose) {
   const list = byId("moves");
   const { places, hasSteps } = turnsOf(game);
-  /** What stands before a move: its number, and in turns of several steps who moved. @param {Item} item */
+  /** What stands before a move: its number, and in turns of several steps who moved. */
   const head = ({ position, isFirst }) => {
-    const { number, owner, begins } = /** @type {import("./turns.js").Place} */ (places.get(position));
+    const { number, owner, begins } = places.get(position);
     if (game.isPaired) return position.mover === 1 ? (isFirst ? `${number}…` : "") : `${number}.`;
     if (!hasSteps) return `${number}.`;
     if (!begins && !isFirst) return "";
     const who = typeof owner === "number" && game.names.length > 1 ? ` ${upper(game.names[owner])}` : "";
     return `${number}.${who}`;
   };
-  /** @type {(child: HTMLElement, item: Item) => void} */
   const update = (child, item) => {
     const { position, isVariation, isFirst } = item;
     const [inner] = child.children;
@@ -41,7 +38,7 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     mark(inner, "class", `move${isHere ? " here" : ""}${position.comment === "" ? "" : " noted"}`);
     mark(inner, "aria-current", isHere ? "step" : null);
     const label = position.mover === null ? `${position.label.replace(/^(\d)-(\d)$/, "$1$2")}:` : position.label;
-    const sign = (/** @type {string} */ nag) => (Object.hasOwn(GLYPHS, nag) ? GLYPHS[nag] : `$${nag}`);
+    const sign = (nag) => (Object.hasOwn(GLYPHS, nag) ? GLYPHS[nag] : `$${nag}`);
     const glyphs = (position.notes.NAG ?? []).map(sign).join(" ");
     const said = [head(item), label, glyphs, position.comment === "" ? "" : "(with a comment)"];
     const spoken = [said[0] || `${places.get(position)?.number}.`, ...said.slice(1)];
@@ -60,19 +57,17 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     const words = `${judgement.said}, loses ${toldLoss(loss ?? 0)}`;
     child.append(make("span", { className: "loss", role: "img", "aria-label": words }, text));
   };
-  /** @type {(item: Item) => HTMLElement} */
   const create = ({ position, isVariation }) => {
     if (isVariation) {
       const inner = make("ol", { "aria-label": `Variation at move ${position.ply}` });
       return make("li", { className: "variation" }, inner);
     }
-    const part = (/** @type {string} */ className) => make("span", { className });
+    const part = (className) => make("span", { className });
     const button = make("button", { type: "button" }, part("ply"), part("name"), part("glyph"));
     button.addEventListener("click", () => onChoose(position));
     return make("li", {}, button);
   };
-  const keyOf = (/** @type {Item} */ { position, isVariation }) => `${position.id} ${isVariation}`;
-  /** @type {(parent: Element, items: Item[]) => void} */
+  const keyOf = ({ position, isVariation }) => `${position.id} ${isVariation}`;
   const show = (parent, items) => keep(parent, items, keyOf, create, update);
   show(list, following(game.root));
   byId("no_moves").hidden = game.root.children.length > 0;
@@ -83,7 +78,7 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
   else if (here instanceof HTMLElement) list.scrollTop = here.offsetTop - list.clientHeight / 2;
 }
 
-/** The moves after a position, each with the variations that stand for it. @param {Position} from @returns {Item[]} */
+/** The moves after a position, each with the variations that stand for it. */
 function following(from) {
   const found = [];
   let isFirst = from.parent === null;

@@ -12,15 +12,13 @@ export function bindComment(onComment) {
   byId("comment").addEventListener("input", () => onComment(byId("comment").value));
 }
 
-/** @param {import("./game.js").Position} position */
 export function showComment(position) {
   const field = byId("comment");
   if (field.value !== position.comment) field.value = position.comment;
   write(byId("noted"), position.comment);
 }
 
-/** Names and result beside the board, and the rest above the moves. @param {import("./game.js").About | null} about
- * @param {number | null} komi */
+/** Names and result beside the board, and the rest above the moves. */
 export function showHeaders(about, komi) {
   const { players, ranks, result, tags = [] } = about ?? {};
   const scores = scoresOf(result ?? null);
@@ -30,7 +28,7 @@ export function showHeaders(about, komi) {
     write(byId(`score_${player}`), scores[player] ?? "");
   }
   const told = tags.filter(([name, value]) => Object.hasOwn(TOLD, name) && !/^[?.]*$/.test(value));
-  const words = told.map(([name, value]) => TOLD[/** @type {keyof typeof TOLD} */ (name)] + value);
+  const words = told.map(([name, value]) => TOLD[name] + value);
   if (komi !== null) words.push(`komi ${komi}`);
   write(byId("headers"), [...words, ...(result ? [`result ${result}`] : [])].join(" · "));
   const others = tags.filter(([name, value]) => !Object.hasOwn(TOLD, name) && value !== "");
@@ -39,10 +37,10 @@ export function showHeaders(about, komi) {
   byId("header_list").replaceChildren(...rows);
 }
 
-/** What each player has of a result. @param {string | null} result @returns {string[]} */
+/** What each player has of a result. */
 function scoresOf(result) {
   if (result === null) return ["", ""];
   const won = /^([BW])\+(.*)$/.exec(result);
   if (won !== null) return won[1] === "B" ? [`+${won[2]}`, ""] : ["", `+${won[2]}`];
-  return Object.hasOwn(RESULTS, result) ? RESULTS[/** @type {keyof typeof RESULTS} */ (result)] : ["", ""];
+  return Object.hasOwn(RESULTS, result) ? RESULTS[result] : ["", ""];
 }

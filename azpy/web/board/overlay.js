@@ -3,8 +3,6 @@
 import { byId, draw } from "./dom.js";
 import { told } from "./values.js";
 
-/** @typedef {import("./position.js").Action} Action @typedef {import("./position.js").Touch} Touch */
-
 const MOST = 8; // candidates on the board; the table has more
 const LEAST = 0.02; // of the visits of the best candidate, to be on the board
 const CHARACTER = 0.62; // width of a letter, in its height
@@ -34,13 +32,12 @@ export class Overlay {
     this.layer.replaceChildren(...parts);
   }
 
-  /** Where a place is marked: in its middle, and a column of the whole board at its top, where pieces fall in. @param
-   * {Touch} touch @returns {[number, number]} */
+  /** Where a place is marked: in its middle, and a column of the whole board at its top, where pieces fall in. */
   point([, x, y, width, height]) {
     return [x + width / 2, y + (height > 0.7 * this.box[3] && height > 2 * width ? width : height) / 2];
   }
 
-  /** A mark of the game's text. @param {import("./position.js").Mark} mark */
+  /** A mark of the game's text. */
   noted([shape, text, places]) {
     const points = places.map((touch) => this.point(touch));
     const [[x, y]] = points;
@@ -59,47 +56,54 @@ export class Overlay {
       circle: `M${x - size} ${y}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`,
       arrow: `M${x} ${y}L${u} ${v}${arrowHead(u - x, v - y, size)}`,
     };
-    return draw("path", { d: lines[/** @type {keyof typeof lines} */ (shape)] ?? "", ...look });
+    return draw("path", { d: lines[shape] ?? "", ...look });
   }
 
-  /** @param {any[]} moves @param {Map<string, Action>} byName */
+  /** The best moves: their ranks, and where there is room the value and the share of the visits. */
   candidates(moves, byName) {
-    const total = moves.reduce((sum, move) => sum + move.visits, 0);
-    /** @type {Map<string, {touch: Touch, ranks: number[], move: any}>} */
-    const marks = new Map();
-    const arrows = [];
-    for (const move of moves.slice(0, MOST)) {
-      const touches = byName.get(move.move)?.touches ?? [];
-      if (touches.length === 0 || move.visits < LEAST * moves[0].visits) continue;
-      const touch = touches[touches.length - 1];
-      const known = marks.get(touch[0]);
-      if (known === undefined) marks.set(touch[0], { touch, ranks: [move.order + 1], move });
-      else known.ranks.push(move.order + 1);
-      if (touches.length > 1) arrows.push(this.arrow(touches, move.visits / Math.max(1, total), move.order === 0));
-    }
-    const drawn = [...marks.values()].reverse();
-    return [...arrows.reverse(), ...drawn.map(({ touch, ranks, move }) => this.mark(touch, ranks, move, total))];
+    const total = Math.max(1, moves.reduce((sum, move) => sum + move.visits, 0));
+    const isShown = ({ move, visits }) => byName.get(move)?.touches.length > 0 && visits >= LEAST * moves[0].visits;
+    const shown = moves.slice(0, MOST).filter(isShown).map((move) => ({ move, touches: byName.get(move.move).touches }));
+    const arrows = shown.filter(({ touches }) => touches.length > 1);
+    const plates = numbered(shown.map(({ move, touches }) => [touches.at(-1), move.order + 1, move]));
+    return [
+      ...arrows.reverse().map(({ move, touches }) => this.arrow(touches, move.visits / total, move.order === 0)),
+      ...plates.reverse().map(({ touch, numbers, move: { value, visits } }) => {
+        return this.plate(touch, numbers, [told(value), `${Math.round((100 * visits) / total)}%`], numbers[0] === 1);
+      }),
+    ];
   }
 
-  /** @param {Touch[]} touches @param {number} share @param {boolean} isBest */
+  /** The moves of a variation as numbers. Only games that play with one touch have the same places later on; of the
+   * others the first move is drawn. */
+  variation(pv, byName, players) {
+    const first = byName.get(pv[0])?.touches ?? [];
+    const each = pv.slice(0, first.length === 1 ? 20 : 1).map((name, index) => [byName.get(name)?.touches, index + 1]);
+    const known = each.filter(([touches]) => touches?.length > 0 && touches.length === first.length);
+    const plates = numbered(known.map(([touches, number]) => [touches.at(-1), number]));
+    return [
+      ...(first.length > 1 ? [this.arrow(first, 0.5, true)] : []),
+      ...plates.map(({ touch, numbers }) => this.plate(touch, numbers, [], (numbers[0] - 1) % players === 0)),
+    ];
+  }
+
+  /** The way of a move. @param {number} share of the visits */
   arrow(touches, share, isBest) {
-    const [[x, y], [u, v]] = [this.point(touches[0]), this.point(touches[touches.length - 1])];
+    const [[x, y], [u, v]] = [this.point(touches[0]), this.point(touches.at(-1))];
     const look = { class: isBest ? "way best" : "way", "stroke-width": (2 + 7 * share) * this.pixel };
     return draw("line", { x1: x, y1: y, x2: u, y2: v, ...look });
   }
 
-  /** A candidate: its rank, and where there is room its value and its share of the visits. */
-  mark(touch, ranks, move, total) {
-    const [, , , width, height] = touch;
+  /** Numbers on a place, and further lines where there is room. They stand on a plate with round corners, and not on a
+   * circle, because stones are circles. */
+  plate(touch, numbers, more, isBest) {
     const [x, y] = this.point(touch);
-    const side = Math.min(width, height) / this.pixel; // in pixels
-    const lines = [ranks.length > 2 ? `${ranks[0]} ${ranks[1]} …` : ranks.join(" ")];
-    if (side >= 34) lines.push(told(move.value));
-    if (side >= 46) lines.push(`${Math.round((100 * move.visits) / Math.max(1, total))}%`);
+    const side = Math.min(touch[3], touch[4]) / this.pixel; // in pixels
+    const lines = [numbers.length > 2 ? `${numbers[0]} ${numbers[1]} …` : numbers.join(" ")];
+    lines.push(...more.slice(0, side >= 46 ? 2 : side >= 34 ? 1 : 0));
     const usual = Math.max(9, Math.min(0.48 * side, Math.max(30, 0.2 * side)));
     const wide = CHARACTER * Math.max(...lines.map((line) => line.length)); // at a letter of one pixel
-    const high = side / (lines.length + 0.7);
-    const fitting = Math.max(10, Math.min(high, (2 * usual) / (wide + 0.2)));
+    const fitting = Math.max(10, Math.min(side / (lines.length + 0.7), (2 * usual) / (wide + 0.2)));
     const letter = Math.min(Math.max(15, 0.1 * side), fitting) * this.pixel;
     const radius = Math.max(usual * this.pixel, (letter * wide) / 2 + 2 * this.pixel);
     const texts = lines.map((line, index) => {
@@ -107,47 +111,24 @@ export class Overlay {
       const size = letter * (index === 0 ? 1.1 : 0.95);
       return draw("text", { x, y: row, "font-size": size, class: index === 0 ? "rank" : "" }, line);
     });
-    return draw("g", { class: ranks[0] === 1 ? "candidate best" : "candidate" }, this.plate(x, y, radius), ...texts);
-  }
-
-  /** What a text stands on: round corners, and no circle, because stones are circles. */
-  plate(x, y, radius) {
-    const round = { rx: 0.4 * radius, "stroke-width": 1.5 * this.pixel };
-    return draw("rect", { x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius, ...round });
-  }
-
-  /** The moves of a variation as numbers. Only games that play with one touch have the same places later on; of the
-   * others the first move is drawn. */
-  variation(pv, byName, players) {
-    const first = byName.get(pv[0])?.touches ?? [];
-    const isSimple = first.length === 1;
-    /** @type {Map<string, {touch: Touch, numbers: number[]}>} */
-    const places = new Map();
-    const parts = first.length > 1 ? [this.arrow(first, 0.5, true)] : [];
-    pv.slice(0, isSimple ? 20 : 1).forEach((name, index) => {
-      const touches = byName.get(name)?.touches ?? [];
-      if (touches.length === 0 || (isSimple && touches.length !== 1)) return;
-      const touch = touches[touches.length - 1];
-      const known = places.get(touch[0]);
-      if (known === undefined) places.set(touch[0], { touch, numbers: [index + 1] });
-      else known.numbers.push(index + 1);
-    });
-    for (const { touch, numbers } of places.values()) {
-      const [x, y] = this.point(touch);
-      const text = numbers.join(" ");
-      const side = Math.min(touch[3], touch[4]) / this.pixel;
-      const letter = Math.min(16, Math.max(9, (side * 1.3) / Math.max(2, text.length))) * this.pixel;
-      const needed = letter * CHARACTER * text.length * 0.5 + 3 * this.pixel;
-      const radius = Math.max(needed, Math.min(0.42 * side, 22) * this.pixel);
-      const said = draw("text", { x, y: y + letter * 0.36, "font-size": letter, class: "rank" }, text);
-      const kind = (numbers[0] - 1) % players === 0 ? "candidate best" : "candidate";
-      parts.push(draw("g", { class: kind }, this.plate(x, y, radius), said));
-    }
-    return parts;
+    const box = { x: x - radius, y: y - radius, width: 2 * radius, height: 2 * radius, rx: 0.4 * radius };
+    const plate = draw("rect", { ...box, "stroke-width": 1.5 * this.pixel });
+    return draw("g", { class: isBest ? "candidate best" : "candidate" }, plate, ...texts);
   }
 }
 
-/** The head of an arrow that ends here. @param {number} x @param {number} y its way @param {number} size */
+/** The places of numbers, each once with all of them. @param {any[][]} each place, number and move */
+function numbered(each) {
+  const places = new Map();
+  for (const [touch, number, move] of each) {
+    const known = places.get(touch[0]);
+    if (known === undefined) places.set(touch[0], { touch, numbers: [number], move });
+    else known.numbers.push(number);
+  }
+  return [...places.values()];
+}
+
+/** The head of an arrow that ends here. @param {number} y its way */
 function arrowHead(x, y, size) {
   const part = (0.8 * size) / Math.max(1e-9, Math.hypot(x, y));
   const [along, across] = [[-x * part, -y * part], [-y * part * 0.6, x * part * 0.6]];

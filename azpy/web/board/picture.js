@@ -1,30 +1,25 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
-import { announce, byId, mark, pictureAddress } from "./dom.js";
+import { announce, byId, isForPage, mark, pictureAddress } from "./dom.js";
 import { boxOf, nextPlaces, playedBy, startingWith } from "./position.js";
-
-/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Action} Action */
+import { Tile } from "./tiles.js";
 
 const FINGER = 20; // pixels: smaller places are easier to touch than they look
 
 /** The picture of a position. `onPlay` gets the actions that were touched: several differ by their names alone.
  * `onChoose` is called when other places are chosen, `onTurn` when the board shall be seen from the other side. */
 export class Picture {
-  /** @param {import("./men.js").Men} men @param {{onPlay: (actions: Action[]) => void, onChoose: () => void, onTurn: ()
-   * => void}} heard */
   constructor(men, { onPlay, onChoose, onTurn }) {
     [this.men, this.onPlay, this.onChoose, this.onTurn] = [men, onPlay, onChoose, onTurn];
-    /** @type {import("./position.js").Place[]} */
     this.places = [];
     this.frame = byId("board");
     this.image = byId("picture");
     this.layer = byId("places");
     this.box = [0, 0, 300, 150];
-    /** @type {Action[]} */
     this.actions = [];
-    /** @type {string[]} */
     this.path = [];
-    /** @type {Map<string, HTMLButtonElement>} */
+    /** @type {Tile | null} the piece that is chosen, where it covers several cells */
+    this.tile = null;
     this.buttons = new Map();
     /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
     this.pressed = null;
@@ -35,10 +30,10 @@ export class Picture {
     // A click of the pointer leaves the focus where it was, so that the arrow keys go on through the game.
     this.frame.addEventListener("mousedown", (event) => event.preventDefault());
     this.frame.addEventListener("keydown", (event) => this.key(event));
+    document.addEventListener("keydown", (event) => isForPage(event) && event.key === "r" && this.turnTile());
   }
 
-  /** Shows a position. @param {Shown} shown @param {boolean} isPlayable whether touches play @param {string} title what
-   * the picture is */
+  /** Shows a position. @param {boolean} isPlayable whether touches play @param {string} title what the picture is */
   show(shown, isPlayable, title) {
     this.box = boxOf(shown.svg);
     const address = pictureAddress(shown.svg);
@@ -46,7 +41,8 @@ export class Picture {
     this.image.alt = title;
     document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
     this.title = title;
-    this.places = shown.places;
+    // As they are read: from the top, and from the left.
+    this.places = [...shown.places].sort(({ touch: one }, { touch: other }) => one[2] - other[2] || one[1] - other[1]);
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
     this.pressed = null;
@@ -60,43 +56,64 @@ export class Picture {
     this.choose([]);
   }
 
-  /** Chooses the places that were touched so far. @param {string[]} path */
+  /** Chooses the places that were touched so far. */
   choose(path) {
     const hadFocus = this.frame.contains(document.activeElement);
+    const begun = path.length === 1 ? startingWith(this.actions, path) : [];
+    const isTile = begun.some(({ touches }) => touches.length > 2);
+    if (`${path}` !== `${this.path}`) this.tile = isTile ? new Tile(begun) : null;
     this.path = path;
-    const [first, next] = [nextPlaces(this.actions, []), nextPlaces(this.actions, path)];
-    const own = this.actions.find((one) => path.every((place, at) => one.touches[at]?.[0] === place))?.touches ?? [];
-    const men = new Map(this.places.map(({ touch, man }) => [touch[0], man || "empty"]));
-    const wanted = new Map(this.places.map(({ touch }) => [touch[0], touch]));
-    for (const touch of [...own.slice(0, path.length), ...[...next.values()].map((one) => one.touch)]) wanted.set(touch[0], touch);
+    const [first, next] = [nextPlaces(this.actions, []), this.next];
+    const wanted = new Set(this.places.map(({ touch: [place] }) => place));
     for (const [place, button] of this.buttons) {
-      if (!wanted.has(place)) {
-        button.remove();
-        this.buttons.delete(place);
-      }
+      if (wanted.has(place)) continue;
+      button.remove();
+      this.buttons.delete(place);
     }
-    for (const [place, touch] of wanted) {
+    for (const [index, { touch, man }] of this.places.entries()) {
+      const [place] = touch;
       const button = this.buttons.get(place) ?? this.add(place);
+      if (this.layer.children[index] !== button) this.layer.insertBefore(button, this.layer.children[index]);
       const [actions, isChosen] = [next.get(place)?.actions, path.includes(place)];
       this.put(button, touch);
       button.className = isChosen ? "place chosen" : actions !== undefined && path.length > 0 ? "place next" : "place";
       mark(button, "aria-disabled", isChosen || next.has(place) || first.has(place) ? null : "true");
-      const isLast = path.length > 0 && actions?.length === 1 && actions[0].touches.length === path.length + 1;
+      const isLast = path.length > 0 && actions?.length === 1 && this.played(place).length === 1;
       const plays = isLast ? actions[0].short : place;
-      const said = [place, men.get(place), isChosen ? "chosen: cancel" : ""].filter(Boolean).join(", ");
+      const isNow = !isChosen ? "" : this.tile === null ? "chosen: cancel" : "chosen: turn";
+      const said = [place, man || "empty", isNow].filter(Boolean).join(", ");
       button.setAttribute("aria-label", plays === place ? said : `${said}: ${plays}`);
     }
-    // As they are read: from the top, and from the left.
-    const order = [...wanted].sort(([, one], [, other]) => one[2] - other[2] || one[1] - other[1]);
-    order.forEach(([place], index) => {
-      const button = /** @type {HTMLButtonElement} */ (this.buttons.get(place));
-      if (this.layer.children[index] !== button) this.layer.insertBefore(button, this.layer.children[index]);
-    });
     this.rove(hadFocus);
     this.onChoose();
   }
 
-  /** @param {string} place */
+  /** The places that can be touched next. */
+  get next() {
+    return this.tile?.next ?? nextPlaces(this.actions, this.path);
+  }
+
+  /** The actions that a touch of a place plays. */
+  played(place) {
+    return this.tile === null ? playedBy(this.actions, [...this.path, place]) : (this.next.get(place)?.actions ?? []);
+  }
+
+  /** Shades the chosen piece over a place. */
+  lay(place) {
+    const over = place === null ? undefined : this.tile?.next.get(place);
+    if (this.tile === null || over === undefined || over.actions[0] === this.tile.laid) return;
+    [this.tile.laid] = over.actions;
+    this.onChoose();
+  }
+
+  /** Turns the chosen piece. */
+  turnTile() {
+    if (this.tile === null) return;
+    this.tile.turn(1);
+    this.choose(this.path);
+    announce(`Turned: ${this.tile.laid.short}`);
+  }
+
   add(place) {
     const button = document.createElement("button");
     button.type = "button";
@@ -108,12 +125,14 @@ export class Picture {
       this.touch(place);
       this.playOnly();
     });
-    button.addEventListener("focus", () => this.hold(button));
+    button.addEventListener("focus", () => {
+      this.hold(button);
+      this.lay(place);
+    });
     this.buttons.set(place, button);
     return button;
   }
 
-  /** @param {HTMLButtonElement} button @param {import("./position.js").Touch} touch */
   put(button, [, x, y, width, height]) {
     const [left, top, wide, high] = this.box;
     button.style.left = `${(100 * (x - left)) / wide}%`;
@@ -122,13 +141,13 @@ export class Picture {
     button.style.height = `${(100 * height) / high}%`;
   }
 
-  /** The centre of a place, in pixels of the page. @param {Element} button @returns {[number, number]} */
+  /** The centre of a place, in pixels of the page. */
   static centre(button) {
     const box = button.getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
   }
 
-  /** Has Tab go to one place: the one that had the focus last, or one that can be touched. @param {boolean} focus */
+  /** Has Tab go to one place: the one that had the focus last, or one that can be touched. */
   rove(focus) {
     const buttons = [...this.buttons.values()];
     const held = buttons.find((one) => one.tabIndex === 0);
@@ -137,7 +156,6 @@ export class Picture {
     if (focus) (best ?? this.frame).focus({ preventScroll: true });
   }
 
-  /** @param {HTMLButtonElement} button */
   hold(button) {
     for (const other of this.buttons.values()) other.tabIndex = other === button ? 0 : -1;
   }
@@ -151,24 +169,24 @@ export class Picture {
     announce(`${this.title} ${parts.length === 0 ? "Nothing lies on it" : parts.join("; ")}.`);
   }
 
-  /** Touches a place: plays, goes on to the next place, or cancels. @param {string} place */
+  /** Touches a place: plays, goes on to the next place, or cancels. */
   touch(place) {
-    if (!nextPlaces(this.actions, this.path).has(place)) {
+    if (!this.next.has(place)) {
       const isStart = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
       if (!isStart) {
+        if (place === this.path[0] && this.tile !== null) return this.turnTile();
         announce(this.path.length > 0 ? `${this.path[0]} is no longer chosen` : "");
         return this.choose([]);
       }
-      this.path = [];
+      this.choose([]);
     }
-    const path = [...this.path, place];
-    const played = playedBy(this.actions, path);
+    const played = this.played(place);
     if (played.length > 0) {
       this.choose([]);
       return this.onPlay(played);
     }
-    this.choose(path);
-    announce(`${place} is chosen. It can go to ${[...nextPlaces(this.actions, path).keys()].join(", ")}`);
+    this.choose([...this.path, place]);
+    announce(`${place} is chosen. It can go to ${[...this.next.keys()].join(", ")}`);
   }
 
   /** Plays the only action that begins with the places that are chosen. */
@@ -179,9 +197,9 @@ export class Picture {
     this.onPlay([action]);
   }
 
-  /** The place under a pointer that can be touched. @param {PointerEvent} event @returns {string | null} */
+  /** The place under a pointer that can be touched. */
   at({ clientX, clientY }) {
-    let [best, least] = [/** @type {string | null} */ (null), Infinity];
+    let [best, least] = [null, Infinity];
     for (const [place, button] of this.buttons) {
       if (button.ariaDisabled !== null) continue;
       const { width, height } = button.getBoundingClientRect();
@@ -195,24 +213,25 @@ export class Picture {
     return best;
   }
 
-  /** @param {PointerEvent} event */
   down(event) {
     if (event.button !== 0 || this.actions.length === 0) return;
     const place = this.at(event);
     this.frame.setPointerCapture(event.pointerId); // a drag may end outside of the board
     this.pressed = { place, isNew: false };
-    if (place === null || nextPlaces(this.actions, this.path).has(place) && this.path.length > 0) return;
+    this.lay(place);
+    if (place === null || this.next.has(place) && this.path.length > 0) return;
     const isFirst = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
     if (isFirst && playedBy(this.actions, [place]).length === 0) {
-      this.path = [];
+      this.choose([]);
       this.touch(place);
       this.pressed.isNew = true;
     }
   }
 
-  /** Has the man of the first place follow the pointer. @param {PointerEvent} event */
+  /** Has the man of the first place follow the pointer, or the piece that is laid. */
   drag(event) {
-    if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
+    if (this.tile !== null) this.lay(this.at(event));
+    else if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
   }
 
   /** Ends a drag. */
@@ -221,24 +240,23 @@ export class Picture {
     this.men.drop();
   }
 
-  /** @param {PointerEvent} event */
   up(event) {
     const pressed = this.pressed;
     this.pressed = null;
     if (pressed === null) return;
     const place = this.at(event);
     // A man that was dragged to where it is played stays there.
-    if (place === null || playedBy(this.actions, [...this.path, place]).length !== 1) this.men.drop();
-    if (place !== null && nextPlaces(this.actions, this.path).has(place)) {
+    if (place === null || this.played(place).length !== 1) this.men.drop();
+    if (place !== null && this.next.has(place)) {
       if (place === pressed.place || this.path.length > 0) this.touch(place);
     } else if (!(pressed.isNew && place === pressed.place) && this.path.length > 0) {
-      if (place !== null && place === pressed.place && place !== this.path[0]) this.touch(place);
+      const isOther = place !== this.path[0] || this.tile !== null;
+      if (place !== null && place === pressed.place && isOther) this.touch(place);
       else this.choose([]);
     }
     if (place !== null && place === this.path.at(-1)) this.playOnly();
   }
 
-  /** @param {KeyboardEvent} event */
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     if (event.key === "Escape" && this.path.length > 0) {
@@ -255,14 +273,13 @@ export class Picture {
     this.nearest(way)?.focus();
   }
 
-  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down @returns
-   * {HTMLButtonElement | null} */
+  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down */
   nearest([right, down]) {
     const from = document.activeElement;
     const buttons = [...this.buttons.values()];
     if (!(from instanceof HTMLButtonElement)) return buttons.find((one) => one.tabIndex === 0) ?? null;
     const [x, y] = Picture.centre(from);
-    let [best, least] = [/** @type {HTMLButtonElement | null} */ (null), Infinity];
+    let [best, least] = [null, Infinity];
     for (const button of buttons) {
       const [u, v] = Picture.centre(button);
       const along = (u - x) * right + (v - y) * down;

@@ -1,11 +1,10 @@
 // Which places does the board have, and what lies on each? The server's picture says it, for people who do not see it.
 
-/** @typedef {import("./position.js").Touch} Touch */
-/** @typedef {{kind: string, x: number, y: number, wide: number, high: number, text: string, source: string, at: (name:
- *   string) => string}} Shape with its middle, its size (0 for a text) and its attributes by name */
+/** @typedef {{kind: string, x: number, y: number, wide: number, high: number, text: string, source: string, at:
+ * (name: string) => string}} Shape with its middle, its size (0 for a text) and its attributes by name */
 
 const SHAPE = /<(circle|rect|polygon|path|line|text)\b([^>]*)>(?:([^<]*)<\/text>)?/g;
-/** Men of chess by their class, and those of the Wall Game by their letter. @type {Record<string, string>} */
+/** Men of chess by their class, and those of the Wall Game by their letter. */
 const MEN = { k: "king", q: "queen", r: "rook", b: "bishop", n: "knight", p: "pawn", C: "cat", M: "mouse" };
 /** The players' colors (rust/games/src/svg.rs), by player. The Wall Game has two of its own. */
 const COLORS = [
@@ -14,24 +13,21 @@ const COLORS = [
 ];
 const STONES = { white: ["#ffffff", "#fdfdf8"], black: ["#262626", "#161616", "#111111"] };
 
-/** The places of the board, also those that cannot be touched now. @param {{svg: string, actions:
- * import("./position.js").Action[]}} shown @param {Map<string, Touch>} known places of the game so far; gets those
- * that are new @param {string[]} sides what the players are called @returns {import("./position.js").Place[]} */
-export function placesOf({ svg, actions }, known, sides) {
+/** The places of the board, also those that cannot be touched now. @param {import("./game.js").Game} game keeps the
+ * places for a roll, which has none */
+export function placesOf({ svg, places }, game) {
+  if (places.length > 0) game.places = places;
   const shapes = shapesOf(svg);
-  for (const touch of actions.flatMap(({ touches }) => touches)) known.set(touch[0], touch);
-  for (const touch of gridOf([...known.values()], shapes)) known.set(touch[0], touch);
-  return [...known.values()].map((touch) => ({ touch, man: manOn(touch, shapes, sides) }));
+  return game.places.map((touch) => ({ touch, man: manOn(touch, shapes, game.names) }));
 }
 
-/** What a picture shows, from the bottom up. @param {string} svg */
+/** What a picture shows, from the bottom up. */
 export function shapesOf(svg) {
   return [...svg.matchAll(SHAPE)].map(([source, kind, attributes, text = ""]) => shapeOf(source, kind, attributes, text));
 }
 
-/** @param {string} source @param {string} kind @param {string} attributes @param {string} text @returns {Shape} */
 function shapeOf(source, kind, attributes, text) {
-  const at = (/** @type {string} */ name) => new RegExp(`\\s${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
+  const at = (name) => new RegExp(`\\s${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
   const [x, y, wide, high, size] = ["x", "y", "width", "height", "font-size"].map((name) => Number(at(name)));
   const numbers = (kind === "line" ? ["x1", "y1", "x2", "y2"].map(at) : (at("points") + at("d")).match(/-?[\d.]+/g)) ?? [];
   const [[left, right], [top, bottom]] = [0, 1].map((axis) => {
@@ -48,40 +44,12 @@ function shapeOf(source, kind, attributes, text) {
   return { ...found, x: (left + right) / 2, y: (top + bottom) / 2, wide: right - left, high: bottom - top };
 }
 
-/** The other cells where something is drawn, if letters name the columns of the board, and numbers its rows. @param
- * {Touch[]} touches that are known @param {Shape[]} shapes @returns {Touch[]} */
-function gridOf(touches, shapes) {
-  const [names, others] = [true, false].map((isName) => shapes.filter(({ at }) => (at("class") === "name") === isName));
-  const named = (/** @type {string} */ name) => names.find(({ text }) => text === name) ?? { x: Infinity, y: Infinity };
-  const cells = touches.filter(([name]) => /^[a-z]\d+$/i.test(name));
-  if (cells.length === 0) return [];
-  const [[first, left, top, width, height]] = cells;
-  // From the corner of a cell to the names of its column and its row.
-  const [right, down] = [named(first[0]).x - left, named(first.slice(1)).y - top];
-  const isGrid = cells.every(([name, x, y]) => {
-    return Math.abs(named(name[0]).x - x - right) < 2 && Math.abs(named(name.slice(1)).y - y - down) < 2;
-  });
-  if (!isGrid) return [];
-  const columns = names.filter(({ text }) => /^[a-z]$/i.test(text));
-  const rows = names.filter(({ text }) => /^\d+$/.test(text));
-  return columns.flatMap((column) =>
-    rows.flatMap((row) => {
-      const [x, y] = [column.x - right, row.y - down];
-      const isIn = (/** @type {number} */ u, /** @type {number} */ v) => u > x && u < x + width && v > y && v < y + height;
-      const isKnown = touches.some(([, u, v, wide, high]) => isIn(u + wide / 2, v + high / 2));
-      const isDrawn = others.some((one) => isIn(one.x, one.y));
-      return !isKnown && isDrawn ? [/** @type {Touch} */ ([column.text + row.text, x, y, width, height])] : [];
-    }),
-  );
-}
-
-/** What lies on a place, in words. @param {Touch} touch @param {Shape[]} shapes @param {string[]} sides */
+/** What lies on a place, in words. */
 function manOn([, left, top, width, height], shapes, sides) {
   const inside = shapes.filter(({ x, y, at }) => {
     const isIn = x > left && x < left + width && y > top && y < top + height;
     return isIn && Number(at("width")) <= width && at("class") !== "name"; // the ground lies below
   });
-  /** @type {string[]} */
   const men = [];
   let count = 0; // that a high stack says of itself
   for (const { kind, text, at } of inside.sort((one, other) => other.y - one.y)) {
@@ -98,14 +66,14 @@ function manOn([, left, top, width, height], shapes, sides) {
   return men.length > 1 ? `${Math.max(count, men.length)} ${men[0]}` : (men[0] ?? "");
 }
 
-/** Whether a shape is a man by itself, or a die. @param {Shape} shape @param {string[]} sides */
+/** Whether a shape is a man by itself, or a die. */
 export function isMan({ kind, at, wide }, sides) {
-  if (Object.hasOwn(MEN, at("class")) && kind === "path") return true;
+  if ((Object.hasOwn(MEN, at("class")) && kind === "path") || at("class") === "tile") return true;
   const isDie = kind === "rect" && at("rx") === "6";
   return (isDie || (kind === "circle" && wide > 12)) && sideOf(at("fill"), sides, true) !== null;
 }
 
-/** Whose color it is. @param {string} color @param {string[]} sides @param {boolean} isStone whether it fills a shape */
+/** Whose color it is. @param {boolean} isStone whether it fills a shape */
 function sideOf(color, sides, isStone) {
   const player = color === "" ? -1 : COLORS.findIndex((one) => one.includes(color));
   const name = sides[player] ?? "player";

@@ -27,7 +27,6 @@ const PACE = 400; // milliseconds between two moves of networks that play each o
 export class Play extends Asking {
   names = ["player 0", "player 1"];
 
-  /** @param {import("./game.js").Game} game */
   begin(game) {
     this.game = game;
     this.tag = `${Date.now()}`;
@@ -46,7 +45,7 @@ export class Play extends Asking {
     return isTurn && outcome === null && children.length === 0 && !this.isPaused;
   }
 
-  /** Plays where the position is known and the game goes on. @param {string} move */
+  /** Plays where the position is known and the game goes on. */
   play(move) {
     if (!this.isOpen) return;
     complain("");
@@ -57,14 +56,13 @@ export class Play extends Asking {
     return this.refresh();
   }
 
-  /** @param {Position} position */
   goTo(position) {
     complain("");
     this.game.goTo(position);
     return this.refresh();
   }
 
-  /** The last position before the current one where a person could choose. @returns {Position | null} */
+  /** The last position before the current one where a person could choose. */
   get before() {
     const { players, throws } = this.options();
     const isWatched = players.every((player) => player !== "");
@@ -91,14 +89,13 @@ export class Play extends Asking {
     return this.goTo(position);
   }
 
-  /** Ends a game of two players at the current position. @param {number} loser @param {string} why */
+  /** Ends a game of two players at the current position. */
   end(loser, why) {
     if (!this.isOpen) return;
     this.game.current.ended = { outcome: loser === 0 ? -1 : 1, why };
     return this.refresh();
   }
 
-  /** @param {boolean} isPaused */
   pause(isPaused) {
     this.isPaused = isPaused;
     return this.refresh();
@@ -122,7 +119,7 @@ export class Play extends Asking {
       if (error instanceof Busy || error instanceof Lost) return this.onChange(false);
       // The record keeps what cannot be shown: another try, or another server, may show it.
       const isBefore = position.parent?.shown != null;
-      if (isBefore) this.game.goTo(/** @type {Position} */ (position.parent));
+      if (isBefore) this.game.goTo(position.parent);
       const refreshed = isBefore ? this.refresh() : this.onChange(false);
       complain(`The position after ${position.move || "the start"} cannot be shown: ${messageOf(error)}`);
       return refreshed;
@@ -143,7 +140,7 @@ export class Play extends Asking {
     await Promise.all([...answer, ...advisers.map((model) => this.advise(serial, position, model))]);
   }
 
-  /** Searches for a network's move, and plays it. @param {number} serial @param {Position} position */
+  /** Searches for a network's move, and plays it. */
   async answer(serial, position) {
     const { players, level, simulations, seconds, hints } = this.options();
     const model = players[position.shown?.player ?? 0];
@@ -152,7 +149,7 @@ export class Play extends Asking {
     const reports = hints ? { reportDuringSearchEvery: REPORTS } : {};
     const asked = { ...limits, ...reports, game: `${this.tag} ${model}`, priority: "play" };
     const began = performance.now();
-    const onError = (/** @type {unknown} */ error) => {
+    const onError = (error) => {
       this.isThinking = false;
       this.isRefused = error instanceof Busy;
       if (this.isRefused) this.later(serial, () => this.refresh());
@@ -169,7 +166,7 @@ export class Play extends Asking {
     return this.play(answer.move);
   }
 
-  /** How the game ended, in words; null if it goes on. @param {Position} position @returns {string | null} */
+  /** How the game ended, in words; null if it goes on. */
   result(position, names = this.names) {
     if (position.outcome === null) return null;
     if (position.ended === null) return `${position.shown?.result}.`;

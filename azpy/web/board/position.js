@@ -1,29 +1,24 @@
 // What can be played here, by touches of the picture or by names?
 
-/**
- * @typedef {[string, number, number, number, number]} Touch place, x, y, width, height in the picture's units
- * @typedef {{name: string, short: string, touches: Touch[]}} Action
- * @typedef {{name: string, probability: number}} Roll
- * @typedef {{touch: Touch, man: string}} Place what lies there, in words; empty for nothing
- * @typedef {[string, string, Touch[]]} Mark shape, text and places
- * @typedef {{player: number | null, outcomes: number[] | null, result: string | null, svg: string, marks: Mark[],
- *   places: Place[], text: string | null, komi: number | null, captured: string[], counts: string[], actions: Action[],
- *   rolls: Roll[]}} Shown what the server says of a position
- */
+/** @typedef {[string, number, number, number, number]} Touch place, x, y, width, height in the picture's units
+ * @typedef {{name: string, short: string, touches: Touch[]}} Action @typedef {{name: string, probability: number}}
+ * Roll @typedef {{touch: Touch, man: string}} Place what lies there, in words; empty for nothing @typedef {[string,
+ * string, Touch[]]} Mark shape, text and places @typedef {{player: number | null, outcomes: number[] | null,
+ * result: string | null, svg: string, marks: Mark[], places: Place[], text: string | null, komi: number | null,
+ * captured: string[], counts: string[], actions: Action[], rolls: Roll[]}} Shown what the server says of a position */
 
-/** The notes on a position that may be drawn: all but its words. @param {Record<string, string[]>} notes */
+/** The notes on a position that may be drawn: all but its words. */
 export function drawn({ C: comments = [], ...notes }) {
   const C = comments.flatMap((comment) => comment.match(/\[%c(sl|al)[^\]]*\]/g) ?? []);
   return { ...notes, ...(C.length > 0 ? { C } : {}) };
 }
 
-/** @param {Action} action @param {string[]} path */
 function begins(action, path) {
   return action.touches.length >= path.length && path.every((place, index) => action.touches[index][0] === place);
 }
 
-/** The places that can be touched after those of `path`. @param {Action[]} actions @param {string[]} path @returns
- * {Map<string, {touch: Touch, actions: Action[]}>} by the place's name, with the actions that go on there */
+/** The places that can be touched after those of `path`. @returns {Map<string, {touch: Touch, actions: Action[]}>}
+ * by the place's name, with the actions that go on there */
 export function nextPlaces(actions, path) {
   const places = new Map();
   for (const action of actions) {
@@ -36,34 +31,17 @@ export function nextPlaces(actions, path) {
   return places;
 }
 
-/** Actions of chess with another way to touch those that castle: the king, and then the rook. (In Chess960 this is the
- * only way, and the server says it.) @param {Action[]} actions */
-export function withRooks(actions) {
-  const byRook = actions.flatMap((action) => {
-    const [from, to] = action.touches;
-    const isTwoSteps = to !== undefined && Math.abs(to[1] - from[1]) === 2 * from[3];
-    if (!action.short.startsWith("O-O") || !isTwoSteps) return [];
-    const [file, steps] = action.short.startsWith("O-O-O") ? ["a", 2] : ["h", 1];
-    const [name, x, ...rest] = to;
-    /** @type {Touch} */
-    const rook = [file + name.slice(1), x + (steps * (to[1] - from[1])) / 2, ...rest];
-    return [{ ...action, touches: [from, rook] }];
-  });
-  return [...actions, ...byRook];
-}
-
-/** The actions that begin with these touches. @param {Action[]} actions @param {string[]} path @returns {Action[]} */
+/** The actions that begin with these touches. */
 export function startingWith(actions, path) {
   return actions.filter((action) => begins(action, path));
 }
 
-/** The actions whose touches are exactly those of `path`. Several have to be told apart by name. @param {Action[]}
- * actions @param {string[]} path @returns {Action[]} */
+/** The actions whose touches are exactly those of `path`. Several have to be told apart by name. */
 export function playedBy(actions, path) {
   return startingWith(actions, path).filter((action) => action.touches.length === path.length);
 }
 
-/** The name of the action or roll that a text means, by its name or short name. @param {Shown} shown @param {string} text */
+/** The name of the action or roll that a text means, by its name or short name. */
 export function named({ actions, rolls }, text) {
   const words = [
     ...actions.flatMap(({ name, short }) => [name, short].map((word) => ({ word, name }))),
@@ -76,7 +54,7 @@ export function named({ actions, rolls }, text) {
   return found.find((one) => one !== undefined)?.name ?? null;
 }
 
-/** A roll by its probability. @param {Roll[]} rolls @param {number} share at least 0 and below 1 @returns {Roll} */
+/** A roll by its probability. @param {number} share at least 0 and below 1 */
 export function rolled(rolls, share) {
   let left = share * rolls.reduce((sum, roll) => sum + roll.probability, 0);
   for (const roll of rolls) {
@@ -86,7 +64,7 @@ export function rolled(rolls, share) {
   return rolls[rolls.length - 1];
 }
 
-/** The size of a picture in its own units. @param {string} svg @returns {[number, number, number, number]} */
+/** The size of a picture in its own units. */
 export function boxOf(svg) {
   const head = /<svg\b[^>]*>/.exec(svg)?.[0] ?? "";
   const box = /\bviewBox=["']\s*([^"']*?)\s*["']/.exec(head)?.[1].split(/[\s,]+/).map(Number);

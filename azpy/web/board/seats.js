@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 
-/** What the page has for each player, from player 0 on. @param {string} name of the part @returns {any[]} */
+/** What the page has for each player, from player 0 on. @param {string} name of the part */
 export function seats(name) {
   const found = [];
   for (let one; (one = document.getElementById(`${name}_${found.length}`)) !== null; ) found.push(one);
@@ -11,7 +11,7 @@ export function seats(name) {
 
 const IN_A_ROW = 3; // seats above the board
 
-/** Shows as many seats as a game has players. Those behind the second one are made like it. @param {number} players */
+/** Shows as many seats as a game has players. Those behind the second one are made like it. */
 export function seat(players) {
   byId("main").style.setProperty("--rows", `${Math.max(1, Math.ceil((players - 1) / IN_A_ROW))}`);
   for (let player = seats("side").length; player < players; player += 1) {
@@ -20,7 +20,7 @@ export function seat(players) {
   for (const [player, part] of seats("side").entries()) part.hidden = player >= players;
 }
 
-/** The choices of who plays, one for each player of a game. @param {number} players @returns {any[]} */
+/** The choices of who plays, one for each player of a game. */
 export function seatChoices(players) {
   for (let player = seats("player").length; player < players; player += 1) {
     byId(`player_${player - 1}`).after(copied("label", player), copied("player", player));
@@ -29,7 +29,6 @@ export function seatChoices(players) {
   return seats("player").slice(0, players);
 }
 
-/** @param {string} name @param {number} player @returns {HTMLElement} */
 function copied(name, player) {
   const made = byId(`${name}_1`).cloneNode(true);
   for (const one of [made, ...made.querySelectorAll("[id]")]) one.id = one.id.replace(/_1$/, `_${player}`);

@@ -12,7 +12,7 @@ import { tellPercent } from "./values.js";
 const ADVISERS = ["adviser", "beside"];
 const KEPT = ["look", "sounds", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
-/** What can be chosen in lists that are the same for each game: values and texts. @type {Record<string, string[][]>} */
+/** What can be chosen in lists that are the same for each game: values and texts. */
 const LISTS = {
   look: [["", "plain"], ["wood", "wood"], ["calm", "calm"], ["geometric", "calm, with geometric men of chess"]],
   sounds: [["", "off"], ["on", "on"]],
@@ -21,18 +21,16 @@ const LISTS = {
   clock: CLOCKS,
 };
 
-/** @typedef {{name: string, game: string, simulations: number, network: string | null,
- *   limits: {simulations: number, seconds: number},
- *   levels: {name: string, elo?: number}[], ladder: string, rules?: string,
- *   format: string | null, numPlayers?: number, sideNames: string[] | null, canRotate: boolean}} Model
- *   `numPlayers` is there where two players do not share a zero sum */
-/** @typedef {{game: string, players: string[], strength: string, clock: string, throws: string}} Chosen what a dialog
- *   asks for; `players` has the model of each side, empty for a person */
+/** @typedef {{name: string, game: string, simulations: number, network: string | null, limits: {simulations: number,
+ * seconds: number}, levels: {name: string, elo?: number}[], ladder: string, rules?: string, format: string | null,
+ * numPlayers?: number, sideNames: string[] | null, canRotate: boolean}} Model `numPlayers` is there where two
+ * players do not share a zero sum */
+/** @typedef {{game: string, players: string[], strength: string, clock: string, throws: string}} Chosen what a
+ * dialog asks for; `players` has the model of each side, empty for a person */
 
 export class Settings {
   /** @param {() => void} onPlay something else counts from now on */
   constructor(onPlay) {
-    /** @type {Model[]} */
     this.models = [];
     this.isStored = false; // whether the run that played the game on the board stored its searches
     for (const [id, choices] of Object.entries(LISTS)) offer(id, choices);
@@ -44,9 +42,8 @@ export class Settings {
       });
     }
     const kept = stored(STORE) ?? {};
-    const text = (/** @type {string} */ id, usual = "") => (typeof kept[id] === "string" ? kept[id] : usual);
+    const text = (id, usual = "") => (typeof kept[id] === "string" ? kept[id] : usual);
     for (const id of KEPT) byId(id).value = text(id, byId(id).value);
-    /** @type {Chosen} */
     this.chosen = {
       ...{ game: "", players: [], strength: text("strength", text("level")), clock: text("clock") },
       throws: text("throws", "page"),
@@ -64,22 +61,22 @@ export class Settings {
     return this.choose(isFirst ? models[0].game : before) && !isFirst;
   }
 
-  /** A player of the game. @returns {Model} */
+  /** A player of the game. */
   get model() {
     return this.models.find((model) => model.game === this.chosen.game) ?? this.models[0];
   }
 
-  /** The players of a game. @returns {Model[]} */
+  /** The players of a game. */
   playersOf(game = this.model.game) {
     return this.models.filter((model) => model.game === game);
   }
 
-  /** What a network is called: by its name where the game has several. @param {string} name @returns {string} */
+  /** What a network is called: by its name where the game has several. */
   called(name, game = this.model.game) {
     return this.playersOf(game).length === 1 ? "azpy" : (name.split("/").pop() ?? name);
   }
 
-  /** Who plays a side, in words: "You" is the only person. @param {number} player @returns {string} */
+  /** Who plays a side, in words: "You" is the only person. */
   whoIs(player) {
     const { players } = this.chosen;
     const [own, side] = [players[player], upper(this.names[player])];
@@ -97,7 +94,7 @@ export class Settings {
     return namesOf(this.model);
   }
 
-  /** Chooses a game. Players that play it stay. @param {string} game @returns {boolean} whether the server plays it */
+  /** Chooses a game. Players that play it stay. @returns {boolean} whether the server plays it */
   choose(game) {
     const isThere = this.models.some((model) => model.game === game);
     if (isThere || this.playersOf(this.chosen.game).length === 0) this.chosen.game = isThere ? game : this.models[0].game;
@@ -113,7 +110,7 @@ export class Settings {
     return isThere;
   }
 
-  /** Who plays a game: those that play it stay. @param {string[]} players @param {Model} model of the game */
+  /** Who plays a game: those that play it stay. @param {Model} model of the game */
   fitting(players, model) {
     const known = ["", ...this.playersOf(model.game).map(({ name }) => name)];
     return namesOf(model).map((_, player) => {
@@ -121,7 +118,7 @@ export class Settings {
     });
   }
 
-  /** Chooses players and advisers, those of them that are there. @param {string[]} players @param {string[]} advisers */
+  /** Chooses players and advisers, those of them that are there. */
   take(players, advisers) {
     this.chosen.players = this.fitting(players, this.model);
     for (const [index, id] of ADVISERS.entries()) {
@@ -130,7 +127,7 @@ export class Settings {
     this.name();
   }
 
-  /** Takes what a dialog asked for. @param {Chosen} chosen */
+  /** Takes what a dialog asked for. */
   decide(chosen) {
     const isOther = chosen.game !== this.chosen.game;
     this.chosen = { ...chosen };
@@ -186,7 +183,6 @@ export class Settings {
     }
   }
 
-  /** @returns {import("./play.js").Options} */
   get options() {
     const { players, throws } = this.chosen;
     return {
@@ -213,7 +209,7 @@ export class Settings {
   }
 }
 
-/** What the sides of a game are called. @param {Model} model */
+/** What the sides of a game are called. */
 export function namesOf({ sideNames, numPlayers }) {
   return sides(sideNames, numPlayers ?? 2);
 }

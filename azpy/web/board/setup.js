@@ -10,17 +10,14 @@ import { readStrength, strengths, usualStrength } from "./strength.js";
 
 const OTHER = "other"; // the choice that opens a field of its own
 
-/** @typedef {import("./settings.js").Chosen} Chosen */
-
 export class Setup {
-  /** @param {import("./play.js").Play} play @param {import("./settings.js").Settings} settings @param {{onStart: (game:
-   * import("./game.js").Game) => unknown, onKeep: () => unknown}} decided a new game begins, or the one on the board
-   * goes on with what was chosen */
+  /** @param {{onStart: (game: import("./game.js").Game) => unknown, onKeep: () => unknown}} decided a new game
+   * begins, or the one on the board goes on with what was chosen */
   constructor(play, settings, { onStart, onKeep }) {
     [this.play, this.settings] = [play, settings];
     onClick("new", () => this.open());
     onClick("keep", () => this.take() && onKeep());
-    byId("setup_form").addEventListener("submit", (/** @type {Event} */ event) => {
+    byId("setup_form").addEventListener("submit", (event) => {
       event.preventDefault();
       if (this.take()) onStart(newGame(settings.model.game));
     });

@@ -11,28 +11,25 @@ export function sides(names, players) {
 const COLORS = ["red", "blue", "green", "yellow", "purple", "brown"];
 
 /** The class of a player's color, which is that of the pieces; empty where their color is not known. @param {string}
- * name of the player @param {number} player @param {boolean} isZeroSum whether one bar tells the value of two players
- * */
+ * name of the player @param {boolean} isZeroSum whether one bar tells the value of two players */
 export function colorOf(name, player, isZeroSum) {
   const word = name.toLowerCase();
   if ([...COLORS, "white", "black"].includes(word)) return word;
   return isZeroSum ? "" : COLORS[player];
 }
 
-/** @type {Record<string, string>} */
 const FIGURES = { q: "\u265b", r: "\u265c", b: "\u265d", n: "\u265e", p: "\u265f" };
 
-/** @type {Record<string, string>} */
 const WHITE = { q: "\u2655", r: "\u2656", b: "\u2657", n: "\u2658", p: "\u2659" };
 
-/** Men that were captured: figures of chess, else their number. @param {string} men */
+/** Men that were captured: figures of chess, else their number. */
 export function toldMen(men) {
   const figures = [...men].map((man) => (man < "a" ? WHITE : FIGURES)[man.toLowerCase()]);
-  if (men === "" || figures.includes(/** @type {any} */ (undefined))) return men === "" ? "" : `${men.length} captured`;
+  if (men === "" || figures.includes(undefined)) return men === "" ? "" : `${men.length} captured`;
   return figures.map((figure) => `${figure}\ufe0e`).join("");
 }
 
-/** A text as the beginning of a sentence. @param {string} text */
+/** A text as the beginning of a sentence. */
 export function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -6,10 +6,8 @@ const LENGTH = 0.12; // seconds
 /** Pitches, one after the other. */
 const TONES = { move: [330], take: [220], end: [330, 247, 196] };
 
-/** @type {AudioContext | null} */
 let context = null;
 
-/** @param {keyof typeof TONES} kind */
 export function sound(kind) {
   if (byId("sounds").value === "") return;
   const heard = (context ??= new AudioContext());

@@ -2,36 +2,33 @@
 
 import { upper } from "./sides.js";
 
-/** @typedef {import("./settings.js").Model} Model */
-
 const USUAL = 200; // simulations of az-play and az-serve where nobody says another number
 const SIMULATIONS = [50, 200, 800, 3200];
 const SECONDS = [1, 2, 5, 10];
 
-/** The strength of a first game: a network whose simulations nobody chose plays casually. @param {Model} model */
+/** The strength of a first game: a network whose simulations nobody chose plays casually. */
 export function usualStrength({ levels, simulations, network }) {
   const isUsual = network !== null && simulations === USUAL && levels.some(({ name }) => name === "casual");
   return isUsual ? "casual" : `${simulations}`;
 }
 
-/** A strength in words. @param {string} strength */
+/** A strength in words. */
 export function strengthOf(strength) {
   return /^\d+$/.test(strength) ? `${strength} simulation${strength === "1" ? "" : "s"}` : strength;
 }
 
-/** What can be chosen of a player's strength, with its words. @param {Model} model @returns {[string, string][]} */
+/** What can be chosen of a player's strength, with its words. */
 export function strengths({ levels, simulations, limits }) {
   const counts = [...new Set([...SIMULATIONS, simulations])].sort((one, other) => one - other);
   const texts = [
     ...counts.filter((one) => one <= limits.simulations).map((one) => `${one}`),
     ...SECONDS.filter((one) => one <= limits.seconds).map((one) => `${one} s`),
   ];
-  /** @type {[string, string][]} */
   const known = levels.map(({ name, elo }) => [name, elo === undefined ? upper(name) : `${upper(name)} (Elo ${elo})`]);
-  return [...known, ...texts.map((text) => /** @type {[string, string]} */ ([text, strengthOf(text)]))];
+  return [...known, ...texts.map((text) => [text, strengthOf(text)])];
 }
 
-/** A strength as a person typed it, within the limits of the server; empty for none. @param {string} text @param {Model} model */
+/** A strength as a person typed it, within the limits of the server; empty for none. */
 export function readStrength(text, { limits }) {
   const number = Number.parseFloat(text);
   if (!(number > 0)) return "";
@@ -39,7 +36,7 @@ export function readStrength(text, { limits }) {
   return isTime ? `${Math.min(number, limits.seconds)} s` : `${Math.min(Math.floor(number), limits.simulations)}`;
 }
 
-/** What a query says of a strength, within the limits of the server. @param {string} strength @param {Model} model */
+/** What a query says of a strength, within the limits of the server. */
 export function limitsOf(strength, { levels, simulations, limits }) {
   if (levels.some(({ name }) => name === strength)) return { level: strength, simulations: null, seconds: null };
   const seconds = /^([\d.]+) s$/.exec(strength);

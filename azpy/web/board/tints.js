@@ -3,8 +3,6 @@
 import { byId, draw } from "./dom.js";
 import { within } from "./men.js";
 
-/** @typedef {import("./position.js").Touch} Touch @typedef {import("./men.js").Layers} Layers */
-
 /** @param {Layers} layers of the picture @param {Record<string, Touch[]>} tinted places by the class of their tint
  * @param {boolean} isTurned whether the board is seen from the other side */
 export function showTints(layers, tinted, isTurned) {
@@ -18,16 +16,15 @@ export function showTints(layers, tinted, isTurned) {
   byId("dots").replaceChildren(draw("g", half, ...tints.filter(({ classList }) => classList.contains("dot"))));
 }
 
-/** The shape of a place; of a place that is not drawn, a dot on its man. @param {Layers} layers @param {Touch} touch
- * @param {string} look */
+/** The shape of a place; of a place that is not drawn, a dot on its man. */
 function shapeOf({ shapes, men, box }, touch, look) {
   const [, x, y, width, height] = touch;
-  const isGround = (/** @type {import("./places.js").Shape} */ one) => {
+  const isGround = (one) => {
     const [across, down] = [one.wide / width, one.high / height];
     const isNear = Math.abs(one.x - x - width / 2) < 0.1 * width && Math.abs(one.y - y - height / 2) < 0.1 * height;
     return isNear && across > 0.65 && across < 1.3 && down > 0.65 && down < 2.2;
   };
-  const isMan = (/** @type {import("./places.js").Shape} */ one) => men.some(({ parts }) => parts.includes(one.source));
+  const isMan = (one) => men.some(({ parts }) => parts.includes(one.source));
   const ground = shapes.find((one) => /circle|rect|polygon/.test(one.kind) && isGround(one) && !isMan(one));
   if (ground !== undefined) {
     const names = { circle: "cx cy r", rect: "x y width height", polygon: "points" }[ground.kind] ?? "";

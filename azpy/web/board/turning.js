@@ -2,22 +2,18 @@
 
 import { boxOf } from "./position.js";
 
-/** @typedef {import("./position.js").Shown} Shown @typedef {import("./position.js").Touch} Touch */
-
 const DRAWN_ELSEWHERE = "defs, symbol, pattern, marker, clipPath, mask";
 
-/** @type {WeakMap<Shown, Shown>} */
 const known = new WeakMap();
 
-/** A position as the other side sees it, by half a turn of the picture and of all places on it. Letters and pieces stay
- * upright. A picture that is no SVG stays as it is. @param {Shown} shown @returns {Shown} */
+/** A position as the other side sees it, by half a turn of the picture and of all places on it. Letters and pieces
+ * stay upright. A picture that is no SVG stays as it is. */
 export function turned(shown) {
   const found = known.get(shown) ?? turn(shown);
   known.set(shown, found);
   return found;
 }
 
-/** @param {Shown} shown @returns {Shown} */
 function turn(shown) {
   const [left, top, wide, high] = boxOf(shown.svg);
   const page = new DOMParser().parseFromString(shown.svg, "image/svg+xml");
@@ -37,7 +33,6 @@ function turn(shown) {
   all.setAttribute("transform", `rotate(180 ${left + wide / 2} ${top + high / 2})`);
   all.append(...root.childNodes);
   root.append(all);
-  /** @type {(touch: Touch) => Touch} */
   const mirrored = ([place, x, y, width, height]) => [
     place,
     2 * left + wide - x - width,
@@ -46,7 +41,6 @@ function turn(shown) {
     height,
   ];
   const actions = shown.actions.map((action) => ({ ...action, touches: action.touches.map(mirrored) }));
-  /** @type {import("./position.js").Mark[]} */
   const marks = shown.marks.map(([shape, text, places]) => [shape, text, places.map(mirrored)]);
   const places = shown.places.map(({ touch, man }) => ({ touch: mirrored(touch), man }));
   return { ...shown, places, svg: new XMLSerializer().serializeToString(root), marks, actions };

@@ -1,12 +1,11 @@
 // Which moves make a turn? A roll of dice and all steps of one player are one.
 
-/** @typedef {import("./game.js").Position} Position @typedef {import("./game.js").Game} Game */
-/** @typedef {Object} Place where a move stands in its turn @property {number} number of the turn, from 1 on; in a game
- * that is counted in pairs, of the pair @property {number | null | undefined} owner whose turn it is: null at a roll
- * that nobody followed yet @property {boolean} begins whether it is the first move of its turn */
+/** @typedef {Object} Place where a move stands in its turn @property {number} number of the turn, from 1 on; in a
+ * game that is counted in pairs, of the pair @property {number | null | undefined} owner whose turn it is: null at
+ * a roll that nobody followed yet @property {boolean} begins whether it is the first move of its turn */
 
-/** Where each move of a game stands in its turn. @param {Game} game @returns {{places: Map<Position, Place>, hasSteps:
- * boolean}} `hasSteps` says whether a turn can be several moves */
+/** Where each move of a game stands in its turn. @returns {{places: Map<Position, Place>, hasSteps: boolean}}
+ * `hasSteps` says whether a turn can be several moves */
 export function turnsOf(game) {
   const places = new Map();
   let hasSteps = false;
@@ -32,8 +31,8 @@ export function turnsOf(game) {
   return { places, hasSteps };
 }
 
-/** Whose turn a move is part of. @param {Position} position @param {number | null | undefined} before whose turn the
- * move before it was part of @param {number} players how many there are */
+/** Whose turn a move is part of. @param {number | null | undefined} before whose turn the move before it was part of
+ * @param {number} players how many there are */
 function ownerOf(position, before, players) {
   if (position.mover !== null) return position.mover;
   const [next] = position.children;

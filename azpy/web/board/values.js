@@ -3,18 +3,18 @@
 let isPercent = false;
 
 /** What a move lost of the value, from −1 to +1, to be judged so: as lichess judges chances to win. */
-const JUDGEMENTS = /** @type {const} */ ([
+const JUDGEMENTS = [
   [0.3, "??", "a blunder"],
   [0.2, "?", "a mistake"],
   [0.1, "?!", "inaccurate"],
-]);
+];
 
 /** @param {boolean} isOn whether values are told in percent */
 export function tellPercent(isOn) {
   isPercent = isOn;
 }
 
-/** A value; a dash for none. @param {number | null} value @param {number} [digits] @returns {string} */
+/** A value; a dash for none. */
 export function told(value, digits = 2) {
   if (value === null) return "–";
   if (isPercent) return `${Math.round(50 * (1 + value))}%`;
@@ -22,13 +22,13 @@ export function told(value, digits = 2) {
   return Number(text) === 0 ? text : (value < 0 ? "−" : "+") + text;
 }
 
-/** What was lost of a value, without a sign. @param {number} loss @returns {string} */
+/** What was lost of a value, without a sign. */
 export function toldLoss(loss) {
   return isPercent ? `${Math.round(50 * loss)}%` : loss.toFixed(2);
 }
 
-/** What a move is worth that lost so much. @param {number | null} loss null if it is not known @returns {{mark: string,
- * said: string} | null} null for a move that is worth no remark */
+/** What a move is worth that lost so much. @param {number | null} loss null if it is not known @returns {{mark:
+ * string, said: string} | null} null for a move that is worth no remark */
 export function judged(loss) {
   const found = JUDGEMENTS.find(([least]) => loss !== null && loss >= least);
   return found === undefined ? null : { mark: found[1], said: found[2] };

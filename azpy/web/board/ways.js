@@ -1,31 +1,27 @@
 // Which moves go up, down, left or right? Arrow keys play them, and swipes on the board.
 
-import { byId } from "./dom.js";
+import { byId, isForPage } from "./dom.js";
 
-/** @type {Record<string, string>} */
 const KEYS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 const SWIPE = 24; // pixels
 
-/** Whether a position, or that before a roll, has no other moves. @param {import("./game.js").Position | null} position
- * @returns {boolean} */
+/** Whether a position, or that before a roll, has no other moves. */
 export function hasWays(position) {
   const { player = null, actions = [] } = position?.shown ?? {};
   if (player === null) return position !== null && position.children.length === 0 && hasWays(position.parent);
   return actions.length > 0 && actions.every(({ name }) => Object.values(KEYS).includes(name));
 }
 
-/** @param {import("./play.js").Play} play @param {() => boolean} canPlay whether a person can play now */
+/** @param {() => boolean} canPlay whether a person can play now */
 export function bindWays(play, canPlay) {
   const [board, from] = [byId("board"), { x: 0, y: 0, isDown: false }];
-  const go = (/** @type {string} */ way) => {
+  const go = (way) => {
     const isOpen = canPlay() && play.isOpen && play.game.current.shown?.actions.some(({ name }) => name === way);
     if (isOpen) play.play(way);
   };
   // Before the keys that go through the moves; a key held down waits until the next tile is there.
   document.addEventListener("keydown", (event) => {
-    const isOther = event.altKey || event.ctrlKey || event.metaKey || !Object.hasOwn(KEYS, event.key);
-    const isTaken = event.target instanceof Element && event.target.closest("input, select, textarea, dialog") !== null;
-    if (isOther || isTaken || !hasWays(play.game.current)) return;
+    if (!isForPage(event) || !Object.hasOwn(KEYS, event.key) || !hasWays(play.game.current)) return;
     event.preventDefault();
     event.stopImmediatePropagation();
     go(KEYS[event.key]);

@@ -140,6 +140,9 @@ impl SearchConfig {
         if self.solver && !can_prove(game) {
             return Err(GameFault::Unprovable(game.num_players()));
         }
+        if self.solver && game.hides() {
+            return Err(GameFault::Hidden);
+        }
         if self.score_to_beat.is_some() && game.num_players() != 1 {
             return Err(GameFault::ManyScores(game.num_players()));
         }

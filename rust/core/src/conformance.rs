@@ -7,10 +7,12 @@ use std::convert::Infallible;
 use std::fmt;
 
 mod facts;
+mod views;
 
 pub use facts::Facts;
 
 use self::facts::short;
+use self::views::Views;
 use crate::game::{Action, Game, Payoff, PlayError, Turn};
 use crate::text::Notation;
 
@@ -25,13 +27,15 @@ pub struct Violation<E> {
     pub expected: String,
     /// The rule is broken in the position after this action.
     pub action: Option<Action>,
+    /// A line of play that contradicts this one.
+    pub other: Option<Vec<Action>>,
     /// The error of a game that can fail.
     pub error: Option<E>,
 }
 
 impl<E> Violation<E> {
     fn new(rule: &'static str, got: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self { rule, got: got.into(), expected: expected.into(), action: None, error: None }
+        Self { rule, got: got.into(), expected: expected.into(), action: None, other: None, error: None }
     }
 }
 
@@ -57,6 +61,8 @@ pub struct Look {
     pub ends: Vec<(Action, f32)>,
     /// A name that several legal actions have, and how many.
     pub shared_name: Option<(String, usize)>,
+    /// A line of play to a position that looks the same to the player to move, with another view.
+    pub same_look: Option<Vec<Action>>,
 }
 
 /// How a walk copies a position, and how it learns that a game has failed.
@@ -84,6 +90,8 @@ pub struct Walk<G, E> {
     line: Vec<Action>,
     /// Key of each earlier position -> its ply.
     keys: HashMap<u128, usize>,
+    /// What the players of all lines so far saw, in a game that hides something.
+    views: Views,
     /// The image of the position under each symmetry.
     images: Vec<(usize, G)>,
     first_images: Vec<(usize, G)>,
@@ -104,8 +112,8 @@ impl<G: Notation, E> Walk<G, E> {
         let copy = || (hooks.copy)(start).map_err(failed);
         let (start, state, by_clone) = (copy()?, copy()?, copy()?);
         let first_images = images.clone();
-        let (line, keys) = (Vec::new(), HashMap::new());
-        Ok(Self { start, state, by_clone, line, keys, images, first_images, hooks, thorough })
+        let (line, keys, views) = (Vec::new(), HashMap::new(), Views::default());
+        Ok(Self { start, state, by_clone, line, keys, views, images, first_images, hooks, thorough })
     }
 
     /// Goes back to the start.
@@ -117,6 +125,7 @@ impl<G: Notation, E> Walk<G, E> {
         self.images.clone_from(&self.first_images);
         self.line.clear();
         self.keys.clear();
+        self.views.restart();
         Ok(())
     }
 
@@ -153,6 +162,7 @@ impl<G: Notation, E> Walk<G, E> {
 
     fn play_on(&mut self, facts: &Facts, action: Action) -> Result<(), Violation<E>> {
         self.keys.insert(facts.key, self.line.len());
+        self.views.play(facts, action);
         for (symmetry, image) in &mut self.images {
             let moved = self.state.symmetric_action(*symmetry, action);
             if image.try_play(moved).is_err() {
@@ -226,7 +236,8 @@ impl<G: Notation, E> Walk<G, E> {
         self.check_text(&facts)?;
         self.check_images(&facts)?;
         self.ok(&self.state)?;
-        Ok(Look { facts, followers, ends, shared_name })
+        let same_look = self.views.meet(&facts, &self.line)?;
+        Ok(Look { facts, followers, ends, shared_name, same_look })
     }
 
     fn ok(&self, state: &G) -> Result<(), Violation<E>> {

@@ -103,6 +103,11 @@ impl<G: Game> Evaluator<G> for Rollout {
     fn evaluate_batch(&mut self, batch: Batch<'_, G>) -> Result<(), Infallible> {
         batch.logits.fill(0.0);
         let mut games = RandomGames::default();
+        if batch.states[0].hides() {
+            // A random game from the true position would tell what the player to move does not know.
+            batch.values.fill(PovOf::<G>::filled(batch.states[0].num_players(), 0.0));
+            return Ok(());
+        }
         for ((state, &stream), value) in batch.states.iter().zip(batch.streams).zip(batch.values) {
             let draw = PovOf::<G>::filled(state.num_players(), 0.0);
             // A leaf is a player's turn, unless a game written in Python has failed since; the owner reports that.

@@ -1,6 +1,7 @@
 //! What a game is: the contract between the rules and everything above them.
 //!
-//! One to six players, perfect information, turns in any order, dice allowed. Two players may share a zero sum.
+//! One to six players, turns in any order, dice allowed. Two players may share a zero sum. A game may hide something
+//! from its players ([`Game::view_key`]).
 //! The value is the state: a search clones it, plays on it and drops it. A game knows
 //! nothing of trees, networks or threads.
 
@@ -102,6 +103,9 @@ pub enum GameFault {
          players: leave out solver and lookahead"
     )]
     Unprovable(usize),
+    /// A search that is to prove values, in a game that hides something.
+    #[error("solver and lookahead read the true position, and this game hides it: leave solver and lookahead out")]
+    Hidden,
     /// A search for a score, in a game of several players.
     #[error("score_to_beat is for games of one player, but this game has {0} players: leave score_to_beat out")]
     ManyScores(usize),
@@ -250,6 +254,21 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// future depends on: the turn, history where planes or repetition rules use it, clocks, board size.
     fn key(&self) -> u128;
 
+    /// Identifies what `player` knows here, with all that this player saw and did before (perfect recall), in a game that
+    /// hides something. None in all positions of a game that hides nothing.
+    ///
+    /// A position is the true one: [`Game::key`] is its number. [`Game::encode`] and [`Game::legal_actions`] are what the
+    /// player to move knows, so equal views of that player mean equal replies. A search of such a game grows no tree.
+    fn view_key(&self, player: Player) -> Option<u128> {
+        let _ = player;
+        None
+    }
+
+    /// Whether the game hides something from its players.
+    fn hides(&self) -> bool {
+        self.view_key(Player::Zero).is_some()
+    }
+
     /// The action that corresponds to `action` after `symmetry` (also for chance outcomes).
     fn symmetric_action(&self, symmetry: usize, action: Action) -> Action {
         let _ = symmetry;
@@ -264,6 +283,12 @@ pub trait Game: Clone + Send + Sync + 'static {
 
     /// The board as a person draws it in a terminal, without colours. Errors show it too.
     fn render(&self) -> String;
+
+    /// What [`Game::render`] shows to `player` alone. Games that hide nothing show all.
+    fn render_view(&self, player: Player) -> String {
+        let _ = player;
+        self.render()
+    }
 
     /// Plays `action` if it is legal here.
     ///

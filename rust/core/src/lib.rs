@@ -9,7 +9,8 @@
 //! 4. [`batched`] runs rounds of many searches, [`engine`] shares rounds among requests.
 //! 5. [`selfplay`] is the room of games that a network plays against itself: [`record`], [`replay`], [`timing`].
 //!
-//! [`conformance`] checks the rules that every game must keep. [`text`] is how people write a game, [`written`] a whole
+//! [`conformance`] checks the rules that every game must keep. [`exploit`] says how far a policy of a small game that hides
+//! something is from an equilibrium. [`text`] is how people write a game, [`written`] a whole
 //! game with its variations, [`picture`] how they see and touch it, [`process`] detects forks. The crate knows no Python,
 //! no concrete game and no file.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod conformance;
 pub mod engine;
 mod error;
 pub mod evaluator;
+pub mod exploit;
 pub mod game;
 pub mod options;
 pub mod payoff;

@@ -23,9 +23,11 @@ macro_rules! of_game {
             fn action_cells(&self) -> Option<Vec<u16>>;
             fn policy_planes(&self) -> Option<Vec<Option<u32>>>;
             fn key(&self) -> u128;
+            fn view_key(&self, player: $crate::game::Player) -> Option<u128>;
             fn symmetric_action(&self, symmetry: usize, action: $crate::game::Action) -> $crate::game::Action;
             fn symmetric_observation(&self, symmetry: usize, row: &[f32], out: &mut [f32]);
             fn render(&self) -> String;
+            fn render_view(&self, player: $crate::game::Player) -> String;
         }
     };
 }
@@ -48,6 +50,7 @@ macro_rules! of_notation {
             fn result_text(&self) -> String;
             fn to_svg(&self) -> String;
             fn touches(&self, action: $crate::game::Action) -> Vec<$crate::picture::Touch>;
+            fn places(&self) -> Vec<$crate::picture::Touch>;
             fn marks(&self, notes: &$crate::written::Notes) -> Vec<$crate::picture::Mark>;
             fn parse_actions(&self, text: &str) -> Result<Vec<$crate::game::Action>, $crate::Error>;
             fn format_actions(&self, actions: &[$crate::game::Action]) -> Result<String, $crate::Error>;
@@ -61,6 +64,7 @@ macro_rules! of_notation {
             fn to_text(&self) -> Option<String>;
             fn fen(&self) -> Option<String>;
             fn komi(&self) -> Option<f32>;
+            fn payoff_unit(&self) -> (f32, &str);
         }
     };
 }

@@ -5,6 +5,8 @@
 
 mod line;
 
+use std::collections::HashSet;
+
 use crate::error::Error;
 use crate::game::{Action, Game, Payoff, Player, Turn};
 use crate::picture::{Mark, Touch, text_svg};
@@ -93,6 +95,12 @@ pub trait Notation: Game {
     fn touches(&self, action: Action) -> Vec<Touch> {
         let _ = action;
         Vec::new()
+    }
+
+    /// The places of that picture, also those that no legal action touches: for people who do not see what lies there.
+    /// Nothing where a roll is due, if the places depend on whose turn it is.
+    fn places(&self) -> Vec<Touch> {
+        touched_places(self)
     }
 
     /// What notes on this position ask to be drawn on its picture. Notes that are not drawn are left out.
@@ -203,6 +211,11 @@ pub trait Notation: Game {
         None
     }
 
+    /// What an outcome of 1 is worth in the units that people of this game count, and their name: (13.0, "chips").
+    fn payoff_unit(&self) -> (f32, &str) {
+        (1.0, "")
+    }
+
     /// A game that is over as it ends where the players agree that the men on these places are dead, each with those
     /// that are joined to it. `None` for games without such an agreement.
     fn without_dead(&self, places: &[String]) -> Option<Self> {
@@ -215,6 +228,13 @@ pub trait Notation: Game {
     fn without_past(&self, mover: Option<Player>) -> Option<Self> {
         mover.is_none_or(|mover| self.turn() == Turn::Player(mover)).then(|| self.clone())
     }
+}
+
+/// The places that any action touches, legal or not, each once.
+pub fn touched_places<G: Notation>(state: &G) -> Vec<Touch> {
+    let mut known = HashSet::new();
+    let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
+    touched.filter(|touch| known.insert(touch.place.clone())).collect()
 }
 
 /// A position that says which game it is of.

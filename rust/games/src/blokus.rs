@@ -167,7 +167,7 @@ impl<P: Payoff> Blokus<P> {
             let near = 4 * last / 13;
             return Cells::NONE.with(self.bit(near, near)).with(self.bit(last - near, last - near));
         }
-        let (row, column) = [(0, 0), (0, last), (last, last), (last, 0)][player.index()];
+        let (row, column) = [(last, 0), (0, 0), (0, last), (last, last)][player.index()];
         Cells::NONE.with(self.bit(row, column))
     }
 
@@ -233,6 +233,16 @@ impl<P: Payoff> Blokus<P> {
 
     fn cell_name(&self, row: usize, column: usize) -> String {
         if row < self.size() { cell_name(column, self.size() - row) } else { format!("{}-", letter(column)) }
+    }
+
+    /// Where the tray has a piece.
+    fn tray(&self, piece: usize) -> Touch {
+        let [x, y] = slot(self.size(), piece);
+        Touch::new(format!("piece {}", DRAWN[piece].0), [x, y, 5.0 * SMALL, 5.0 * SMALL])
+    }
+
+    fn square(&self, row: usize, column: usize) -> Touch {
+        Touch::new(self.cell_name(row, column), [STEP * column as f32, STEP * row as f32, STEP, STEP])
     }
 
     /// Gives the turn to the first player from `first` on who can place a piece.
@@ -461,11 +471,14 @@ impl<P: Payoff> Notation for Blokus<P> {
         if !self.are_on_board(&covered) {
             return Vec::new();
         }
-        let [x, y] = slot(self.size(), piece);
-        let tray = Touch::new(format!("piece {}", DRAWN[piece].0), [x, y, 5.0 * SMALL, 5.0 * SMALL]);
-        let square = |(row, column): (usize, usize)| {
-            Touch::new(self.cell_name(row, column), [STEP * column as f32, STEP * row as f32, STEP, STEP])
-        };
-        std::iter::once(tray).chain(covered.into_iter().map(square)).collect()
+        let squares = covered.into_iter().map(|(row, column)| self.square(row, column));
+        std::iter::once(self.tray(piece)).chain(squares).collect()
+    }
+
+    /// The pieces that the player to move has left, and the cells.
+    fn places(&self) -> Vec<Touch> {
+        let (size, left) = (self.size(), if self.over { 0 } else { self.left[self.mover.index()] });
+        let pieces = (0..PIECES).filter(|piece| left >> piece & 1 == 1).map(|piece| self.tray(piece));
+        pieces.chain((0..size * size).map(|cell| self.square(cell / size, cell % size))).collect()
     }
 }

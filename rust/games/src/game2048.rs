@@ -343,8 +343,10 @@ impl Notation for Game2048 {
                 0 => svg::EMPTY,
                 log => FILLS[(log - 1).min(FILLS.len() - 1)],
             };
-            picture.cell(cell % size, cell / size, &format!("fill=\"{fill}\" stroke=\"{}\"", svg::LINE));
-            let Some(tile) = self.tile(cell).map(|tile| tile.to_string()) else { continue };
+            let tile = self.tile(cell).map(|tile| tile.to_string());
+            let class = if tile.is_some() { " class=\"tile\"" } else { "" };
+            picture.cell(cell % size, cell / size, &format!("fill=\"{fill}\" stroke=\"{}\"{class}", svg::LINE));
+            let Some(tile) = tile else { continue };
             let font = if tile.len() < 4 { 15.0 } else { 12.0 };
             picture.text(centre(cell % size), centre(cell / size), font, &tile);
         }

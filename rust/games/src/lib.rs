@@ -19,6 +19,9 @@
 //! | [`Breakthrough`] | `new(width, height)` | W x H cells x 3 directions | `[3, H, W]` |
 //! | [`Pig`] (dice) | `new(target)` | roll, hold | `[5, 1, 1]` |
 //! | [`DiceNim`] (dice) | `new(heap)` | take 1, 2 or 3 | `[4, 1, 1]` |
+//! | [`KuhnPoker`] (hidden cards) | `new()` | pass, bet | `[11, 1, 1]` |
+//! | [`LeducPoker`] (hidden cards) | `new()` | fold, call, raise | `[30, 1, 1]` |
+//! | [`LiarsDice`] (hidden dice) | `new(sides)` | the bids, then liar | `[2 + 3 sides, 1, 1]` |
 //! | [`Backgammon`] (dice) | `new(gammons)` | source place x the die that is played | `[243, 1, 1]` |
 //! | [`Trictrac`] (dice) | `new(holes, max_plies)` | source field x the die, power, hold, leave | `[252, 1, 1]` |
 //! | [`Maedn`] (dice) | `new(players, opposite, max_plies)` | pass, bring in, a piece by its field | `[187, 1, 1]` |
@@ -52,6 +55,9 @@ pub mod gomoku;
 mod grid;
 pub mod hex;
 mod key;
+pub mod kuhn_poker;
+pub mod leduc_poker;
+pub mod liars_dice;
 pub mod maedn;
 mod notation;
 pub mod othello;
@@ -78,6 +84,9 @@ pub use game2048::Game2048;
 pub use go::{Go, Go9, Go19};
 pub use gomoku::Gomoku;
 pub use hex::Hex;
+pub use kuhn_poker::KuhnPoker;
+pub use leduc_poker::LeducPoker;
+pub use liars_dice::LiarsDice;
 pub use maedn::Maedn;
 pub use othello::Othello;
 pub use peg_solitaire::{PegBoard, PegSolitaire};

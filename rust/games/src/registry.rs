@@ -55,6 +55,9 @@ impl Entry {
             "go" => "Surround area with stones, and capture stones without liberties; the larger area wins.",
             "gomoku" => "Place a stone each turn; {k} in a row win.",
             "hex" => "Place a stone each turn; the player who connects both sides of their color wins.",
+            "kuhn_poker" => "Bet on one of three cards, which only you see; the higher card wins.",
+            "leduc_poker" => "Bet on your own card, then on a shared one; a pair, or else the higher card, wins.",
+            "liars_dice" => "Bid ever more of both dice, of which you see your own, or doubt the bid.",
             "maedn" => "Move by the die, send others home, and be the first to bring four pieces into the goal.",
             "othello" => "Place a disc so that it encloses others, which then are yours; the most discs win.",
             "peg_solitaire" => "Jump over a peg to remove it; leave only one.",
@@ -173,6 +176,9 @@ pub const BUILT_IN: &[Entry] = &[
     Entry::new("hex", &[("size", "11"), ("swap", "0")], |p| {
         Hex::new(p.number("size")?, p.switch("swap")?).map(Start::new)
     }),
+    Entry::new("kuhn_poker", &[], |_| Ok(Start::new(KuhnPoker::new()))),
+    Entry::new("leduc_poker", &[], |_| Ok(Start::new(LeducPoker::new()))),
+    Entry::new("liars_dice", &[("sides", "6")], |p| LiarsDice::new(p.number("sides")?).map(Start::new)),
     Entry::new("maedn", &[("players", "2"), ("opposite", "1"), ("max_plies", "3000")], |p| {
         let (players, opposite, plies) = (p.number("players")?, p.switch("opposite")?, p.number("max_plies")?);
         match players {

@@ -12,7 +12,7 @@
 //! 5. [`search`], [`selfplay`], [`replay`], [`record`] and [`engine`] are the other Python classes. Requests to an engine are
 //!    in [`requests`], one network of it and its games in [`model`], its threads in [`engine_threads`].
 //! 6. [`session`] has the messages of a server's clients answered (see the crate `azpy-serve`), and [`query`] reads them.
-//! 7. [`evaluate`] asks evaluators.
+//! 7. [`evaluate`] asks evaluators, [`exploit`] measures their policies.
 //!
 //! Public is what `export_game!` of the crate `azpy-own` needs to make a module of all this and a game of one's own.
 //! Rust has no stable ABI, so such a game cannot join a module that is compiled already.
@@ -26,6 +26,7 @@ mod engine_threads;
 mod errors;
 mod evaluate;
 mod evaluators;
+mod exploit;
 mod fault;
 mod games;
 mod listed;
@@ -82,6 +83,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<result::SearchResult>()?;
     module.add_class::<search::VectorSearch>()?;
     module.add_class::<selfplay::SelfPlay>()?;
+    module.add_class::<exploit::Exploitability>()?;
     module.add_class::<engine::Engine>()?;
     module.add_class::<engine::EngineGame>()?;
     module.add_class::<state::State>()?;
@@ -97,6 +99,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(settings::read_setting, module)?)?;
     module.add_function(wrap_pyfunction!(listed::listed, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
+    module.add_function(wrap_pyfunction!(exploit::exploitability, module)?)?;
     module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;
     module.add_function(wrap_pyfunction!(games::make_game, module)?)?;
     module.add_function(wrap_pyfunction!(games::parse_state, module)?)?;

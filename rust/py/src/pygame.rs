@@ -4,14 +4,17 @@
 //! a root share, and from then on every position says that the game is over. The owner of a search or of a `State` looks
 //! there before it uses a reply. Replies are checked here, so that a wrong one is an error that names the method.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
+use azpy_core::rng::mix;
 use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
@@ -91,6 +94,18 @@ fn whole_of(given: &Bound<'_, PyAny>) -> Option<usize> {
     usize::try_from(number).ok().filter(|&number| number > 0)
 }
 
+/// A number for a text: equal for equal ones, and as rarely for others as 128 bits allow.
+fn digest(bytes: &[u8]) -> u128 {
+    let (mut high, mut low) = (0, mix(bytes.len() as u64 + 1));
+    for piece in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..piece.len()].copy_from_slice(piece);
+        low = mix(low.wrapping_add(0x9E37_79B9_7F4A_7C15) ^ u64::from_le_bytes(word));
+        high = mix(high ^ low);
+    }
+    u128::from(high) << 64 | u128::from(low)
+}
+
 #[derive(Clone)]
 struct Info {
     /// The class's name, for errors.
@@ -106,6 +121,10 @@ struct Info {
     action_cells: Option<Vec<u16>>,
     /// None: those that follow from `action_cells`.
     policy_planes: Option<Vec<Option<u32>>>,
+    /// What an outcome of 1 is worth, and in which unit.
+    payoff_unit: (f32, String),
+    /// Whether the game has the method `view_key`.
+    has_views: bool,
     /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
     play: &'static str,
     fault: Fault,
@@ -148,7 +167,12 @@ impl PyGame {
         };
         let expected = format!("None or a list of names, one for each of num_players = {num_players}");
         let side_names = attribute(object, "side_names", given("side_names")?, &expected, names)?;
-        for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key"] {
+        let (name, expected) = ("payoff_unit", "a number above 0 and a name, such as (13, 'chips')");
+        let unit = |value: &Bound<'_, PyAny>| {
+            value.extract::<(f32, String)>().ok().filter(|&(worth, _)| worth > 0.0 && worth.is_finite())
+        };
+        let payoff_unit = attribute(object, name, given(name)?, expected, unit)?.unwrap_or((1.0, String::new()));
+        for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key", "view_key"] {
             // Looked up on the class: nothing of the game runs.
             if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
                 return Err(PyTypeError::new_err(format!(
@@ -168,6 +192,8 @@ impl PyGame {
             max_plies: number("max_plies")?,
             action_cells,
             policy_planes,
+            payoff_unit,
+            has_views: object.get_type().hasattr("view_key")?,
             play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
             fault: Fault::default(),
             name: class,
@@ -418,6 +444,34 @@ impl Game for PyGame {
         })
     }
 
+    /// What the game's own `view_key(player)` gives, if it has one: text and bytes as their digest.
+    fn view_key(&self, player: Player) -> Option<u128> {
+        if !self.info.has_views {
+            return None;
+        }
+        // After a failure the game goes on hiding: nothing may search its true position.
+        self.ask(Some(0), |object| {
+            let reply = object.call_method1("view_key", (player.index(),))?;
+            if reply.is_none() {
+                return Ok(None);
+            }
+            if let Ok(text) = reply.extract::<&str>() {
+                return Ok(Some(digest(text.as_bytes())));
+            }
+            if let Ok(bytes) = reply.cast::<PyBytes>() {
+                return Ok(Some(digest(bytes.as_bytes())));
+            }
+            match reply.extract::<u128>() {
+                Ok(number) => Ok(Some(digest(&number.to_le_bytes()))),
+                Err(_) => {
+                    let expected = "str, bytes or a whole number in [0, 2**128); None in all positions of a game that \
+                                    hides nothing";
+                    self.wrong("view-type", "view_key", &short(&reply), expected)
+                }
+            }
+        })
+    }
+
     /// What `str` gives. An error in the game's `__str__` is shown in its place: it must not end a run.
     fn render(&self) -> String {
         self.shown(text_of).unwrap_or_else(|error| format!("(cannot be drawn: {error})"))
@@ -434,6 +488,10 @@ impl Notation for PyGame {
 
     fn side_names(&self) -> Option<Vec<&str>> {
         self.info.side_names.as_ref().map(|names| names.iter().map(String::as_str).collect())
+    }
+
+    fn payoff_unit(&self) -> (f32, &str) {
+        (self.info.payoff_unit.0, &self.info.payoff_unit.1)
     }
 
     /// No character of a game written in Python is known to be a player's piece.
@@ -464,19 +522,6 @@ impl Notation for PyGame {
     /// What the game's own `touches(action)` gives: cells of a board, or places of the picture that its `to_svg` draws.
     fn touches(&self, action: Action) -> Vec<Touch> {
         let [_, height, width] = self.info.obs_shape;
-        let places = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
-            let Listed::<(String, Listed<f64>)>(places) = reply.extract().ok()?;
-            let rect = |(place, Listed(rect)): (String, Listed<f64>)| Some((place, rect.try_into().ok()?));
-            let places: Vec<(String, [f64; 4])> = places.into_iter().map(rect).collect::<Option<_>>()?;
-            let fine = |(place, [x, y, width, height]): &(String, [f64; 4])| {
-                !place.trim().is_empty()
-                    && [x, y, width, height].iter().all(|length| length.is_finite())
-                    && *width > 0.0
-                    && *height > 0.0
-            };
-            let touch = |(place, rect)| Touch { place, rect };
-            places.iter().all(fine).then(|| places.into_iter().map(touch).collect())
-        };
         let cells = |reply: &Bound<'_, PyAny>| -> Option<Vec<Touch>> {
             let touch = |cell| (cell < height * width).then(|| board_touch(height, width, cell));
             wholes::<usize>(reply)?.into_iter().map(touch).collect()
@@ -487,7 +532,7 @@ impl Notation for PyGame {
         let drawn = self.has("to_svg");
         self.ask(Vec::new(), |object| {
             let reply = object.call_method1("touches", (action,))?;
-            let touches = if drawn { places(&reply) } else { cells(&reply) };
+            let touches = if drawn { drawn_places(&reply) } else { cells(&reply) };
             touches.ok_or_else(|| {
                 let expected = if drawn {
                     "a list of (place, (x, y, width, height)) of the picture that to_svg draws".to_owned()
@@ -502,4 +547,38 @@ impl Notation for PyGame {
             })
         })
     }
+
+    /// All cells of a board; of a picture that the game draws, what its `touches` gives for any action without failing.
+    fn places(&self) -> Vec<Touch> {
+        let [_, height, width] = self.info.obs_shape;
+        if !self.has("touches") {
+            return Vec::new();
+        }
+        if !self.has("to_svg") {
+            return (0..height * width).map(|cell| board_touch(height, width, cell)).collect();
+        }
+        let mut known = HashSet::new();
+        let touched = (0..self.num_actions() as Action).flat_map(|action| {
+            self.ask(Vec::new(), |object| match object.call_method1("touches", (action,)) {
+                Err(error) if error.is_instance_of::<PyException>(object.py()) => Ok(Vec::new()),
+                reply => Ok(drawn_places(&reply?).unwrap_or_default()),
+            })
+        });
+        touched.filter(|touch| known.insert(touch.place.clone())).collect()
+    }
+}
+
+/// What a game's own `touches` gives, as places of its picture; `None` if it is something else.
+fn drawn_places(reply: &Bound<'_, PyAny>) -> Option<Vec<Touch>> {
+    let Listed::<(String, Listed<f64>)>(places) = reply.extract().ok()?;
+    let rect = |(place, Listed(rect)): (String, Listed<f64>)| Some((place, rect.try_into().ok()?));
+    let places: Vec<(String, [f64; 4])> = places.into_iter().map(rect).collect::<Option<_>>()?;
+    let fine = |(place, [x, y, width, height]): &(String, [f64; 4])| {
+        !place.trim().is_empty()
+            && [x, y, width, height].iter().all(|length| length.is_finite())
+            && *width > 0.0
+            && *height > 0.0
+    };
+    let touch = |(place, rect)| Touch { place, rect };
+    places.iter().all(fine).then(|| places.into_iter().map(touch).collect())
 }

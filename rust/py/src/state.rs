@@ -200,6 +200,22 @@ impl State {
         self.inner.is_zero_sum()
     }
 
+    /// Whether the game hides something from its players, such as cards: a network sees what the player to move knows.
+    #[getter]
+    fn hides(&self) -> PyResult<bool> {
+        self.ask(|state| state.hides())
+    }
+
+    /// What an outcome of 1 is worth in the units that people count, and their name; (1.0, "") for most games.
+    ///
+    ///     >>> import azpy
+    ///     >>> azpy.make_game("leduc_poker").payoff_unit
+    ///     (13.0, 'chips')
+    #[getter]
+    fn payoff_unit(&self) -> (f32, &str) {
+        self.inner.payoff_unit()
+    }
+
     /// Whose turn it is: a player's number from 0 on, `azpy.CHANCE` or `azpy.TERMINAL`.
     #[getter]
     fn turn(&self) -> PyResult<i32> {

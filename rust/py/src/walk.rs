@@ -72,6 +72,12 @@ impl Facts {
         self.facts.key
     }
 
+    /// Of each player the number of what it knows; empty in a game that hides nothing.
+    #[getter]
+    fn views(&self) -> Vec<u128> {
+        self.facts.views.clone()
+    }
+
     /// Names the facts that differ, with both values.
     fn differences(&self, other: &Self) -> String {
         self.facts.differences(&other.facts)
@@ -89,12 +95,15 @@ pub(crate) struct Look {
     ends: BTreeMap<Action, f32>,
     /// A name that several legal actions share, and how many share it.
     shared_name: Option<(String, usize)>,
+    /// A line of play to a position that looks the same to the player to move, but with another view_key; or None.
+    same_look: Option<Vec<Action>>,
 }
 
 /// A line of play, and checks of the position at its end.
 ///
-/// A broken rule is a GameError with the attributes `rule`, `got`, `expected` and `action`. `action` is None, or the rule
-/// is broken in the position after this action. An exception of a game written in Python is the `__cause__`.
+/// A broken rule is a GameError with the attributes `rule`, `got`, `expected`, `action` and `other`. `action` is None,
+/// or the rule is broken in the position after this action. `other` is None, or a line of play that contradicts this one. An
+/// exception of a game written in Python is the `__cause__`.
 ///
 /// Args:
 ///     start: where lines begin.
@@ -136,9 +145,10 @@ impl Walk {
     /// Checks the position. `from_start` also plays the line from the start without any question on the way.
     #[pyo3(signature = (*, from_start = true))]
     fn look(&mut self, py: Python<'_>, from_start: bool) -> PyResult<Look> {
-        let CoreLook { facts, followers, ends, shared_name } = caught(|| self.0.look(from_start).map_err(raised))?;
+        let CoreLook { facts, followers, ends, shared_name, same_look } =
+            caught(|| self.0.look(from_start).map_err(raised))?;
         let facts = Py::new(py, Facts { facts, shape: self.0.state().obs_shape() })?;
-        Ok(Look { facts, followers, ends: ends.into_iter().collect(), shared_name })
+        Ok(Look { facts, followers, ends: ends.into_iter().collect(), shared_name, same_look })
     }
 
     /// The symmetries under which the line is played as well: those under which the start is its own image.
@@ -166,7 +176,8 @@ fn raised(violation: Violation<PyErr>) -> PyErr {
         };
         let error = broken(violation.rule, &violation.got, &violation.expected, text);
         error.set_cause(py, cause);
-        match error.value(py).setattr("action", violation.action) {
+        let value = error.value(py);
+        match value.setattr("action", violation.action).and_then(|()| value.setattr("other", violation.other)) {
             Ok(()) => error,
             Err(failed) => failed,
         }

@@ -201,6 +201,8 @@ struct ShowResponse {
     captured: Vec<String>,
     /// Words beside the name of each player, such as its points.
     counts: Vec<String>,
+    /// All places of the picture.
+    places: Vec<Area>,
     /// The places where men can be marked as dead, and the marked ones, if `dead` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     men: Option<Vec<Area>>,
@@ -244,8 +246,8 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
         let over = state.without_dead(&places);
         let over = over.ok_or_else(|| Error::field("dead", "expected a game of Go that ended by two passes"))?;
         let there: Vec<String> = state.on_board().into_iter().map(|(place, _)| place).collect();
-        let touched = (0..state.num_actions() as Action).flat_map(|action| state.touches(action));
-        men = Some(touched.filter(|touch| there.contains(&touch.place)).map(area).collect());
+        let men_of = state.places().into_iter().filter(|touch| there.contains(&touch.place));
+        men = Some(men_of.map(area).collect());
         let left: Vec<String> = over.on_board().into_iter().map(|(place, _)| place).collect();
         dead = Some(there.into_iter().filter(|place| !left.contains(place)).collect());
         state = over;
@@ -281,6 +283,7 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
         komi: state.komi(),
         captured,
         counts: state.counts(),
+        places: state.places().into_iter().map(area).collect(),
         men,
         dead,
         actions: legal.into_iter().map(action).collect(),

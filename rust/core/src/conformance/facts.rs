@@ -1,7 +1,7 @@
 //! What a search can ask of a position, and the rules that each answer keeps by itself.
 
 use super::Violation;
-use crate::game::{Action, Game, Payoff, Turn};
+use crate::game::{Action, Game, Payoff, Player, Turn};
 
 /// All that a search can ask of a position.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +18,8 @@ pub struct Facts {
     pub outcome: Option<Vec<f32>>,
     /// The position's number.
     pub key: u128,
+    /// What each player knows; empty in a game that hides nothing.
+    pub views: Vec<u128>,
 }
 
 impl Facts {
@@ -48,7 +50,9 @@ impl Facts {
             }
         }
         let chances = outcomes.into_iter().map(|(_, chance)| chance).collect();
-        Self { turn, actions, chances, observation, outcome, key: state.key() }
+        let players = &Player::ALL[..state.num_players()];
+        let views = players.iter().filter_map(|&player| state.view_key(player)).collect();
+        Self { turn, actions, chances, observation, outcome, key: state.key(), views }
     }
 
     /// The legal actions, or the outcomes that can come.
@@ -72,6 +76,7 @@ impl Facts {
         let outcome = |facts: &Self| facts.outcome.as_deref().map_or_else(|| "none".to_owned(), shown);
         note(self.outcome != other.outcome, "outcome", outcome(self), outcome(other));
         note(self.key != other.key, "key", self.key.to_string(), other.key.to_string());
+        note(self.views != other.views, "view_key", format!("{:?}", self.views), format!("{:?}", other.views));
         if self.observation != other.observation {
             found.push("observation".to_owned());
         }
@@ -82,6 +87,10 @@ impl Facts {
     pub(super) fn check<E>(&self, num_actions: usize, num_players: usize) -> Result<(), Violation<E>> {
         let broken = |rule, got: String, expected: String| Err(Violation::new(rule, got, expected));
         let actions = short(&format!("{:?}", self.actions));
+        if !self.views.is_empty() && self.views.len() != num_players {
+            let got = format!("a view_key for {} of {num_players} players", self.views.len());
+            return broken("view-type", got, "one for each player, or for nobody".into());
+        }
         match self.turn {
             Turn::Player(player) => {
                 if player.index() >= num_players {

@@ -10,6 +10,7 @@ use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Turn, can_prove};
 use crate::rng::{Stream, mix};
 use crate::search::ahead::Ply;
+use crate::search::mirror::Mirror;
 use crate::search::root::Root;
 use crate::search::round::Round;
 use crate::search::tree::{Kind, MOST_VISITS, ROOT, Tree};
@@ -18,6 +19,7 @@ mod ahead;
 mod descent;
 mod gumbel;
 pub mod look;
+mod mirror;
 mod puct;
 mod result;
 mod root;
@@ -48,6 +50,8 @@ pub struct Search<G: Game> {
     widest_leaf: usize,
     /// The most nodes that the rolls of one descent made.
     widest_roll: usize,
+    /// In place of the tree, in a game that hides something.
+    mirror: Option<Box<Mirror<G>>>,
 }
 
 /// Lets rounds take searches, or other types that contain one.
@@ -106,6 +110,18 @@ impl Size {
     fn of<G: Game>(game: &G) -> Self {
         Self { num_actions: game.num_actions(), num_players: game.num_players(), max_plies: game.max_plies() }
     }
+
+    /// What keeps these legal actions of a position, so many plies below the root, from being searched.
+    fn fault<G: Game>(&self, legal: &[Action], state: &G, plies: usize) -> Option<GameFault> {
+        let &Self { num_actions, max_plies, .. } = self;
+        match legal.last() {
+            None => Some(GameFault::NoLegalActions(state.render())),
+            Some(_) if legal.len() > usize::from(u16::MAX) => Some(GameFault::TooManyLegalActions(legal.len())),
+            Some(&action) if action as usize >= num_actions => Some(GameFault::OutsidePolicy { action, num_actions }),
+            Some(_) if plies > max_plies => Some(GameFault::TooLong(max_plies)),
+            Some(_) => None,
+        }
+    }
 }
 
 /// Memory that searches use again and again. One for each thread: thousands of searches would have as many in no cache.
@@ -142,6 +158,7 @@ impl<G: Game> Search<G> {
         Self {
             tree: Tree::new(config.max_memory_mb.map_or(usize::MAX, max_nodes), sums),
             size: Size::of(&root),
+            mirror: root.hides().then(|| Box::new(Mirror::new(None))),
             position: root,
             config,
             root: Root::default(),
@@ -165,6 +182,7 @@ impl<G: Game> Search<G> {
         match self.position.turn() {
             Turn::Chance => return Err(GameFault::ChanceRoot),
             Turn::Terminal => self.end(Stop::GameOver),
+            Turn::Player(_) if self.hides() => self.forget_views(),
             Turn::Player(_) => {
                 // The evaluation of a new root is a visit too. No node has more visits than the root.
                 let room = MOST_VISITS.saturating_sub(self.tree.node(ROOT).visits + u32::from(self.root_is_due()));
@@ -216,6 +234,8 @@ impl<G: Game> Search<G> {
     /// Starts over at another position; memory is kept.
     pub fn reset(&mut self, root: G) {
         self.abandon();
+        let scale = self.mirror.take().and_then(|mirror| mirror.scale);
+        self.mirror = root.hides().then(|| Box::new(Mirror::new(scale)));
         self.size = Size::of(&root);
         self.position = root;
         self.tree.clear();
@@ -232,6 +252,7 @@ impl<G: Game> Search<G> {
     /// Moves the root along an action or a chance outcome, and keeps what the tree knows of it.
     pub fn advance(&mut self, action: Action) {
         self.abandon();
+        self.forget_views();
         self.position.play(action);
         self.tree.keep_subtree(action);
         self.root.forget();
@@ -243,6 +264,9 @@ impl<G: Game> Search<G> {
     pub fn child(&self, action: Action) -> Self {
         let mut child = Self::new(self.position.clone(), self.config);
         child.position.play(action);
+        if let Some(scale) = self.mirror.as_ref().and_then(|mirror| mirror.scale) {
+            child.roll_out(scale);
+        }
         child.tree = self.tree.subtree(action);
         (child.widest_leaf, child.widest_roll) = (self.widest_leaf, self.widest_roll);
         child.root.inherit(child.tree.children(ROOT));
@@ -362,7 +386,17 @@ impl<G: Game> Search<G> {
     }
 
     pub(crate) fn root_is_due(&self) -> bool {
-        self.tree.node(ROOT).kind == Kind::New && matches!(self.position.turn(), Turn::Player(_))
+        let is_new = match &self.mirror {
+            None => self.tree.node(ROOT).kind == Kind::New,
+            Some(mirror) => mirror.root_is_due(),
+        };
+        is_new && matches!(self.position.turn(), Turn::Player(_))
+    }
+
+    fn forget_views(&mut self) {
+        if let Some(mirror) = &mut self.mirror {
+            mirror.forget(&mut self.round.spare);
+        }
     }
 
     /// Ends a search whose result is certain. Nothing may be in flight.

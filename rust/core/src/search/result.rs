@@ -25,7 +25,7 @@ pub struct SearchResult {
     pub proofs: Vec<u8>,
     /// The policy to learn from this search; sums to 1. Shares of the visits (those of a proven action are from before it
     /// was proven: it is not searched again), or with Gumbel the improved policy, all on the chosen action where the root
-    /// is proven. Without visits, the priors.
+    /// is proven. Without visits, the priors. In a game that hides something, see [`Search::roll_out`].
     pub target: Vec<f32>,
     /// Mean value of the root for the player to move, its own evaluation included; at a finished game the outcome
     /// for player 0, and at a chance turn (after `advance`) the mean value for player 0.
@@ -55,6 +55,9 @@ impl<G: Game> Search<G> {
             let values = if over { self.position.outcome().each().numbers().to_vec() } else { self.root_values() };
             return SearchResult { value: values[0], values, stop: self.run.stop, ..SearchResult::default() };
         };
+        if let Some(mirror) = &self.mirror {
+            return self.views_result(mirror, player);
+        }
         let children = self.tree.children(ROOT);
         let (chosen, values) = (self.chosen(), self.root_values());
         SearchResult {

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::ops::Range;
 
 use super::descent::Descent;
-use super::{Scratch, Search, Size};
+use super::{Scratch, Search};
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf};
 use crate::rng::mix;
@@ -30,15 +30,23 @@ pub(crate) enum Answer<V> {
 /// A leaf that waits for its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf<V> {
+    /// Its nodes in `paths`. In a game that hides something 0..1 for the root, else the walker's index, twice.
     pub(super) path: Range<u32>,
     pub(crate) legal: Range<u32>,
-    player: Player,
-    /// 0 if equal positions got different answers when it was gathered.
+    pub(super) player: Player,
+    /// Of the position, or of what its player knows; 0 if equal positions got different answers when it was gathered.
     pub(crate) key: u128,
     pub(crate) stream: u64,
     pub(crate) answer: Answer<V>,
     /// Whether its node is this position. Where a full tree could not take a roll, it is one behind that roll.
     at_node: bool,
+}
+
+impl<V> Leaf<V> {
+    /// A leaf of a game that hides something.
+    pub(super) fn of_view(path: Range<u32>, legal: Range<u32>, player: Player, key: u128, stream: u64) -> Self {
+        Self { path, legal, player, key, stream, answer: Answer::Row(u32::MAX), at_node: true }
+    }
 }
 
 /// The answers to one batch, as an evaluator leaves them.
@@ -92,6 +100,10 @@ impl<G: Game> Search<G> {
     /// and another round begins: such a search does not wait for the evaluator. It returns without leaves after `known`
     /// such simulations, and the next call goes on as if there had been no pause.
     pub(crate) fn gather(&mut self, keyed: Keyed<'_>, known: u64) {
+        if self.hides() {
+            let cache = keyed.and_then(|(network, cache)| Some((cache?, network)));
+            return Scratch::lend(|scratch| self.gather_views(cache, scratch));
+        }
         let until = self.run.stats.simulations + known;
         Scratch::lend(|scratch| {
             while !self.is_done() && self.run.fault.is_none() && self.run.stats.simulations < until {
@@ -210,14 +222,8 @@ impl<G: Game> Search<G> {
         }
         self.round.legal.extend_from_slice(legal);
         debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
-        let Size { num_actions, num_players, max_plies } = self.size;
-        let fault = match legal.last() {
-            None => Some(GameFault::NoLegalActions(state.render())),
-            Some(_) if legal.len() > usize::from(u16::MAX) => Some(GameFault::TooManyLegalActions(legal.len())),
-            Some(&action) if action as usize >= num_actions => Some(GameFault::OutsidePolicy { action, num_actions }),
-            Some(_) if path.len() > max_plies + 1 => Some(GameFault::TooLong(max_plies)),
-            Some(_) => None,
-        };
+        let num_players = self.size.num_players;
+        let fault = self.size.fault(legal, state, path.len() - 1);
         let mut leaf = Leaf {
             path,
             legal: legal_start..self.round.legal.len() as u32,
@@ -255,6 +261,9 @@ impl<G: Game> Search<G> {
     }
 
     fn apply_with(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>, scratch: &mut Scratch) {
+        if self.hides() {
+            return self.apply_views(replies, cache, scratch);
+        }
         let priors = &mut scratch.priors;
         for index in 0..self.round.leaves.len() {
             let leaf = self.round.leaves[index].clone();
@@ -313,14 +322,15 @@ impl<G: Game> Search<G> {
 
     /// Undoes everything in flight.
     pub(crate) fn abandon(&mut self) {
-        for leaf in self.round.leaves.drain(..) {
+        let has_nodes = self.mirror.is_none();
+        for leaf in self.round.leaves.drain(..).filter(|_| has_nodes) {
             self.tree.release(&self.round.paths[leaf.path.start as usize..leaf.path.end as usize]);
         }
         self.forget_round();
         self.run.remaining = 0;
     }
 
-    fn forget_round(&mut self) {
+    pub(super) fn forget_round(&mut self) {
         for path in self.round.collided.drain(..) {
             self.tree.release(&self.round.paths[path.start as usize..path.end as usize]);
         }

@@ -40,6 +40,9 @@ options! {
         opening_plies: usize = 0, unit = "plies";
         /// start each search with the subtree of the move played
         tree_reuse: bool = true;
+        /// hidden information: divide payoffs by this
+        payoff_scale: f64 = 1.0, unit = "payoff", source = "magnetic mirror descent, Sokota et al. 2023", above = true,
+            high = MOST;
         /// plies after which a game ends as a draw, marked as capped
         max_plies: Option<usize> = None, unit = "plies", low = Whole(1);
         with
@@ -165,7 +168,14 @@ pub(crate) fn finish_move<G: Game>(
     // Gumbel's draws are chance enough, and a game whose outcome is proven shall have that outcome.
     let is_chosen = config.search.gumbel().is_some() || result.proof != 0;
     let temperature = if is_chosen { 0.0 } else { config.temperature_at(ply) };
-    let Some(chosen) = choose(&result, temperature, &mut stream) else {
+    let chosen = if search.hides() {
+        // The policy itself: the target goes beyond it.
+        let priors = result.priors.iter().map(|&prior| f64::from(prior));
+        result.action.map(|_| stream.weighted(priors))
+    } else {
+        choose(&result, temperature, &mut stream)
+    };
+    let Some(chosen) = chosen else {
         return;
     };
     let action = result.actions[chosen];
@@ -219,7 +229,7 @@ pub(crate) fn begin_move<G: Game>(
             }
             Turn::Player(_) => {
                 game.network = network;
-                game.fast = config.is_fast(record.game_id, ply);
+                game.fast = !search.hides() && config.is_fast(record.game_id, ply);
                 let simulations = config.simulations_of(game.fast);
                 // Noise is for what is learned from.
                 search.set_exploring(!game.fast);
@@ -273,9 +283,14 @@ pub fn sharpen(result: &SearchResult, temperature: f64) -> Vec<f64> {
 }
 
 /// As [`sharpen`], for an opponent that plays weaker actions too. A search of one simulation says nothing but what the
-/// network says: the priors take the place of the visits.
+/// network says: the priors take the place of the visits. An action that the search saw to win at once has all: people
+/// who play badly take it too.
 #[must_use]
 pub fn soften(result: &SearchResult, temperature: f64) -> Vec<f64> {
+    let wins = |index: usize| result.proofs.get(index) == Some(&1) && result.q[index] >= 1.0;
+    if let Some(winning) = (0..result.actions.len()).find(|&index| wins(index)) {
+        return (0..result.actions.len()).map(|index| f64::from(u8::from(index == winning))).collect();
+    }
     let visits: u64 = result.visits.iter().map(|&visits| u64::from(visits)).sum();
     sharpen_shares(result, if visits > 1 { &result.target } else { &result.priors }, temperature)
 }

@@ -6,7 +6,7 @@ use std::str::SplitWhitespace;
 
 use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_core::picture::Touch;
-use azpy_core::text::{Notation, outcome_text, shown};
+use azpy_core::text::{Notation, outcome_text, shown, touched_places};
 
 use super::board::{Board, FAR};
 use super::{CAT, MAX_TURNS, MOUSE, PLAYERS, STARTS, Status, Variant, WallGame};
@@ -63,6 +63,21 @@ impl Notation for WallGame {
     /// The edge of a wall; the piece that steps, and the cell where it goes.
     fn touches(&self, action: Action) -> Vec<Touch> {
         self.touched(action as usize)
+    }
+
+    /// Those that can be touched, and the cells of the other player's pieces.
+    fn places(&self) -> Vec<Touch> {
+        let mut places = touched_places(self);
+        if places.is_empty() {
+            return places; // the game is over
+        }
+        for cell in [0, 1].map(|piece| self.pawn(self.mover().opponent(), piece)) {
+            let there = self.whole_cell(cell);
+            if places.iter().all(|touch| touch.place != there.place) {
+                places.push(there);
+            }
+        }
+        places
     }
 
     /// Names of actions with blanks between; whole turns such as `Cc8`, `Cb7.>e4` or `>e4.^d5` may stand for their two

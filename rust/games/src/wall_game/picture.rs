@@ -101,12 +101,14 @@ impl WallGame {
         let Some(to) = self.step(from, direction) else { return Vec::new() };
         let below = EDGE / 2.0 + piece as f32 * INNER / 2.0;
         let half = |name, cell| place(name, cell, [EDGE / 2.0, below], [INNER, INNER / 2.0]);
-        let goal = if to == other {
-            half(self.cell_name(to), to)
-        } else {
-            place(self.cell_name(to), to, [EDGE / 2.0; 2], [INNER; 2])
-        };
+        let goal = if to == other { half(self.cell_name(to), to) } else { self.whole_cell(to) };
         vec![half(format!("{} on {}", ["cat", "mouse"][piece], self.cell_name(from)), from), goal]
+    }
+
+    /// The place of a cell.
+    pub(super) fn whole_cell(&self, cell: usize) -> Touch {
+        let [x, y] = self.corner(cell);
+        Touch::new(self.cell_name(cell), [x + EDGE / 2.0, y + EDGE / 2.0, CELL - EDGE, CELL - EDGE])
     }
 
     /// Cells, walls as thick lines, and pieces in the corners of their cells: cats above, mice below, Red's on the left.

@@ -14,8 +14,8 @@ use azpy_games::each;
 use azpy_games::registry::BUILT_IN;
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go,
-    Go9, Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame,
-    WallRules,
+    Go9, Go19, Gomoku, Hex, KuhnPoker, LeducPoker, LiarsDice, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe,
+    Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal};
@@ -347,6 +347,13 @@ fn pig_conforms() {
 #[test]
 fn dice_nim_conforms() {
     conforms(&[1, 2, 3, 4, 12, 30].map(|heap| DiceNim::new(heap).unwrap()), 100);
+}
+
+#[test]
+fn games_that_hide_something_conform() {
+    conforms(&[KuhnPoker::new()], 100);
+    conforms(&[LeducPoker::new()], 100);
+    conforms(&[2, 3, 6].map(|sides| LiarsDice::new(sides).unwrap()), 100);
 }
 
 #[test]

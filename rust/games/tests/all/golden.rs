@@ -11,7 +11,8 @@ use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
-    Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Go19, Gomoku, Hex, KuhnPoker, LeducPoker, LiarsDice, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe,
+    Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, encode, legal, moves, outcomes};
@@ -156,6 +157,9 @@ fn games_play_as_recorded() {
     check("maedn_3_late", &Maedn::<Values>::new(3, true, 400).unwrap().parse(late).unwrap(), 1);
     check("blokus_5", &Blokus::<Value>::new(2, 5).unwrap(), 1);
     check("chinese_checkers_6_players", &ChineseCheckers::<Values>::new(6, 2).unwrap(), 1);
+    check("kuhn_poker", &KuhnPoker::new(), 2);
+    check("leduc_poker", &LeducPoker::new(), 4);
+    check("liars_dice_6", &LiarsDice::default(), 3);
     check("dice_nim_12", &DiceNim::default(), 5);
     check("wall_game_4x3", &WallGame::new(4, 3, WallRules::default()).unwrap(), 3);
     let rules = WallRules { variant: Variant::Classic, immediate: true, classic_policy: true, ..WallRules::default() };

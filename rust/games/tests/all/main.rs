@@ -18,6 +18,7 @@ mod go;
 mod go_sgf;
 mod golden;
 mod hex;
+mod hidden;
 #[allow(dead_code)]
 #[path = "../../src/key.rs"]
 mod key;

@@ -49,6 +49,7 @@ fn bad_parameters_are_refused_with_the_reason() {
         ("gomoku(size=9,k=10)", "k must be from 2 to the size of the board (9), got 10"),
         ("hex(size=2)", "the size must be from 3 to 13, got 2"),
         ("hex(size=14)", "the size must be from 3 to 13, got 14"),
+        ("liars_dice(sides=7)", "the sides must be from 2 to 6, got 7"),
         ("maedn(players=5)", "players must be one of 2, 3, 4, got 5"),
         ("maedn(players=3,opposite=0)", "opposite=0 seats two players side by side, got 3 players"),
         ("maedn(max_plies=65536)", "max_plies must be from 1 to 65535, got 65536"),

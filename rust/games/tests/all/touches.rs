@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use azpy_core::game::{Action, Player, Turn, Value, Values};
+use azpy_core::game::{Action, Game, Player, Turn, Value, Values};
 use azpy_core::picture::Touch;
 use azpy_core::text::Notation;
 use azpy_games::chess::Encoding;
 use azpy_games::{
     Backgammon, Blokus, Breakthrough, Chess, ChineseCheckers, ConnectFour, ConnectFourForThree, DiceNim, Game2048, Go9,
-    Go19, Gomoku, Hex, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe, Trictrac, Variant, WallGame, WallRules,
+    Go19, Gomoku, Hex, KuhnPoker, LeducPoker, LiarsDice, Maedn, Othello, PegBoard, PegSolitaire, Pig, TicTacToe,
+    Trictrac, Variant, WallGame, WallRules,
 };
 
 use crate::common::{Random, legal, moves};
@@ -197,10 +198,31 @@ fn walls_are_touched_on_edges_and_pieces_in_cells() {
 }
 
 #[test]
-fn games_of_dice_alone_are_played_by_buttons() {
+fn all_places_are_told_without_used_pieces() {
+    let names = |touches: Vec<Touch>| touches.into_iter().map(|touch| touch.place).collect::<HashSet<_>>();
+    let (cells, pieces) = (49, 21);
+    let start = Blokus::<Value>::new(2, 7).unwrap();
+    assert_eq!(names(start.places()).len(), cells + pieces);
+    let later = start.parse("b6 f2").unwrap();
+    let left = names(later.places());
+    assert_eq!(left.len(), cells + pieces - 1);
+    assert!(!left.contains("piece 1") && left.contains("b6"));
+    let theirs = ["h8", "h1"].map(str::to_owned).into_iter().collect();
+    assert!(names(WallGame::default().places()).is_superset(&theirs));
+    let backgammon = Backgammon::default().parse("3-1").unwrap();
+    let points = (1..=24).map(|point| format!("point {point}"));
+    assert!(names(backgammon.places()).is_superset(&points.collect()));
+}
+
+#[test]
+fn games_of_dice_or_cards_alone_are_played_by_buttons() {
     check(&Pig::default(), 2, &["roll", "hold"], 1, false);
     check(&DiceNim::default(), 2, &["take 1", "take 2", "take 3"], 1, false);
     check(&Game2048::default(), 1, &["up", "right", "down", "left"], 1, false);
+    check(&KuhnPoker::new(), 4, &["check", "bet", "fold", "call"], 1, false);
+    check(&LeducPoker::new(), 4, &["check", "raise", "fold", "call"], 1, false);
+    let bids = ["1x1", "1x2", "2x1", "2x2", "liar"];
+    check(&LiarsDice::new(2).unwrap(), 4, &bids, 1, false);
 }
 
 /// The places of an action, by its name.
@@ -311,6 +333,16 @@ fn camps_are_where_the_plates_of_their_players_are() {
     for players in [3, 4, 6] {
         check(&camps(ChineseCheckers::<Values>::new(players, 20).unwrap()));
     }
+    let mut blokus = Blokus::<Values>::new(4, 20).unwrap();
+    let corners: Vec<_> = (0..4)
+        .map(|_| {
+            let single = legal(&blokus).into_iter().find(|&action| blokus.touches(action).len() == 2).unwrap();
+            let [x, y] = middle(blokus.touches(single)[1].rect);
+            blokus.play(single);
+            [x - 280.0, y - 280.0]
+        })
+        .collect();
+    check(&corners);
     let home = |text: &str, players: usize| match players {
         2 => camp(&Maedn::<Value>::default().parse(text).unwrap()),
         _ => camp(&Maedn::<Values>::new(players, true, 3000).unwrap().parse(text).unwrap()),

@@ -1,4 +1,4 @@
-//! Hexapawn (Martin Gardner, Scientific American, March 1962), on boards of any size that fits.
+//! Three pawns a side (Martin Gardner, Scientific American, March 1962), on boards of any size that fits.
 //!
 //! Each player has a row of pawns. A pawn steps ahead onto a free cell, or takes the one diagonally ahead. A player
 //! who gets a pawn across wins, and so does a player who leaves the other without a move.

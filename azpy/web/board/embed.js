@@ -1,0 +1,35 @@
+// Is this page the board of another page? Then it shows the board alone, and tells the other page what happens.
+
+const asked = new URLSearchParams(location.search);
+
+/** Whether <azpy-board> shows this page. */
+export const isEmbedded = asked.has("embed");
+
+if (isEmbedded) {
+  document.documentElement.classList.add("embed");
+  new ResizeObserver(() => tell("size", { height: document.body.offsetHeight })).observe(document.body);
+}
+
+if (asked.has("offline")) navigator.serviceWorker?.register("offline.js").catch(() => {}); // no network, or no space
+
+/** Tells the page around this one. @param {string} what @param {Record<string, unknown>} detail */
+export function tell(what, detail) {
+  if (isEmbedded) parent.postMessage({ azpy: what, ...detail }, "*");
+}
+
+/** Who plays, and how strongly, as the tag says it. @param {import("./settings.js").Settings} settings */
+export function seatAsAsked(settings) {
+  if (!isEmbedded) return;
+  const side = asked.get("side") ?? "first";
+  const own = { first: 0, second: 1 }[side] ?? Number(side);
+  const { name } = settings.model;
+  const players = settings.names.map((_, player) => (side === "all" || player === own ? "" : name));
+  settings.decide({ ...settings.chosen, players, strength: asked.get("level") ?? "" });
+}
+
+/** Hears what the page around this one asks for. @param {() => unknown} onNew it wants a new game */
+export function hearOf(onNew) {
+  addEventListener("message", ({ source, data }) => {
+    if (isEmbedded && source === parent && data?.azpy === "new") onNew();
+  });
+}

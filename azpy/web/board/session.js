@@ -1,0 +1,77 @@
+// How does a page without a server, or Node, run the search? In slices, between which it takes messages.
+
+import { Engine } from "./engine.js";
+
+const SLICE = 20; // milliseconds of search between two looks for messages
+
+/** @param {unknown} error */
+const told = (error) => JSON.stringify({ error: error instanceof Error ? error.message : String(error) });
+
+/** One player: takes queries as the server's WebSocket does. */
+export class Session {
+  /** @param {(name: string) => Promise<Uint8Array<ArrayBuffer>>} file reads a file of the player by its path from this
+   * script @param {(line: string | null) => void} say gets lines of JSON, and null when the session cannot go on */
+  constructor(file, say) {
+    this.file = file;
+    this.say = say;
+    /** @type {Engine | null} */
+    this.engine = null;
+    this.isWorking = false;
+    this.turns = new MessageChannel(); // a timer would wait 4 ms each time
+    this.turns.port2.onmessage = () => this.work();
+    this.hold("unref");
+  }
+
+  /** Node ends where nothing is held. @param {"ref" | "unref"} how */
+  hold(how) {
+    /** @type {any} */ (this.turns.port2)[how]?.();
+  }
+
+  /** Resolves once it takes queries; fails with the reason. */
+  async open() {
+    const player = JSON.parse(new TextDecoder().decode(await this.file("../player.json")));
+    const weights = player.network === null ? Promise.resolve(new Uint8Array()) : this.file("../weights.safetensors");
+    const [program, numbers] = await Promise.all([this.file("azpy.wasm.gz"), weights]);
+    [player.seed] = crypto.getRandomValues(new Uint32Array(1));
+    this.engine = await Engine.open(program, JSON.stringify(player), numbers);
+  }
+
+  /** @param {string} text a query or an action, as JSON */
+  ask(text) {
+    this.attempt((engine) => engine.ask(text).forEach(this.say));
+    if (!this.isWorking) this.goOn(true);
+  }
+
+  /** @param {boolean} isWorking */
+  goOn(isWorking) {
+    this.isWorking = isWorking;
+    this.hold(isWorking ? "ref" : "unref");
+    if (isWorking) this.turns.port1.postMessage(null);
+  }
+
+  work() {
+    let isBusy = true;
+    const until = performance.now() + SLICE;
+    for (let now = performance.now(); isBusy && this.engine !== null && now < until; now = performance.now()) {
+      this.attempt((engine) => {
+        const done = engine.step(now);
+        isBusy = done.isBusy;
+        done.lines.forEach(this.say);
+      });
+    }
+    this.goOn(isBusy && this.engine !== null);
+  }
+
+  /** Says what the engine answers, or that it is no more. @param {(engine: Engine) => void} act */
+  attempt(act) {
+    if (this.engine === null) return;
+    try {
+      act(this.engine);
+    } catch (error) {
+      const [why = told(`the search stopped, perhaps because the page ran out of memory: ${error}`)] = this.engine.said();
+      this.engine = null;
+      this.say(why);
+      this.say(null);
+    }
+  }
+}

@@ -1,0 +1,196 @@
+"""A player in other people's pages and programs: <azpy-board>, and the class Player without a board."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from azpy.games.names import make_game
+from azpy.web.page import write_page
+from browser import Board, needs_browser
+from pages import NODE, files_of, hosted, needs_node, served_by
+from running import ended
+
+pytest_plugins = ["browser"]
+
+EXAMPLES = Path(__file__).parents[2] / "examples/web"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the examples and two players."""
+    folder = tmp_path_factory.mktemp("site")
+    for name, game in (("player", "connect_four"), ("noughts", "tic_tac_toe"), ("dice", "pig(target=10)")):
+        with served_by(game) as model:
+            write_page(folder / name, model.player, None, b"")
+    for example in EXAMPLES.iterdir():
+        shutil.copy(example, folder)
+    return folder
+
+
+def in_node(folder: Path, program: str) -> Any:
+    """What a module prints as JSON. It ends by itself."""
+    assert NODE is not None
+    (folder / "program.mjs").write_text(program)
+    done = ended([NODE, "program.mjs"], cwd=folder)
+    assert done.code == 0, done.errors
+    return json.loads(done.out)
+
+
+@needs_node
+@pytest.mark.parametrize("name", ["player", "noughts", "dice"])
+def test_a_player_plays_whole_games_in_node(name: str, site: Path) -> None:
+    done = ended([str(NODE), "node_game.mjs", name], cwd=site)
+    assert done.code == 0, done.errors
+    moves, result = done.out.splitlines()
+    state = make_game({"player": "connect_four", "noughts": "tic_tac_toe", "dice": "pig(target=10)"}[name])
+    for move in moves.split(" "):
+        state.play(state.parse_actions(move)[0])
+    assert state.is_terminal
+    assert result == state.result_text()
+
+
+@needs_node
+def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path) -> None:
+    found = in_node(
+        site,
+        """
+        import { Player } from "./noughts/azpy.js";
+        const player = await Player.load();
+        const refused = (promise) => promise.then(() => null, (error) => error.message);
+        const over = ["a3", "a2", "b3", "b2", "c3"];
+        console.log(JSON.stringify({
+          game: player.game,
+          levels: player.levels,
+          win: await player.choose(["a3", "a2", "b3", "b2"], { simulations: 200 }),
+          start: await player.look([]),
+          end: await player.look(over),
+          over: await refused(player.choose(over)),
+          illegal: await refused(player.choose(["a3", "a3"])),
+          level: await refused(player.choose([], { level: "grandmaster" })),
+          missing: await refused(Player.load("nothing")),
+          closed: (player.close(), await refused(player.choose([]))),
+        }));
+        """,
+    )
+    assert (found["game"], found["levels"][0], found["levels"][-1]) == ("tic_tac_toe", "beginner", "full strength")
+    assert found["win"] == "c3"
+    state = make_game("tic_tac_toe")
+    assert (found["start"]["player"], found["start"]["outcome"]) == (0, None)
+    assert found["start"]["moves"] == [state.action_name(action) for action in state.legal_actions()]
+    assert (found["end"]["outcome"], found["end"]["moves"]) == (1, [])
+    assert found["over"] == "the game is over: there is no move to choose"
+    assert "a3" in found["illegal"]
+    assert found["level"].startswith("level: expected one of beginner, ")
+    assert "nothing/azpy.json" in found["missing"]
+    assert found["closed"] == "the player was closed"
+
+
+@needs_node
+def test_a_bot_of_boardgame_io_makes_moves(site: Path) -> None:
+    found = in_node(
+        site,
+        """
+        import { botOf } from "./boardgame_bot.mjs";
+        const Bot = await botOf("player/", (name) => ({ type: "drop", args: [Number(name) - 1] }));
+        console.log(JSON.stringify(await new Bot().play({ G: { moves: ["4"] }, ctx: {} }, "1")));
+        """,
+    )
+    payload = found["action"]["payload"]
+    assert (found["action"]["type"], payload["type"], payload["playerID"]) == ("MAKE_MOVE", "drop", "1")
+    assert payload["args"][0] in range(7)
+
+
+@needs_node
+def test_npm_packs_the_player(site: Path) -> None:
+    package = json.loads((site / "player/package.json").read_text())
+    assert (package["name"], package["type"]) == ("azpy-connect-four", "module")
+    assert set(package["files"]) == {
+        *("azpy.*", "index.html", "offline.js", "app.webmanifest"),
+        files_of(site / "player").name,
+    }
+    for name in (package["main"], package["types"]):
+        assert (site / "player" / name).is_file()
+    types = (site / "player/azpy.d.ts").read_text()
+    assert all(f" {name}(" in types for name in ("load", "choose", "look", "close", "newGame"))
+
+
+@pytest.fixture
+def page(board: Board, site: Path) -> Iterator[Board]:
+    """The example of a page in plain HTML."""
+    with hosted(site, Counter()) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/page.html")
+        yield board
+        board.driver.get("about:blank")
+
+
+def frame(page: Board, number: int = 0) -> Any:
+    return page.script("return document.querySelectorAll('azpy-board')[arguments[0]].shadowRoot.lastChild", number)
+
+
+@needs_browser
+def test_a_person_plays_on_the_board_of_another_page(page: Board) -> None:
+    driver = page.driver
+    driver.switch_to.frame(page.until(lambda: frame(page)))
+    page.until(lambda: page.all("#board") and page.ply == 0 and page.state == "open")
+    assert not page.one("new").is_displayed()
+    assert page.one("who_1").text == "azpy, casual"
+    page.click("column 4")
+    page.until(lambda: page.ply == 2)
+    driver.switch_to.default_content()
+    page.until(lambda: page.one("said").text == "2 moves")
+    moves, height, content = page.script(
+        """
+        const board = document.querySelector("azpy-board");
+        const page = board.shadowRoot.lastChild;
+        return [board.moves, page.clientHeight, page.contentDocument.body.offsetHeight];
+        """
+    )
+    assert (moves[0], len(moves), height) == ("4", 2, content)
+    page.script("document.querySelector('azpy-board').newGame()")
+    page.until(lambda: page.one("said").text == "0 moves")
+    # A board of another page keeps nothing in the browser.
+    assert page.script("return localStorage.length + sessionStorage.length") == 0
+
+
+@needs_browser
+def test_two_boards_of_one_page_play_different_games(page: Board) -> None:
+    page.script(
+        """
+        const tag = document.createElement("azpy-board");
+        for (const [name, value] of Object.entries({ src: "noughts/", side: "none", level: "50", theme: "dark" })) {
+          tag.setAttribute(name, value);
+        }
+        tag.addEventListener("end", ({ detail }) => (tag.title = detail.moves.join(" ")));
+        document.body.append(tag);
+        """
+    )
+    moves = page.until(lambda: page.script("return document.querySelectorAll('azpy-board')[1].title"))
+    state = make_game("tic_tac_toe")
+    for move in moves.split(" "):
+        state.play(state.parse_actions(move)[0])
+    assert state.is_terminal
+    assert page.script("return document.querySelector('azpy-board').moves.length") == 0
+    assert page.script("return getComputedStyle(arguments[0]).colorScheme", frame(page, 1)) == "dark"
+
+
+@needs_browser
+def test_a_board_that_is_kept_plays_without_its_host(board: Board, site: Path) -> None:
+    asked = Counter[str]()
+    with hosted(site, asked) as host:
+        address = f"http://127.0.0.1:{host.server_port}/noughts/index.html?offline"
+        board.driver.get(address)
+        board.until(lambda: board.all("#board") and board.state == "open")
+        ready = "const [done] = arguments; navigator.serviceWorker.ready.then(({ active }) => done(active.state))"
+        assert board.driver.execute_async_script(ready) in ("activating", "activated")
+    board.driver.get(address)  # the host has gone
+    board.until(lambda: board.all("#board") and board.state == "open" and board.ply == 0)
+    board.click("b2")
+    board.until(lambda: board.ply == 2)
+    app = json.loads((site / "noughts/app.webmanifest").read_text())
+    assert (app["name"], app["start_url"]) == ("tic_tac_toe", "index.html?offline")
+    board.script("navigator.serviceWorker.getRegistrations().then((all) => all.forEach((one) => one.unregister()))")
