@@ -1,6 +1,6 @@
 """Microseconds of one core that self-play takes for a row of a batch, with one build of azpy or with several in turn.
 
-    python benches/rows.py FOLDER... [--games connect_four,chess] [--slots 256,2048] [--repeats 5]
+    python benches/rows.py FOLDER... [--games "connect_four;chess"] [--slots 256,2048] [--repeats 5]
 
 A FOLDER holds a package `azpy`, built as wheels are. One pipeline on one thread plays with 16 simulations a move by
 Gumbel's rule and without the cache. The network answers zeros, so only the work around it is counted: rules, trees,

@@ -124,7 +124,7 @@ impl<G: Game> Search<G> {
 
     /// Asks the cache for the answer of a view, and gives the value: the priors are in `scratch`. Else there is a leaf
     /// more. The legal actions are in `scratch`.
-    #[expect(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "a leaf, and where its answer may be")]
     fn ask(
         &mut self,
         state: &G,
