@@ -73,19 +73,9 @@ impl Workers {
 
     /// Calls `job` for every item, in any order.
     pub fn for_each<T: Send>(&self, items: &mut [T], job: impl Fn(&mut T) + Sync + Send) {
-        self.for_each_ahead(items, |_| (), job);
-    }
-
-    /// As [`Workers::for_each`], with `ahead` for an item before the one before it is done.
-    fn for_each_ahead<T: Send>(
-        &self,
-        items: &mut [T],
-        ahead: impl Fn(&mut T) + Sync + Send,
-        job: impl Fn(&mut T) + Sync + Send,
-    ) {
         match self.pool(items.len(), PARALLEL_FROM) {
-            Some(pool) => pool.install(|| items.par_chunks_mut(4).for_each(|items| in_turn(items, &ahead, &job))),
-            None => in_turn(items, ahead, job),
+            Some(pool) => pool.install(|| items.par_iter_mut().with_min_len(4).for_each(job)),
+            None => items.iter_mut().for_each(job),
         }
     }
 
@@ -102,22 +92,6 @@ impl Workers {
             None => states.iter().zip(rows.chunks_exact_mut(row_len)).for_each(|(state, row)| state.encode(row)),
         }
     }
-}
-
-/// Calls `job` for every item, and `ahead` for the next one before.
-fn in_turn<T>(mut items: &mut [T], ahead: impl Fn(&mut T), mut job: impl FnMut(&mut T)) {
-    while let Some((item, others)) = items.split_first_mut() {
-        if let Some(next) = others.first_mut() {
-            ahead(next);
-        }
-        job(item);
-        items = others;
-    }
-}
-
-/// Has memory bring what a search begins with. Where there are thousands of them no cache holds it.
-fn fetch<G: Game, S: AsMut<Search<G>>>(search: &mut S) {
-    search.as_mut().fetch();
 }
 
 /// Why a round failed. Everything in flight has been undone.
@@ -284,7 +258,7 @@ impl<G: Game> Rounds<G> {
     ) -> bool {
         self.network = network;
         let (keyed, faulty) = (network.map(|network| (network, self.cache.as_deref())), AtomicBool::new(false));
-        self.workers.for_each_ahead(searches, fetch, |search| {
+        self.workers.for_each(searches, |search| {
             let (known, search) = (known(search), search.as_mut());
             if !search.has_leaves() {
                 search.gather(keyed, known);
@@ -322,7 +296,7 @@ impl<G: Game> Rounds<G> {
         let cache = self.cache.as_deref().zip(self.network);
         let Self { offsets, logits, values, proofs, .. } = self;
         let replies = Replies { offsets, logits, values, proofs };
-        self.workers.for_each_ahead(searches, fetch, |search| search.as_mut().apply(replies, cache));
+        self.workers.for_each(searches, |search| search.as_mut().apply(replies, cache));
     }
 
     /// Gives searches whose batch was not evaluated their leaves back, as they were gathered.
@@ -340,10 +314,9 @@ impl<G: Game> Rounds<G> {
     /// Gives every leaf a row.
     fn collect<S: AsMut<Search<G>>>(&mut self, searches: &mut [S]) {
         self.seen.clear();
-        in_turn(searches, fetch, |search| {
-            let search = search.as_mut();
+        for search in searches.iter_mut().map(AsMut::as_mut) {
             if search.round.states.is_empty() {
-                return;
+                continue;
             }
             self.stats.rows_capacity += search.eval_batch() as u64;
             // Append positions at once, because they may be kilobytes; duplicates are removed below.
@@ -376,7 +349,7 @@ impl<G: Game> Rounds<G> {
                 self.offsets.push(self.actions.len() as u32);
             }
             self.spare.extend(self.states.drain(row..));
-        });
+        }
     }
 
     /// Has the evaluator answer the rows, and refuses invalid answers.

@@ -1,6 +1,5 @@
 //! One round of a search: its leaves are gathered, and their answers are taken up.
 
-use std::hint::black_box;
 use std::ops::Range;
 
 use super::descent::Descent;
@@ -89,13 +88,6 @@ impl<G: Game> Default for Round<G> {
 }
 
 impl<G: Game> Search<G> {
-    /// Reads where a part of a round begins. Nothing waits for what it reads, so the processor goes on with other work
-    /// while memory brings it.
-    #[inline]
-    pub(crate) fn fetch(&self) {
-        black_box((self.tree.node(ROOT).visits, self.round.leaves.first().map(|leaf| leaf.stream)));
-    }
-
     /// Gathers one round's leaves. Finished games go up at once. Where the cache answers every leaf the answers go up too
     /// and another round begins: such a search does not wait for the evaluator. It returns without leaves after `known`
     /// such simulations, and the next call goes on as if there had been no pause.
