@@ -22,6 +22,8 @@ from azpy.matches.openings import Book
 from azpy.matches.players import game_of, load_players, parse_player
 from azpy.runs.reader import names_in_box
 
+_SLOTS = 32  # games in play: few, so that some are over when time is
+
 
 class GreedyPlayer:
     """Takes the action that is best one ply ahead; see above."""
@@ -69,8 +71,8 @@ def main() -> None:
                         print(f"lost: {board.start.format_actions(board.actions)}", flush=True)
 
             players, rounds = (entrant.player, opponent), given.games // 2
-            may_go_on = lambda until=until: time.monotonic() < until  # noqa: E731
-            for _ in play_rounds(Book(start, 0, 0), players, rounds, given.seed, may_go_on=may_go_on, ended=ended):
+            asked = {"may_go_on": lambda until=until: time.monotonic() < until, "ended": ended}
+            for _ in play_rounds(Book(start, 0, 0), players, rounds, given.seed, _SLOTS, **asked):
                 pass
             won, lost = (sum(n for outcome, n in results.items() if sign * outcome > 0) for sign in (1, -1))
             print(f"| {entrant} | {name} | {results.total()} | {won} | {results[0.0]} | {lost} |", flush=True)

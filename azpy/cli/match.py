@@ -84,7 +84,7 @@ def _match(arguments: Sequence[str]) -> int:
     add, rare = parser.section("Levels")
     add("--calibrate", action="store_true", help="measure and store the levels of one run")
     add_number(add, "--minutes", f"longest time of --calibrate (default: {MINUTES:g})", kind=float, low=0, above=True)
-    text = "player with a known Elo from which the levels count, such as Stockfish"
+    text = "player of known Elo that sets the scale of the levels"
     add("--anchor", type=not_empty, metavar="PLAYER", help=text)
     add_number(rare, "--anchor-elo", "Elo of --anchor (default: its UCI_Elo)", kind=float, low=-10_000, high=10_000)
     given = parser.parse_args(arguments)

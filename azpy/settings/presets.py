@@ -38,7 +38,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "go": _GUMBEL | _FAST_LEARNING | {"network": "4x48", "opening_plies": 4, "match_opening_plies": 4, **_LOOK},
     "gomoku": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6, **_LOOK},
     "breakthrough": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6, **_LOOK},
-    "othello": _GUMBEL | {"network": "4x48", "opening_plies": 8, "match_opening_plies": 6, **_LOOK},
+    # It loses all discs in five plies where the other side has to pass.
+    "othello": _GUMBEL | {"network": "4x48", "opening_plies": 8, "match_opening_plies": 6, "match_lookahead": 5},
     "backgammon": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     "trictrac": _GUMBEL | {"network": "3x256", "opening_plies": 4, "match_opening_plies": 4},
     "chess": _LONG_GAMES | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6, **_LOOK},

@@ -128,7 +128,7 @@ function numbered(each) {
   return [...places.values()];
 }
 
-/** The head of an arrow that ends here. @param {number} y its way */
+/** The head of an arrow that ends here and comes this way. */
 function arrowHead(x, y, size) {
   const part = (0.8 * size) / Math.max(1e-9, Math.hypot(x, y));
   const [along, across] = [[-x * part, -y * part], [-y * part * 0.6, x * part * 0.6]];
