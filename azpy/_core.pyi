@@ -25,6 +25,7 @@ __all__ = [
     "Engine",
     "EngineGame",
     "EvaluatorError",
+    "Exploitability",
     "Facts",
     "GameError",
     "GameReader",
@@ -47,6 +48,7 @@ __all__ = [
     "Walk",
     "WrittenGame",
     "__version__",
+    "exploitability",
     "list_games",
     "listed",
     "make_game",
@@ -627,6 +629,7 @@ class ReplayBuffer:
         symmetries: bool = True,
         imported_value_weight: None = None,
         details: Literal[False] = False,
+        in_order: bool = False,
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.float32], NDArray[np.float32]]:
         """observations [B, C, H, W], legal [B, A], policy targets [B, A], value targets [B] for the player to
         move; of several players without a zero sum [B, P], the player to move first."""
@@ -640,6 +643,7 @@ class ReplayBuffer:
         symmetries: bool = True,
         imported_value_weight: float | None = None,
         details: bool = False,
+        in_order: bool = False,
     ) -> tuple[Any, ...]:
         """The same, then with `imported_value_weight` the weights [B] of the value targets, and with `details` a dict:
         game_ids, plies, symmetries [B] and states (B States)."""

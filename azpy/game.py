@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 class Game(ABC):
     """Base class of games in Python: one position of a game for one to six players.
 
-    A game has perfect information, turns in any order, and may have dice. The object is the position: `play` changes it
-    in place and `clone` copies it. Searches, self-play and buffers take the object, or an `azpy.State` of it, which has
+    A game has turns in any order, and may have dice. The object is the position: `play` changes it in place and `clone`
+    copies it. Searches, self-play and buffers take the object, or an `azpy.State` of it, which has
     the methods of a game in Rust.
 
     Set the first three attributes on the class, or on the instance if they depend on a board size. They must not change
@@ -25,6 +25,9 @@ class Game(ABC):
 
     A game can also have these methods:
 
+    - `view_key(player) -> str | bytes | int` says that the game hides something, and identifies what the player knows
+      here, with all that it saw and did before; an int is in [0, 2**128). `encode` and `legal_actions` are then what
+      the player to move knows, and `key` stays the number of the true position. azpy does not search such a game.
     - `result_text() -> str` says at the end who won and how: "Red wins by 12 points".
     - `to_svg() -> str` returns the position as an SVG document.
     - `touches(action) -> list` returns what a person clicks, in order, to play a legal action. Without `to_svg`, these
@@ -41,6 +44,7 @@ class Game(ABC):
         side_names: what people call the players within a sentence, player 0 first, such as ("red", "blue", "green").
             None (default): "player 0", "player 1" and so on.
         rules: the rules in a sentence, which the board shows (default: none).
+        payoff_unit: what an outcome of 1 is worth, and in what, such as (2, "chips"): exploitability is in this unit.
         game: the game's name in records of games (default: the name of the class).
         action_cells: the cell of the planes (row * W + column) of each group of actions, if actions come in equal
             groups: action group * n + i, with i below n, means the same in each group. Networks then have one small

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from azpy._core import TERMINAL, Facts, Look, State, Walk
+from azpy._core import TERMINAL, Exploitability, Facts, Look, State, Walk
 from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
 from azpy.checks.elsewhere import begun, check_copy, facts_elsewhere, made, unasked
 from azpy.checks.faults import Broken, Gone, Line, Path, Shown, asked, shrink
@@ -25,6 +25,7 @@ from azpy.games.openspiel import PREFIX
 
 _MOST_LINES = 20_000  # of the enumeration
 _ELSEWHERE_LINES = 300
+MOST_IN_PYTHON = 100_000  # positions that are counted of a game in Python, whose rules take seconds for so many
 _HIDDEN = 0.1  # of the time, for what follows positions that look alike
 
 Progress = Callable[[str, float, str], object]
@@ -51,6 +52,8 @@ class Report:
     elsewhere: int = 0  # positions compared with those of another process
     symmetries: int = 0  # besides the identity
     mirrored: int = 0  # symmetries under which the games were played as well
+    hides: bool = False  # something from a player
+    exploitability: str = ""  # whether it can be computed, in words, where something is hidden
     max_plies: int = 0  # what the game says
     seconds: float = 0.0  # how long it took
 
@@ -74,6 +77,7 @@ def check_game(
         checker.enumerate(begin + 0.4 * seconds)
         checker.play_random_games(games, begin + 0.9 * seconds)
         checker.compare_processes()
+        checker.count_positions()
         report.example = checker.example()
     except Broken as broken:
         report.failure = checker.shown(broken)
@@ -102,7 +106,7 @@ class _Checker:
             self.start = begun(self.game)
             self.report.max_plies = self.start.max_plies
             self.report.symmetries = self.start.num_symmetries - 1
-            self.report.zero_sum = self.start.zero_sum
+            self.report.zero_sum, self.report.hides = self.start.zero_sum, self.start.hides
             self.perspective = Perspective(self.start.num_players, zero_sum=self.start.zero_sum)
             self.walk = Walk(self.start)
             self.first = self.walk.facts()
@@ -174,6 +178,20 @@ class _Checker:
                     raise Broken("process", got, "no difference")
             self.report.elsewhere += 1
 
+    def count_positions(self) -> None:
+        """Say whether the exploitability of players can be computed."""
+        if not self.report.hides:
+            return
+        self.on_progress("all positions", 0.0, "")
+        with asked(()):
+            try:
+                game = Exploitability(self.start, most=None if self.start.game_object is None else MOST_IN_PYTHON)
+            except ValueError as error:
+                self.report.exploitability = f"exploitability cannot be computed: {error}"
+            else:
+                text = f"exploitability can be computed: {game.positions:,} positions, {game.views:,} information sets"
+                self.report.exploitability = text
+
     def warnings(self) -> list[Broken]:
         """The warnings."""
         hidden = [] if self.alike.warning is None else [self.alike.warning]
@@ -213,7 +231,13 @@ class _Checker:
             self.report.met_again += 1
             if mark != known and (broken := key_clash(look, self._inspect(other.line))) is not None:
                 broken.line, broken.other = path.line, other.line
-        broken = broken or self.alike.meet(path, look)
+        if self.report.hides:  # positions that look the same go on differently: that is what is hidden
+            if look.same_look is not None:
+                got = f"two view_keys of player {look.facts.turn} with equal observations and equal legal actions"
+                told = Broken("look", got, "another observation", path.line, tuple(look.same_look))
+                self.warned.setdefault("look", told)
+        else:
+            broken = broken or self.alike.meet(path, look)
         if broken is not None:
             raise self._shortened_pair(broken)
 

@@ -151,6 +151,9 @@ def _proved(report: Report) -> list[str]:
         "clones are independent",
         f"{report.met_again:,} positions were met again: equal keys, equal positions, equal futures",
     ]
+    if report.hides:
+        lines.append("a view_key says all that its player has seen and done, and the player sees nothing else")
+        lines.append(report.exploitability)
     if report.symmetries:
         lines.append(f"{report.symmetries} symmetries have inverses, and games follow {report.mirrored} of them")
     if report.elsewhere:

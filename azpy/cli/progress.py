@@ -74,6 +74,7 @@ class Display(Screen):
     def __init__(self, quiet: bool = False) -> None:
         super().__init__(quiet)
         self._games, self._strength, self._advice, self._sooner = 0, list[str](), set[str](), ""
+        self._certificate = ""
 
     def show(self, event: events.Event) -> None:
         """Shows one event."""
@@ -111,6 +112,9 @@ class Display(Screen):
                 against = f", {result.share(other)}" if is_shared else f" against {other}"
                 self.line(f"  strength after iteration {event.iteration}: {result}{against}")
                 self._strength = [f"{result.figures()['score']:.2f} against {other}"]
+            case events.Measured():
+                self.line(f"  iteration {event.iteration}: {event}")
+                self._strength, self._certificate = [f"exploitability {event.exploitability:.3f}"], str(event)
             case events.Finished(collected=int()):
                 self.line(
                     f"done: {event.collected:,} games in {_many(event.iteration, 'iteration')}, {_clock(event.seconds)}"
@@ -124,6 +128,8 @@ class Display(Screen):
                 if event.games_hash and event.weights_hash:
                     games, weights = event.games_hash[:16], event.weights_hash[:16]
                     self.line(f"hashes, the same for equal runs: games {games}, weights {weights}")
+                if self._certificate:
+                    self.line(self._certificate)
 
     def _begin(self, event: events.Started) -> None:
         settings, player, notices = event.settings, f"played with {event.evaluator}", event.notices
@@ -139,7 +145,7 @@ class Display(Screen):
         self.line(
             f"{_many(settings.pipelines, 'pipeline')} x {_many(slots, 'game')}{each}{workers} · batches of "
             f"{_many(settings.device_batch, 'position')} ({_many(settings.eval_batch, 'leaf', 'leaves')} per game) · "
-            f"{_many(settings.simulations, 'simulation')} per move"
+            f"{'no search' if event.hides else _many(settings.simulations, 'simulation') + ' per move'}"
         )
         for notice in notices:
             self.line(notice)

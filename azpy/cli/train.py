@@ -74,8 +74,8 @@ def _choose(
 
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    make_game(settings.game)  # its errors come first
-    print(f"{settings.game} has no preset: measuring the game and this machine for a few seconds", flush=True)
+    if not make_game(settings.game).hides:  # its errors come first
+        print(f"{settings.game} has no preset: measuring the game and this machine for a few seconds", flush=True)
     from azpy.training.sizing import sized  # torch takes seconds to load
 
     return sized(settings, given)

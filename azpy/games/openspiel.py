@@ -1,4 +1,4 @@
-"""Games of other programs: any game of OpenSpiel that azpy can search.
+"""Games of other programs: any game of OpenSpiel that azpy can search, or learn where something is hidden.
 
 OpenSpiel is loaded when one of its games is asked for. Knows nothing of search, networks or files.
 """
@@ -18,6 +18,7 @@ from azpy.game import Game
 
 PREFIX = "open_spiel:"  # before a game's name in a spec
 MAX_PLAYERS = 6
+_MOST_KEPT = 300_000  # positions of a game, of some kilobytes each
 
 
 def open_spiel(game: Any) -> State:
@@ -31,7 +32,7 @@ def open_spiel(game: Any) -> State:
         "open_spiel:quoridor(board_size=5)".
 
     Raises:
-        SettingsError: the game does not exist, or azpy cannot search it; the message lists every reason.
+        SettingsError: the game does not exist, or azpy cannot play it; the message lists every reason.
         MissingPackageError: OpenSpiel is not installed.
 
     Example:
@@ -41,7 +42,8 @@ def open_spiel(game: Any) -> State:
     """
     rules = _load(game) if isinstance(game, str) else _Rules.of(game)
     try:
-        return State(OpenSpielGame(rules, rules.source.new_initial_state()))
+        made = HiddenGame if rules.hides else OpenSpielGame
+        return State(made(rules, rules.source.new_initial_state()))
     except Exception as error:  # some games look at their parameters only here
         raise SettingsError(f"OpenSpiel cannot start the game {rules.name!r}: {one_line(error, 300)}") from error
 
@@ -79,37 +81,42 @@ class _Rules:
     max_plies: int
     scale: float  # the utility that is an outcome of 1
     shape: tuple[int, int, int]  # [C, H, W] of OpenSpiel's tensor; none of its games has the channels last
+    hides: bool  # something from a player: the tensor is that of the information state
 
     @classmethod
     def of(cls, game: Any) -> Self:
         """The facts of a game, or why azpy cannot play it."""
         pyspiel = _pyspiel()
-        name, kind, players = str(game), game.get_type(), game.num_players()
+        kind, dynamics = game.get_type(), pyspiel.GameType.Dynamics
+        if kind.dynamics == dynamics.SIMULTANEOUS:  # one moves after the other, who does not see it
+            game = pyspiel.convert_to_turn_based(game)
+            kind = game.get_type()
+        name, players = str(game), game.num_players()
         pays = pyspiel.GameType.Utility
+        hides = kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION
+        has_views = kind.provides_information_state_tensor and kind.provides_information_state_string
         found = {
             f"{players} players": players > MAX_PLAYERS,
-            "players who act at the same time": kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL,
-            "hidden information": kind.information != pyspiel.GameType.Information.PERFECT_INFORMATION,
+            "a mean field": kind.dynamics != dynamics.SEQUENTIAL,
             "chance without listed outcomes": kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC,
-            "no observation tensor": not kind.provides_observation_tensor,
+            "no observation tensor": not hides and not kind.provides_observation_tensor,
+            "hidden information, but no information state tensor and string": hides and not has_views,
         }
-        reasons = [reason for reason, is_so in found.items() if is_so]
-        if reasons:
-            secret = {"players who act at the same time", "hidden information"} & {*reasons}
-            instead = ". OpenSpiel itself has algorithms for such games: CFR, information-set MCTS"
+        if reasons := [reason for reason, is_so in found.items() if is_so]:
             raise SettingsError(
-                f"OpenSpiel's {name} has {', '.join(reasons)}; azpy plays games of one to {MAX_PLAYERS} players who "
-                "act in turn, with perfect information, listed chance outcomes and an observation tensor"
-                f"{instead if secret else ''}"
+                f"OpenSpiel's {name} has {', '.join(reasons)}; azpy plays games of one to {MAX_PLAYERS} players with "
+                "listed chance outcomes, and an observation tensor or, where something is hidden, an information state"
             )
         sizes = tuple(game.observation_tensor_shape())
+        if hides:
+            sizes = (math.prod(game.information_state_tensor_shape()),)
         max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
         zero_sum = players == 2 and kind.utility == pays.ZERO_SUM
         # Of two players with a zero sum the most that can be got is the scale, so that a draw is 0.
         most = game.max_utility()
         scale = most if zero_sum else max(abs(most), abs(game.min_utility()))
         shape = sizes if len(sizes) == 3 else (math.prod(sizes), 1, 1)
-        return cls(game, name, players, zero_sum, game.num_distinct_actions(), max_plies, scale, shape)
+        return cls(game, name, players, zero_sum, game.num_distinct_actions(), max_plies, scale, shape, hides)
 
     @property
     def obs_shape(self) -> tuple[int, int, int]:
@@ -173,7 +180,7 @@ class OpenSpielGame(Game):
     def encode(self) -> NDArray[np.float32]:
         """OpenSpiel's observation for the player to move, and who that is; float32 of `obs_shape`."""
         player, rules = self.state.current_player(), self._rules
-        seen = np.array(self.state.observation_tensor(player), np.float32).reshape(rules.shape)
+        seen = np.array(self._tensor(player), np.float32).reshape(rules.shape)
         planes = np.zeros(self.obs_shape, np.float32)
         planes[: len(seen)] = seen
         if rules.num_players == 2:
@@ -181,6 +188,9 @@ class OpenSpielGame(Game):
         elif rules.num_players > 2:
             planes[len(seen) + player] = 1.0
         return planes
+
+    def _tensor(self, player: int) -> Any:
+        return self.state.observation_tensor(player)
 
     def key(self) -> int:
         """A hash of the game and the line of play."""
@@ -193,3 +203,82 @@ class OpenSpielGame(Game):
 
     def __str__(self) -> str:
         return str(self.state)
+
+
+class HiddenGame(OpenSpielGame):
+    """A position of an OpenSpiel game that hides something from a player.
+
+    Observations are the information state of the player to move, as flat features. Where players act at the same time,
+    one moves after the other, who does not see it.
+
+    Such games are small, and self-play comes to each position very often: what OpenSpiel answers is kept.
+
+    Attributes:
+        payoff_unit: what an outcome of 1 is in OpenSpiel's returns.
+    """
+
+    def __init__(self, rules: _Rules, state: Any) -> None:
+        super().__init__(rules, state)
+        self.payoff_unit = rules.scale, ""
+        self._known: dict[Any, Any] = {}  # answers by question, and after each action the state and what is known there
+        self._room = [_MOST_KEPT]  # positions; shared by all of a game
+
+    def _ask(self, question: Any, *arguments: Any) -> Any:
+        if (key := (question, *arguments)) not in self._known:
+            self._known[key] = getattr(super(), question)(*arguments)
+        return self._known[key]
+
+    def turn(self) -> int:
+        """As in `OpenSpielGame`."""
+        return self._ask("turn")  # type: ignore[no-any-return]
+
+    def legal_actions(self) -> list[int]:
+        """As in `OpenSpielGame`."""
+        return list(self._ask("legal_actions"))
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """As in `OpenSpielGame`."""
+        return list(self._ask("chance_outcomes"))
+
+    def play(self, action: int) -> None:
+        """As in `OpenSpielGame`; the state is another one then."""
+        after = self._known.get(action)
+        if after is None:
+            after = self.state.child(action), {}
+            if self._room[0] > 0:
+                self._room[0] -= 1
+                self._known[action] = after
+        self.state, self._known = after
+
+    def clone(self) -> Self:
+        """As in `OpenSpielGame`; both share the state, which never changes."""
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+    def outcome(self) -> float | list[float]:
+        """As in `OpenSpielGame`."""
+        return self._ask("outcome")  # type: ignore[no-any-return]
+
+    def encode(self) -> NDArray[np.float32]:
+        """As in `OpenSpielGame`."""
+        planes: NDArray[np.float32] = self._ask("encode")
+        planes.flags.writeable = False
+        return planes
+
+    def key(self) -> int:
+        """As in `OpenSpielGame`."""
+        return self._ask("key")  # type: ignore[no-any-return]
+
+    def _tensor(self, player: int) -> Any:
+        return self.state.information_state_tensor(player)
+
+    def view_key(self, player: int) -> str:
+        """What the player knows, with all it saw and did: OpenSpiel's information state."""
+        key = "view_key", player
+        if key not in self._known:
+            self._known[key] = f"{player}\n{self.state.information_state_string(player)}"
+        return self._known[key]  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_known": {}}

@@ -39,7 +39,7 @@ from azpy.learning.own import answers, network_of, optimizer_of, outputs, unwrap
 from azpy.settings.run import is_own
 from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 
-_AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps
+_AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps; a ninth of all with mirror descent
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
@@ -131,6 +131,7 @@ class Learner:
         *,
         batch_size: int,
         schedule: Callable[[float], float] = lambda done: 1.0,
+        magnet: Callable[[float], float] | None = None,
         **sampling: Any,
     ) -> Generator[Losses]:
         """Take gradient steps; yield the losses of each.
@@ -143,6 +144,7 @@ class Learner:
             steps: how many.
             batch_size: rows of a batch: two at least for a network that normalises over them (+conv).
             schedule: factor of the learning rate, given the share of these steps that is done.
+            magnet: of `mirror_loss`, for the same argument; None: the policy's loss is the cross-entropy.
             sampling: options of `ReplayBuffer.sample`.
         """
         threads = torch.get_num_threads() if self.device.type == "cpu" else 1
@@ -170,13 +172,14 @@ class Learner:
                     for seed_torch in seeds:
                         seed_torch(seed_of(self._seed, self.steps))
                     with self._naming("network"):
-                        losses = set_gradients(tensors)
+                        losses = set_gradients(tensors, magnet and magnet(index / steps))
                 nn.utils.clip_grad_norm_(self._parameters.values(), _GRADIENT_NORM)
                 with self._naming("optimizer"):
                     self._optimizer.step()
                 self.steps += 1
                 # Early steps have a smaller decay, so that the mean forgets the initial weights quickly.
-                average(min(_AVERAGE_DECAY, (1 + self.steps) / (10 + self.steps)))(*averaged, self.steps)
+                most = _AVERAGE_DECAY if magnet is None else 1.0
+                average(min(most, (1 + self.steps) / (10 + self.steps)))(*averaged, self.steps)
                 yield losses
 
     @contextmanager
@@ -266,6 +269,11 @@ class Learner:
         """An array of rows on the device, observations as the network takes them fastest."""
         rows = torch.from_numpy(array).to(self.device)
         return rows.contiguous(memory_format=memory_format(self._running)) if rows.ndim == 4 else rows
+
+    @property
+    def newest(self) -> nn.Module:
+        """The network in training, on the CPU: a copy where the steps are taken elsewhere."""
+        return self.network if self.device.type == "cpu" else copy.deepcopy(self.network).cpu()
 
     @property
     def averaged(self) -> nn.Module:
@@ -359,27 +367,33 @@ class Learner:
 
 
 @contextmanager
-def _sharing(network: nn.Module, count: int, *, bf16: bool) -> Iterator[Callable[[Sequence[Tensor]], Losses]]:
+def _sharing(
+    network: nn.Module, count: int, *, bf16: bool
+) -> Iterator[Callable[[Sequence[Tensor], float | None], Losses]]:
     """Let `count` threads compute a step's gradients together, each from its own part of the batch.
 
     Each thread has a network with the same weights in memory, but with its own gradients and batch norm statistics.
     `network` keeps the statistics of the first part: they are averaged over many steps, and all parts are drawn alike.
 
     Yields:
-        A function that sets the gradients of `network` to those of the mean loss over a batch. Sums go by part, so the
-        bits do not depend on which thread is faster.
+        A function that sets the gradients of `network` to those of the mean loss over a batch, with a magnet or None.
+        Sums go by part, so the bits do not depend on which thread is faster.
     """
     networks = [network.train(), *(copy.deepcopy(network) for _ in range(count - 1))]
     for other in networks[1:]:
         for mine, shared in zip(other.parameters(), network.parameters(), strict=True):
             mine.data = shared.data
 
-    def set_gradients(batch: Sequence[Tensor]) -> Losses:
+    def set_gradients(batch: Sequence[Tensor], magnet: float | None) -> Losses:
         rows = len(batch[0])
         cuts = pairwise(rows * part // count for part in range(count + 1))
         parts = [[tensor[begin:end] for tensor in batch] for begin, end in cuts]
-        running = [others.submit(gradient, *work, rows, bf16) for work in zip(networks[1:], parts[1:], strict=True)]
-        shares = [gradient(network, parts[0], rows, bf16), *(each.result() for each in running)]
+
+        def share(network: nn.Module, part: Sequence[Tensor]) -> tuple[float, float, float, dict[str, float]]:
+            return gradient(network, part, rows, bf16, magnet)
+
+        running = [others.submit(share, *work) for work in zip(networks[1:], parts[1:], strict=True)]
+        shares = [share(network, parts[0]), *(each.result() for each in running)]
         with torch.no_grad():
             for parameter, *rest in zip(*(each.parameters() for each in networks), strict=True):
                 for other in rest:

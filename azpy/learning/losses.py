@@ -11,6 +11,9 @@ from azpy.errors import ModelError, raised
 from azpy.learning.network import Network
 from azpy.learning.own import outputs
 
+_FLOOR = 8.0  # in logits: what is hardly ever played stays where it can be learned again
+_MIRROR_VALUE = 0.5  # weight of the value's loss beside that of `mirror_loss`
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -27,12 +30,13 @@ class Rows:
 
 
 def gradient(
-    network: nn.Module, batch: Sequence[Tensor], rows: int, bf16: bool
+    network: nn.Module, batch: Sequence[Tensor], rows: int, bf16: bool, magnet: float | None = None
 ) -> tuple[float, float, float, dict[str, float]]:
     """Set a network's gradients to those of a batch's share of the mean losses over `rows`.
 
     A batch is observations [B, C, H, W], legal actions [B, A], policy targets [B, A], value targets [B] or [B, P]; and
-    weights [B] of the value targets if these do not all count alike.
+    weights [B] of the value targets if these do not all count alike. With a `magnet` the policy's loss is that of
+    `mirror_loss`, and the value's counts half.
 
     Returns:
         The batch's share of the means over `rows`: of the policy's loss, of the value's loss times its weight, of the
@@ -43,7 +47,10 @@ def gradient(
     network.zero_grad()
     with torch.autocast(observations.device.type, torch.bfloat16, enabled=bf16):  # of this thread alone
         logits, values, heads = outputs(network, observations.contiguous(memory_format=memory_format(network)))
-    policy_part = policy_loss(logits.float(), legal, policy) * share
+    if magnet is None:
+        policy_part = policy_loss(logits.float(), legal, policy) * share
+    else:
+        policy_part = mirror_loss(logits.float(), legal, policy, magnet) * share
     weight: Tensor | float = weights[0].mean() * share if weights else share
     classes = bool(network.three_classes)
     if weights or classes:
@@ -53,7 +60,7 @@ def gradient(
         value_part = (weights[0] * losses if weights else losses).mean() * share
     else:  # in one call: split calls would round gradients differently and change the bits of resumed runs
         value_part = nn.functional.mse_loss(values.float(), value) * share
-    total, parts = policy_part + value_part, dict[str, float]()
+    total, parts = policy_part + value_part * (1.0 if magnet is None else _MIRROR_VALUE), dict[str, float]()
     for name, output in heads.items():
         loss = _head_loss(network, name, output.float(), Rows(observations, legal, policy, value)) * share
         total, parts[name] = total + loss, loss.item()
@@ -88,6 +95,24 @@ def policy_loss(logits: Tensor, legal: Tensor, target: Tensor) -> Tensor:
     # Finite, as 0 * -inf is NaN, and so low that exp gives exactly 0.
     masked = logits.masked_fill(~legal, -1e9)
     return -(target * torch.log_softmax(masked, dim=1)).sum(dim=1).mean()
+
+
+def mirror_loss(logits: Tensor, legal: Tensor, target: Tensor, magnet: float) -> Tensor:
+    """Return the mean squared distance of the logits from those of a step of magnetic mirror descent.
+
+    Logits count from their mean over the legal actions. The step's are log `target` / (1 + `magnet`), for a target
+    proportional to exp(log policy + payoff): the magnet pulls towards equal shares (Sokota et al. 2022, step size 1).
+    Logits are followed at most `_FLOOR` below the best. Takes what `policy_loss` takes.
+    """
+    wanted = (target.log() / (1.0 + magnet)).masked_fill(~legal, -torch.inf)
+    wanted = (wanted - wanted.amax(1, keepdim=True)).clamp(min=-_FLOOR)
+    return ((_centred(logits, legal) - _centred(wanted, legal)) ** 2).sum(1).mean()
+
+
+def _centred(logits: Tensor, legal: Tensor) -> Tensor:
+    """Return the logits [B, A] less their mean over the legal actions of a row; 0 where illegal."""
+    logits = logits.masked_fill(~legal, 0.0)
+    return (logits - logits.sum(1, keepdim=True) / legal.sum(1, keepdim=True)).masked_fill(~legal, 0.0)
 
 
 def _class_losses(logits: Tensor, value: Tensor, smoothing: float) -> Tensor:

@@ -23,6 +23,10 @@ from azpy.settings.run import is_own
 
 _OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adamw": lambda parameters, rate, decay: torch.optim.AdamW(parameters, rate, weight_decay=decay, fused=True),
+    # Without momentum, as mirror descent needs it: a step follows the newest games alone.
+    "adam": lambda parameters, rate, decay: torch.optim.AdamW(
+        parameters, rate, (0.0, 0.999), 1e-5, weight_decay=decay, fused=True
+    ),
     "muon": Muon,
     "sgd": lambda parameters, rate, decay: torch.optim.SGD(
         parameters, rate, momentum=0.9, weight_decay=decay, nesterov=True

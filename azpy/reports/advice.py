@@ -73,6 +73,11 @@ def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
         rows: of metrics.jsonl.
         game: its name, for the commands to try.
     """
+    if certificates := [row for row in rows if row["kind"] == "exploitability"]:
+        found, uniform = (certificates[-1][name] for name in ("exploitability", "uniform"))
+        if found < uniform:
+            return f"A best response wins {found / uniform:.0%} of what it wins against uniform play: it learns."
+        return "A best response wins more against it than against uniform play: give it more --minutes."
     matches = [row for row in rows if row["kind"] == "match"]
     done = max((row["iteration"] for row in rows if row["kind"] == "iteration"), default=0)
     if not matches:

@@ -92,11 +92,19 @@ def summary(rows: Rows) -> str:
         games, positions = (sum(row[name] for row in iterations) for name in ("games", "positions"))
         minutes = f"{iterations[-1]['seconds'] / 60:.1f} minutes"
         text = f"Iteration {iterations[-1]['iteration']}, {minutes}, {games:,} games, {positions:,} positions."
+    if certificates := [row for row in rows if row["kind"] == "exploitability"]:
+        return f"{text} {exploitability(certificates[-1]).capitalize()}."
     newest = {row["opponent"]: row for row in rows if row["kind"] == "match"}
     alone = "{score:.2f} [{low:.2f}, {high:.2f}], and {opponent} {other_outcome:.2f}"
     usual = "{score:.2f} [{low:.2f}, {high:.2f}] against {opponent}"
     scores = [(alone if row.get("players") == 1 else usual).format(**row) for row in newest.values()]
     return f"{text} Last matches: {', '.join(scores)}." if scores else text
+
+
+def exploitability(row: Mapping[str, Any]) -> str:
+    """A row of metrics.jsonl in words."""
+    unit = f" {row['unit']}" if row["unit"] else ""
+    return f"exploitability {row['exploitability']:.3f}{unit}; uniform play {row['uniform']:.3f}"
 
 
 def _charts(rows: Rows, players: int) -> list[str]:
@@ -120,10 +128,17 @@ def _charts(rows: Rows, players: int) -> list[str]:
         scored, least = "Mean scores on the same games, that of the network with its 95 % interval.", -1
         scores = lines("mean_score", "best_score", "score_to_beat")
         outcomes = "Scores", "From -1 to 1. A game above the score to beat is won.", scores, -1, 1
+    strong = "Strength", scored, strength, least, 1
+    if certificates := [row for row in rows if row["kind"] == "exploitability"]:
+        unit = certificates[0]["unit"] or "units of the outcome"
+        about = f"What a best response wins a game on average, in {unit}; an equilibrium has 0."
+        named = {"the network": "exploitability", "uniform play": "uniform"}
+        curves = {name: curve(certificates, *[figure] * 3) for name, figure in named.items()}
+        strong = "Exploitability", about, curves, 0, 0
     knows = "How well root values explain new outcomes: 1 is exact, 0 no better than a constant."
     entropies = "Entropy of the network's policy and of the search's, and how far search moves it (gain), in nats."
     return [
-        _chart("Strength", scored, strength, least, 1),
+        _chart(*strong),
         _chart("What the value knows", knows, lines("explained_variance")),
         _chart("Losses", "Policy: cross-entropy in nats. Value: squared error.", lines("policy_loss", "value_loss")),
         _chart("Policy", entropies, lines("policy_entropy", "search_entropy", "search_gain")),

@@ -29,6 +29,7 @@ _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
     "match": ("score", "low", "high", "seconds"),
     "supervised": ("policy_loss", "value_loss", "seconds"),
     **dict.fromkeys(("settings", "imported", "collected", *STOPPED), ("seconds",)),
+    "exploitability": ("exploitability", "uniform", "seconds"),
     "worker": ("since", "seconds", "silent", "games", "evaluations_per_second"),
 }
 _PLOTTED = ("iteration", "match")  # rows of these kinds hold numbers, besides `_TEXTS`

@@ -129,6 +129,9 @@ class Settings:
         "network answers to cache; 0 turns the cache off", 200_000, 0, 2**28, unit="positions"
     )
     games_per_iteration: int = _play("self-play games per iteration", 256, 1, unit="games")
+    networks_per_iteration: int = _play(
+        "hidden information: networks per iteration; the last one's games are stored", 1, 1, unit="networks"
+    )
     ranked_reward: float = _play(
         "single-player games: win by beating this share of recent scores",
         0.0,
@@ -141,7 +144,7 @@ class Settings:
     learning_rate: float = _learning("peak learning rate", 2e-3, **_ABOVE_0)
     weight_decay: float = _learning("weight decay of the optimizer", 1e-4, 0)
     optimizer: str = _learning(
-        "adamw, muon, sgd, or module:function that makes a torch optimizer",
+        "adamw, adam (no momentum), muon, sgd, or module:function that makes one",
         "adamw",
         fixed="its state is that of another optimizer",
     )
@@ -195,7 +198,7 @@ class Settings:
     schedule: str = _learning(
         "learning-rate schedule; linear-tail decays in the second half",
         "linear-tail",
-        words=("linear-tail", "constant"),
+        words=("linear-tail", "linear", "constant"),
     )
 
     match_every: int | None = _matches(
@@ -367,9 +370,45 @@ def unfit(game: Any, search: Mapping[str, Any]) -> str:
     if search.get("solver") and not (game.zero_sum or game.num_players == 1):
         games = "games of one player, or of two with a zero sum"
         return f"solver and lookahead are for {games}, but {of_game}: leave them out"
+    if search.get("solver") and getattr(game, "hides", False):
+        return f"solver and lookahead read the true position, which {game.game} hides: leave them out"
     if search.get("score_to_beat") is not None and game.num_players != 1:
         return f"score_to_beat is for games of one player, but {of_game}: leave it out"
     return ""
+
+
+def refuse_beside_hidden(settings: Settings, game: Any) -> None:
+    """Refuse settings that have no effect on a game that hides something, or that are for such games alone.
+
+    Args:
+        settings: of a run.
+        game: a position of its game.
+
+    Raises:
+        SettingsError: such a setting, with the reason.
+    """
+    if not game.hides:
+        if settings.networks_per_iteration > 1:
+            raise SettingsError(
+                f"networks_per_iteration {settings.networks_per_iteration} is for games that hide something: "
+                f"{game.game} stores the games of each network"
+            )
+        return
+    idle = [name for name, about in ABOUT.items() if about.group in ("search", "matches") and not about.auto]
+    changed = [name for name in (*idle, *_BESIDE_HIDDEN) if getattr(settings, name) != default_of(name)]
+    if given := [name for name in changed if name != "payoff_scale"]:
+        raise SettingsError(
+            f"{', '.join(given)}: no effect on {game.game}, which hides something: it is learned without search, from "
+            "each network's own games, and its exploitability stands in for matches; leave it out"
+        )
+
+
+# Of self-play and learning, what has no effect where nothing is searched and the newest games alone are learned from.
+_BESIDE_HIDDEN = (
+    *("simulations", "full_search_share", "fast_simulations", "temperature", "temperature_plies", "temperature_final"),
+    *("opening_plies", "tree_reuse", "ranked_reward", "batch_size", "passes"),
+    *("window_min", "window_share", "window_max"),
+)
 
 
 def _declared() -> dict[str, About]:

@@ -16,6 +16,9 @@ _SHORT_SHARE = 0.015  # of a timed run, at most, for the three short matches tog
 _WAY_SHARE = 0.05  # of a timed run, at most, for all matches at a distance that the user sets
 _LAST_SHARE = 0.1  # and for the last match
 _LEAST_RATE = 0.05
+_LAST_RATE = 0.02  # of `linear`, at the end
+# Of mirror descent, see `mirror_loss`, at the begin and the end of a run.
+_MAGNET, _LAST_MAGNET = 0.3, 0.02
 _MEASURED = (
     "match_seconds",
     "fit_seconds_per_position",
@@ -71,24 +74,31 @@ class Budget:
     def rate(self, iterations_done: float) -> float:
         """Factor of the learning rate, by the setting `schedule`, from 1 down to a twentieth.
 
-        linear-tail: full for the first half of the run, then down in a line. constant: always full. A run without an
-        end stays at full. A timed run ends, for the schedule, when its last match begins.
+        linear-tail: full for the first half of the run, then down in a line. linear: down in a line from the begin, to
+        a fiftieth. constant: always full. A run without an end stays at full. A timed run ends, for the schedule, when
+        its last match begins.
 
         Args:
             iterations_done: with the part of the iteration at hand.
         """
         if self._settings.schedule == "constant":
             return 1.0
-        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - self._progress(iterations_done))))
+        if self._settings.schedule == "linear":
+            return 1.0 - (1.0 - _LAST_RATE) * self.progress(iterations_done)
+        return max(_LEAST_RATE, min(1.0, 2.0 * (1.0 - self.progress(iterations_done))))
 
-    def _progress(self, iterations_done: float) -> float:
-        """The part of the run that is done, 1 at its end; 0 in a run without an end."""
+    def magnet(self, iterations_done: float) -> float:
+        """The magnet of mirror descent, which falls by a constant factor, for the argument of `rate`."""
+        return float(_MAGNET * (_LAST_MAGNET / _MAGNET) ** self.progress(iterations_done))
+
+    def progress(self, iterations_done: float) -> float:
+        """The part of the run that is done, 1 at its end or later; 0 in a run without an end."""
         settings = self._settings
         progress = iterations_done / (settings.iterations or math.inf)
         if not settings.deterministic:
             progress = max(progress, self.elapsed() / max(self._end(), 1e-9))
             progress = max(progress, self.evaluations / (settings.total_evaluations or math.inf))
-        return progress
+        return min(1.0, progress)
 
     def is_over(self, iteration: int) -> bool:
         """True when another iteration would not fit."""
@@ -124,7 +134,7 @@ class Budget:
         if every is None and not (timed or settings.iterations or settings.total_evaluations):
             return iteration % USUAL_DISTANCE == 0
         if every is None:
-            before, self._thirds = self._thirds, float(int(3 * self._progress(iteration)))
+            before, self._thirds = self._thirds, float(int(3 * self.progress(iteration)))
             return self._thirds > before and (settings.iterations or 3) >= 3
         if not iteration or iteration % every or not timed:
             return iteration > 0 and iteration % every == 0

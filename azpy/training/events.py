@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from azpy.matches.results import MatchResult
+from azpy.reports.report import exploitability
 from azpy.settings import Settings
 
 
@@ -16,7 +17,8 @@ class Event:
 class Started(Event):
     """The run begins, or goes on after `iteration`.
 
-    `evaluator` says which network plays and where. `parameters` is None where games are only collected.
+    `evaluator` says which network plays and where. `parameters` is None where games are only collected. `hides` says
+    whether the game hides something, so that it is learned without search.
     """
 
     path: str
@@ -26,6 +28,7 @@ class Started(Event):
     notices: tuple[str, ...]
     evaluator: str
     parameters: int | None = None
+    hides: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,22 @@ class Matched(Event):
     iteration: int
     opponent: str
     result: MatchResult
+
+
+@dataclass(frozen=True)
+class Measured(Event):
+    """What a best response wins against the newest player, half of it as each side, and against equal shares.
+
+    `unit` says in what, such as "chips"; empty where it is the outcome.
+    """
+
+    iteration: int
+    exploitability: float
+    uniform: float
+    unit: str
+
+    def __str__(self) -> str:
+        return exploitability(vars(self))
 
 
 @dataclass(frozen=True)

@@ -34,14 +34,15 @@ class Window:
     """
 
     def __init__(self, settings: Settings, start: _core.State) -> None:
-        self._settings = settings
+        self._settings, self._hides = settings, start.hides
         self.buffer = _core.ReplayBuffer(start, max_positions=settings.window_max)
         self.seen = self.newest = 0
 
     def add(self, games: Sequence[_core.GameRecord]) -> None:
         """Add the games of an iteration, and drop the oldest games beyond the window's size.
 
-        Imported games that are held out are left out.
+        Imported games that are held out are left out. Of a game that hides something the newest games alone stay: their
+        targets are steps from the policy that played them.
 
         Raises:
             RunError: a game does not obey the rules.
@@ -49,7 +50,7 @@ class Window:
         games = learned_from(games, self._settings.supervised_held_out)
         self.newest = _played(games)
         self.seen += self.newest
-        self.buffer.resize(window_size(self._settings, self.seen))
+        self.buffer.resize(max(1, self.newest) if self._hides else window_size(self._settings, self.seen))
         try:
             self.buffer.extend(games)
         except ValueError as error:
@@ -70,6 +71,9 @@ class Window:
             iterations: those that are sealed, ascending.
             read: gives the games of an iteration.
         """
+        if self._hides:
+            self.seen = seen
+            return
         held: list[Sequence[_core.GameRecord]] = []
         positions, size, left = 0, window_size(self._settings, seen), list(iterations)
         while left and positions < size:
@@ -123,6 +127,7 @@ def fit(
     steps: int,
     *,
     imported: bool = False,
+    part: int = 0,
 ) -> Iterator[Fitted]:
     """Take gradient steps: one at least, and fewer than `steps` where time is up.
 
@@ -133,6 +138,7 @@ def fit(
         iteration: in which they are taken; 0: before self-play, at the full learning rate.
         steps: how many, more than 0.
         imported: see `sampling_of`.
+        part: how many of the iteration's `networks_per_iteration` are done.
 
     Yields:
         How far it is, after each step.
@@ -142,11 +148,18 @@ def fit(
     """
     step, budget = Fitted(iteration, 0, steps, 0.0, 0.0), loop.budget
 
+    def begun(done: float) -> float:
+        return iteration - 1 + (part + done) / loop.settings.networks_per_iteration
+
     def rate(done: float) -> float:
-        return budget.rate(iteration - 1 + done) if iteration else 1.0
+        return budget.rate(begun(done)) if iteration else 1.0
 
     sampling = sampling_of(loop.settings, imported=imported)
-    losses = learner.fit(buffer, steps, schedule=rate, **sampling)
+    how: dict[str, Any] = {"schedule": rate}
+    if loop.start.hides:
+        sampling |= {"batch_size": buffer.num_positions, "in_order": True}
+        how["magnet"] = lambda done: budget.magnet(begun(done))
+    losses = learner.fit(buffer, steps, **how, **sampling)
     with contextlib.closing(losses):
         while step.taken < steps and (not step.taken or budget.may_fit()):
             loss, taken = next(losses), step.taken + 1
@@ -160,6 +173,8 @@ def fit(
             heads = {name: mean + (loss.heads[name] - mean) / taken for name, mean in before.items()}
             step = Fitted(iteration, taken, steps, policy, value, heads)
             yield step
+    if part < loop.settings.networks_per_iteration - 1:
+        return  # the iteration's last network is looked at, and its losses at once
     learner.set_statistics(buffer, **sampling)
     if not learner.is_finite():
         raise diverged(loop, step, "the network's weights are not finite", after=True)

@@ -19,7 +19,7 @@ from azpy.games.names import make_game, only_here
 from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.selfplay import check_options, rates
 from azpy.runs.folder import RunFolder
-from azpy.settings.run import FIXED_SETTINGS, Settings
+from azpy.settings.run import FIXED_SETTINGS, Settings, refuse_beside_hidden
 from azpy.system import made_with
 from azpy.training.budget import Budget
 from azpy.training.events import Event, Finished, Noticed, Played, Started
@@ -43,6 +43,7 @@ def start_of(settings: Settings) -> _core.State:
             "it to a file such as mygame.py and import it from there"
         )
     start = make_game(settings.game)
+    refuse_beside_hidden(settings, start)
     check_options(settings, start)
     return start
 
@@ -87,6 +88,7 @@ class Loop:
         self._under_way = False
         self._cut_short = False  # the last iteration's self-play, by the clock
         self._asked = False  # the fleet for games
+        self._so_far: Any = None  # of the iteration at hand so far: seconds of play, and the fleet's totals before it
         self._workers: dict[str, WorkerState] = {}  # as the last rows of metrics show them
         self._last_first = contextlib.ExitStack()  # `close` ends everything in it, even if one part fails
         self.ranked, self.fleet = RankedReward(settings, start), open_fleet(settings, start)
@@ -94,7 +96,7 @@ class Loop:
         self._last_first.callback(self.folder.close)
         try:
             self._resume()
-            if not settings.deterministic:  # a deterministic game needs its earlier trees, which are not stored
+            if self._goes_on:  # a deterministic game needs its earlier trees, which are not stored
                 self.fleet.begun = self.folder.in_play()
             self._since = self.iteration  # before the first iteration of this process
             self.folder.note_changes(self.iteration, budget.elapsed())
@@ -130,7 +132,9 @@ class Loop:
         """The first event: `evaluators` play, in words `player`."""
         notes = dict.fromkeys(note for evaluator in evaluators for note in getattr(evaluator, "notes", ()))
         every, seconds = (*self.folder.notices, *notes, *notices), self.budget.elapsed()
-        return Started(str(self.folder.path), self.settings, self.iteration, seconds, every, player, parameters)
+        return Started(
+            str(self.folder.path), self.settings, self.iteration, seconds, every, player, parameters, self.start.hides
+        )
 
     def _finish(self, collected: int | None = None) -> Finished:
         """The last event; `collected` is the number of a collection's games, None for training."""
@@ -178,13 +182,14 @@ class Loop:
             ids = range(self.next_game, self.next_game + target) if self.settings.deterministic else None
             known = {record.game_id for record in folder.journal if ids is None or record.game_id in ids}
             if len(known) < target:
-                yield from self._play_missing(metrics, lineup, known)
+                yield from self._play_missing(metrics, lineup, known, folder.append)
             if not known:
                 self._note_stop()
                 return []
             with self.time.stage("writing"):
                 games = folder.seal(iteration, ids)
             self.fleet.seal([record.game_id for record in games])
+        self._so_far = None
         self.next_game = max(self.next_game, *(record.game_id + 1 for record in games))
         evaluations = self._evaluations + self.fleet.stats["rows"]
         if evaluations > budget.evaluations:
@@ -194,22 +199,39 @@ class Loop:
         self.ranked.note(games)
         return games
 
-    def _play_missing(self, metrics: dict[str, float], lineup: Lineup, known: set[int]) -> Iterator[Event]:
-        """Self-play until there are enough games or time is up; adds their ids to `known`."""
+    def _play_unstored(
+        self, metrics: dict[str, float], lineup: Lineup
+    ) -> Generator[Event, None, list[_core.GameRecord]]:
+        """Play as many games as an iteration stores; return them in order of their ids, and store none.
+
+        There are fewer where time is up. Arguments are those of `_play`.
+        """
+        games, settings = list[_core.GameRecord](), self.settings
+        yield from self._play_missing(metrics, lineup, set(), lambda *new: games.extend(new))
+        self.fleet.seal([record.game_id for record in games])
+        if settings.deterministic:
+            self.next_game += settings.games_per_iteration
+        return sorted(games, key=lambda record: record.game_id)
+
+    def _play_missing(
+        self, metrics: dict[str, float], lineup: Lineup, known: set[int], keep: Callable[..., object]
+    ) -> Iterator[Event]:
+        """Self-play until there are enough games or time is up; adds their ids to `known`, and has `keep` take them."""
         iteration, target = self.iteration + 1, self.settings.games_per_iteration
         fleet, folder, budget, shares = self.fleet, self.folder, self.budget, self.time
         self._ask(known)
         fleet.play(lineup)
         if fleet.begun:  # they are in play again, so forget the stored ones
             folder.keep_in_play([])
-        begin, reported, before, pipelines = time.monotonic(), 0.0, fleet.stats, fleet.pipeline_stats
+        so_far, before, pipelines = self._so_far or (0.0, fleet.stats, fleet.pipeline_stats)
+        begin, reported = time.monotonic() - so_far, 0.0
         positions = sum(record.positions for record in folder.journal if record.game_id in known)
         while len(known) < target and budget.may_play(positions):
             new = fleet.take(target - len(known))
             while fleet.notices:
                 yield Noticed(fleet.notices.pop(0))
             if new:
-                folder.append(*new)
+                keep(*new)
             now = time.monotonic()
             known |= {record.game_id for record in new}
             positions += sum(record.positions for record in new)
@@ -222,6 +244,7 @@ class Loop:
         fleet.pause()
         self._cut_short = len(known) < target
         seconds, workers = time.monotonic() - begin, fleet.workers
+        self._so_far = seconds, before, pipelines
         shares.played(seconds, pipelines, fleet.pipeline_stats)
         # Names of workers begin anew with each head: `since`, the iteration before its first one, tells them apart.
         facts = {"kind": "worker", "iteration": iteration, "since": self._since, "seconds": budget.elapsed()}
@@ -240,7 +263,7 @@ class Loop:
         elif self._asked:
             return
         else:
-            first = 0
+            first = self.next_game if self.start.hides else 0
             there += [np.array(folder.sealed.ids(each), np.int64) for each in folder.sealed.iterations()]
         taken = np.unique(np.concatenate(there))
         gaps = zip([first, *(taken + 1).tolist()], [*taken.tolist(), end], strict=True)
@@ -249,6 +272,11 @@ class Loop:
             done += folder.sealed.read(sealed[-1])
         self.fleet.ask([range(*gap) for gap in gaps if range(*gap)], done)
         self._asked = True
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether games in play go on where the run does."""
+        return not self.settings.deterministic and not self.start.hides
 
     def _note_stop(self) -> None:
         """The row of metrics that an interruption leaves."""
@@ -259,10 +287,10 @@ class Loop:
         """End self-play. If games are in play, the journal gets those that are finished and that it lacks."""
         cut_short = self._cut_short or not ended
         with contextlib.ExitStack() as last_first:
-            if cut_short and not self.settings.deterministic:
+            if cut_short and self._goes_on:
                 last_first.callback(lambda: self.folder.keep_in_play(self.fleet.unfinished))
             last_first.callback(self.fleet.close, ended=ended)
-            if cut_short:
+            if cut_short and not self.start.hides:  # else their targets are of a policy that is gone
                 there = {record.game_id for record in self.folder.journal}
                 rest = {record.game_id: record for record in self.fleet.finish() if record.game_id not in there}
                 self._evaluations += self.fleet.stats["rows"]

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from azpy._core import SelfPlay, State
 from azpy.devices import Device, no_gpu
 from azpy.errors import SettingsError
 from azpy.evaluators.choice import gpu_precision, open_generation
 from azpy.evaluators.protocol import rate
-from azpy.games.lines import random_games
+from azpy.games.lines import at_random, random_games
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
@@ -48,6 +50,17 @@ _A_PARAMETER = 10  # positions a run shall have for each parameter of its networ
 _LADDER = ((16, 32), (8, 16), (4, 8))  # Gumbel's actions and simulations; the next where too few games would end
 _LEAST_GAMES, _MOST_GAMES, _MOST_SLOTS = 16, 512, 128
 _MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, games and simulations of a last match
+# Of a game that hides something. A step follows all games of one network, and no older ones.
+_PAYOFFS = 2000  # of random games, whose standard deviation is the unit of a step
+_HIDDEN: dict[str, Any] = {
+    "games_per_iteration": 512,
+    "learning_rate": 3e-3,
+    "weight_decay": 0.0,
+    "optimizer": "adam",
+    "schedule": "linear",
+    "root_value_weight": 1.0,
+    "precision": "fp32",
+}
 
 
 @dataclass(frozen=True)
@@ -75,7 +88,9 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
     """
     if settings.init is not None:  # the network that it begins with may be of any size
         given = {"network": settings.network, **given}
-    costs = costs_of(make_game(settings.game), settings, given.get("network"))
+    if (start := make_game(settings.game)).hides:
+        return hidden(start, settings, given)
+    costs = costs_of(start, settings, given.get("network"))
     found = suited(costs, given, settings.all_pipelines)
     if all(device.kind == "cuda" for device in settings.all_devices):
         found.pop("slots", None)  # as many as games an iteration: see `combine`
@@ -87,6 +102,26 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
         speed = float(f"{costs.speed(network):.2g}")
         said += f"; {network} reaches about {speed:,g} simulations/s here"
     return found, said
+
+
+def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Settings for a game that hides something, the same for each but for the scale of payoffs, and a line on it.
+
+    docs/lab.md has the runs that they come from.
+    """
+    seconds = math.inf if settings.deterministic else _SECONDS
+    rng, end, payoffs = np.random.default_rng(0), time.perf_counter() + seconds, list[float]()
+    while len(payoffs) < _PAYOFFS and (time.perf_counter() < end or len(payoffs) < _GAMES):
+        position = start.clone()
+        for _ in at_random(position, rng, min(settings.max_plies or _MOST_PLIES, start.max_plies)):
+            pass
+        payoffs += [float(own) for own in position.outcomes()] if position.is_terminal else []
+    scale = float(f"{np.std(payoffs) or 1.0:.2g}")
+    found: dict[str, Any] = {"network": "2x128" if start.obs_shape[1:] == (1, 1) else "2x32"}
+    # Where rules are slow, a few networks already take seconds.
+    found |= {"networks_per_iteration": 16 if start.game_object is None else 4, **_HIDDEN, "payoff_scale": scale}
+    said = f"{settings.game} hides something, so it is trained by mirror descent, without search"
+    return {name: value for name, value in found.items() if name not in given}, said
 
 
 def placed(settings: Settings) -> tuple[str, str]:

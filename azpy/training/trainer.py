@@ -17,6 +17,7 @@ import numpy as np
 from azpy import _core
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.sessions import import_onnxruntime
+from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, use_threads
 from azpy.learning.own import weights_in
 from azpy.playing.selfplay import on_devices
@@ -27,6 +28,7 @@ from azpy.runs.storage import numbered
 from azpy.settings.run import Settings, is_own, match_search
 from azpy.system import usable_cores
 from azpy.training.budget import USUAL_DISTANCE, Budget
+from azpy.training.certificate import Certificate
 from azpy.training.events import Event, Noticed, Saved
 from azpy.training.fitting import Window, fit, learner_of, load_newest, steps_of
 from azpy.training.generations import Generations, Ready, is_kept
@@ -37,6 +39,9 @@ from azpy.training.supervised import Lessons, learn
 from azpy.training.tensorboard import Board
 
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
+# Statistics of games that mean something where something is hidden: equal games are none that repeat.
+_TOLD_GAMES = 128  # enough for the means of an iteration that takes a second
+_TOLD = ("draws", "first_seat_score", "mean_plies", "capped", "policy_entropy")
 _BUILDING = "TensorRT builds an engine for each network before it plays, which takes from seconds to minutes"
 
 
@@ -68,8 +73,10 @@ class Trainer(Loop):
             if importlib.util.find_spec(package) is None:
                 raise missing_to_train(package)
         import_onnxruntime(settings.all_devices[0].choices[-1])  # it may be there, and damaged
-        budget, start = Budget(settings, len(OPPONENTS)), start_of(settings)
-        self._cores = use_threads(single=settings.deterministic)
+        start = start_of(settings)
+        budget = Budget(settings, 0 if start.hides else len(OPPONENTS))
+        # The small steps of a game that hides something take longer on several threads, which wait for each other.
+        self._cores = use_threads(single=settings.deterministic or start.hides)
         match_search(settings, start)  # raises for settings that the run's matches cannot use
         self._learner = learner_of(settings, start)
         rehearse(settings, start)
@@ -77,7 +84,15 @@ class Trainer(Loop):
         self._begun_with = ""
         if settings.init is not None and not numbered(Path(path) / "checkpoints"):
             self._begun_with = f"the network begins as that of {_begin_with(self._learner, Path(settings.init))}"
+        if start.hides and settings.minutes is None and settings.iterations is None:
+            raise SettingsError(
+                f"{start.game} hides something, and what it learns follows the length of the run: give minutes or "
+                "iterations"
+            )
+        if start.hides and supervised:
+            raise SettingsError(f"supervised: {start.game} hides something, and learns from its own games alone")
         self._lessons = Lessons(settings, start, path, supervised)
+        self._certificate = Certificate(self, self._learner) if start.hides else None
         self._said_few = False  # whether the notice about a small window was given
         # Advice looks at all iterations between two matches.
         self._recent: deque[dict[str, float]] = deque(maxlen=settings.match_every or USUAL_DISTANCE)
@@ -101,7 +116,9 @@ class Trainer(Loop):
             if self._generations.on_tensorrt:
                 self._generations.prune_engines()
             over = last or self.budget.is_over(self.iteration)
-            if self.folder.checkpoints() if over else self.budget.match_is_due(self.iteration):
+            if self._certificate is not None:
+                yield from self._certificate.measure(self._generations, self._cores, last=over)
+            elif self.folder.checkpoints() if over else self.budget.match_is_due(self.iteration):
                 yield from play_matches(self, self._generations, self._cores, last=over)
             # A match during the run can use up the time. The last match may leave some.
             if not over and not self.budget.is_over(self.iteration):
@@ -113,7 +130,9 @@ class Trainer(Loop):
         generations, settings = self._generations, self.settings
         if generations.on_tensorrt:
             yield Noticed(_BUILDING)
-        if generations.model:  # of a checkpoint
+        if self.start.hides:
+            generations.publish(self._learner.newest, self.iteration)
+        elif generations.model:  # of a checkpoint
             is_checked = not self.budget.is_over(self.iteration) and self._window.buffer.num_positions
             generations.reopen(self._learner.averaged, self.iteration, self._window.buffer if is_checked else None)
         else:
@@ -154,13 +173,22 @@ class Trainer(Loop):
         """Plays, fits and saves the next iteration; returns whether it was the last one."""
         generations, budget, iteration = self._generations, self.budget, self.iteration + 1
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self.folder.journal)
+        unstored = yield from self._practise(metrics)
         games = yield from self._play(metrics, generations.lineup(self.ranked.score_to_beat))
         if not games:
             return True
         played = len(games) - there if "play_seconds" in metrics else 0
-        metrics |= game_statistics(games)
+        if self.start.hides:
+            found = game_statistics(games[:_TOLD_GAMES])
+            metrics |= {name: found[name] for name in _TOLD if name in found}
+        else:
+            metrics |= game_statistics(games)
         with self.time.stage("fitting"):
-            share = yield from self._learn(metrics, games)
+            share = yield from self._learn(metrics, games, self.settings.networks_per_iteration - 1)
+        if unstored:
+            metrics["games"] += len(unstored)
+            metrics["positions"] += sum(unstored)
+            played += len(unstored)
         if self._learner.network.three_classes:
             observations, _, _, values = self._window.buffer.sample(_CLASS_ROWS, seed=iteration)[:4]
             shares = self._learner.class_shares(observations)
@@ -168,7 +196,7 @@ class Trainer(Loop):
             metrics["target_draws"] = float(1 - np.abs(values).mean())
         with self.time.stage("exporting"):
             last = budget.is_over(iteration)
-            metrics |= generations.publish(self._learner.averaged, iteration, self._window.buffer, last=last)
+            metrics |= generations.publish(self._player, iteration, self._window.buffer, last=last)
         now = budget.elapsed()
         fitting, exporting = (self.time.seconds[stage] for stage in ("fitting", "exporting"))
         fitted = share * metrics["positions"] if metrics["steps"] else 0.0
@@ -177,7 +205,9 @@ class Trainer(Loop):
         metrics |= {"seconds": now} | self.time.shares()
         self._recent.append(metrics)
         own_device = generations.ready.evaluators[0].device != "cpu"
-        advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
+        advice = None
+        if not self.start.hides:  # what to change there is measured once, before the run
+            advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
         if generations.ready.refused:
             advice = f"playing in fp32: {generations.ready.refused}" + (f"; {advice}" if advice else "")
         self.time.restart()  # the checkpoint counts towards the next iteration: the row is written before it
@@ -187,6 +217,28 @@ class Trainer(Loop):
             saved = self._save()
         yield Saved(iteration, str(saved), metrics, advice)
         return last
+
+    def _practise(self, metrics: dict[str, float]) -> Generator[Event, None, list[int]]:
+        """Have the iteration's networks but the last play and learn; return the positions of each of their games.
+
+        Where time is up, the networks that are left do not play.
+        """
+        done = list[int]()
+        for part in range(self.settings.networks_per_iteration - 1):
+            games = yield from self._play_unstored(metrics, self._generations.lineup(None))
+            if len(games) < self.settings.games_per_iteration:
+                break
+            with self.time.stage("fitting"):
+                yield from self._learn(metrics, games, part)
+            with self.time.stage("exporting"):
+                self._generations.publish(self._player, self.iteration + 1, self._window.buffer)
+            done += [record.positions for record in games]
+        return done
+
+    @property
+    def _player(self) -> Any:
+        """The network that plays on: of a game that hides something the newest, else the one with averaged weights."""
+        return self._learner.newest if self.start.hides else self._learner.averaged
 
     def _save(self) -> Path:
         """Write the checkpoint of the iteration that is done; return its folder."""
@@ -199,13 +251,18 @@ class Trainer(Loop):
             model=self._learner.model_arrays(),
             optimizer=self._learner.optimizer_arrays(),
             state=state,
-            onnx=self._generations.model,
+            onnx=to_onnx(self._learner.averaged) if self.start.hides else self._generations.model,
             int8=self._generations.ready.int8,
         )
 
-    def _learn(self, metrics: dict[str, float], games: Sequence[_core.GameRecord]) -> Generator[Event, None, float]:
-        """Add games to the window and take the iteration's steps; return the share of the steps that was taken."""
-        window, settings, iteration = self._window, self.settings, self.iteration + 1
+    def _learn(
+        self, metrics: dict[str, float], games: Sequence[_core.GameRecord], part: int = 0
+    ) -> Generator[Event, None, float]:
+        """Add games to the window and take the iteration's steps; return the share of the steps that was taken.
+
+        Of a game that hides something one step on all positions of the games. `part` is that of `fit`.
+        """
+        window, settings, iteration, so_far = self._window, self.settings, self.iteration + 1, metrics.get("steps", 0)
         window.add(games)
         if not window.buffer.num_positions:
             raise RunError(
@@ -213,10 +270,10 @@ class Trainer(Loop):
                 "longer games or more full searches, and another folder with --out; az-check-game tests a game "
                 "of your own"
             )
-        due = steps_of(settings, window)
-        metrics |= {"window": window.buffer.num_positions, "steps": 0}
+        due = 1 if self.start.hides else steps_of(settings, window)
+        metrics |= {"window": window.buffer.num_positions, "steps": so_far}
         share, reported = 1.0, 0.0
-        fewer = window.buffer.num_positions < settings.batch_size
+        fewer = window.buffer.num_positions < settings.batch_size and not self.start.hides
         if fewer and not self._said_few and (not due or iteration == settings.iterations):
             self._said_few = True
             none = "" if due else ", so this iteration takes no steps"
@@ -224,9 +281,9 @@ class Trainer(Loop):
                 f"batch_size {settings.batch_size:,} is more than the {window.buffer.num_positions:,} positions so "
                 f"far: batches repeat them{none}; try a smaller --batch-size or more --games-per-iteration"
             )
-        options = {"imported": self._lessons.are_there}
+        options: dict[str, Any] = {"imported": self._lessons.are_there, "part": part}
         for step in fit(self, self._learner, window.buffer, iteration, due, **options) if due else ():
-            metrics |= {"steps": step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
+            metrics |= {"steps": so_far + step.taken, "policy_loss": step.policy_loss, "value_loss": step.value_loss}
             metrics |= {f"head_{name}_loss": loss for name, loss in step.heads.items()}
             share = step.taken / step.steps
             if step.taken == step.steps or time.monotonic() - reported >= EVENT_SECONDS:

@@ -57,7 +57,7 @@ def test_the_packages_that_errors_name_are_those_of_the_extras() -> None:
 def test_only_the_modules_that_train_load_a_network_library() -> None:
     names = [".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in PACKAGE.rglob("*.py")]
     training = re.compile(
-        r"azpy\.(learning\.|evaluators\.torch$|training\.(comparison|fitting|generations|matches|rehearsal|sizing|supervised|train|trainer)$)|.*__init__$"
+        r"azpy\.(learning\.|evaluators\.torch$|training\.(certificate|comparison|fitting|generations|matches|rehearsal|sizing|supervised|train|trainer)$)|.*__init__$"
     )
     modules = [name for name in names if not training.match(name)]
     assert len(modules) > 50

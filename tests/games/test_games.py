@@ -1,6 +1,7 @@
 """OpenSpiel's games are played, searched and trained as OpenSpiel has them; what azpy cannot play is refused."""
 
 import os
+import pickle
 import random
 import sys
 import tomllib
@@ -116,7 +117,7 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
             assert all(-1 <= own <= 1 for own in game.outcomes())
         while start.turn == azpy.CHANCE:
             start.play(moves(start)[0])
-        assert azpy.Search(azpy.UniformEvaluator(), simulations=20).run(start).visits.sum() == 20
+        assert start.hides or azpy.Search(azpy.UniformEvaluator(), simulations=20).run(start).visits.sum() == 20
     print(len(played), "games played:", *played)
     assert len(played) > 30
     assert all("\n" not in text and len(text) < 700 for text in refused)
@@ -125,10 +126,8 @@ def test_every_game_of_openspiel_is_played_or_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "reasons"),
     [
-        ("kuhn_poker", "hidden information; azpy plays"),
-        ("matrix_rps", "players who act at the same time, hidden information; azpy plays"),
-        ("goofspiel", "has players who act at the same time; azpy plays"),
-        ("kuhn_poker", "OpenSpiel itself has algorithms for such games: CFR, information-set MCTS"),
+        ("dark_chess", "hidden information, but no information state tensor and string; azpy plays"),
+        ("bridge_uncontested_bidding", "has chance without listed outcomes"),
         ("pig(players=7)", "has 7 players; azpy plays games of one to 6 players"),
         ("go(board_size=1000)", "OpenSpiel cannot start the game "),
         ("nfg_game", "OpenSpiel cannot load the game 'nfg_game': "),
@@ -250,5 +249,41 @@ def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.Capt
     assert match.main([run, "random", "--games", "4"]) == 0
     assert "Elo" in capsys.readouterr().out
     assert match.main(["random", "uniform:10", "--game", "open_spiel:quoridor(board_size=3)", "--games", "4"]) == 0
-    assert train.main(["open_spiel:kuhn_poker", "--out", str(tmp_path / "other")]) == 2
+    assert train.main(["open_spiel:dark_chess", "--out", str(tmp_path / "other")]) == 2
     assert "hidden information" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
+def test_games_that_hide_something_are_those_of_azpy(name: str) -> None:
+    theirs, ours = open_spiel(name), azpy.make_game(name)
+    assert (theirs.hides, theirs.payoff_unit[0]) == (True, ours.payoff_unit[0])
+    uniform = azpy.UniformEvaluator()
+    assert azpy.exploitability(uniform, theirs) == pytest.approx(azpy.exploitability(uniform, ours), abs=1e-6)
+    rng = random.Random(3)
+    for _ in range(50):
+        theirs, ours = open_spiel(name), azpy.make_game(name)
+        while not ours.is_terminal:
+            action = rng.choice(moves(ours))
+            assert moves(theirs) == moves(ours)
+            kept, key = theirs.clone(), theirs.key()
+            theirs.play(action)
+            ours.play(action)
+            assert kept.key() == key != theirs.key()  # what OpenSpiel answers is shared, and the position is not
+        assert theirs.outcome() == pytest.approx(ours.outcome())
+
+
+def test_players_who_act_at_the_same_time_move_one_after_the_other_unseen() -> None:
+    start = open_spiel("goofspiel(num_cards=3,imp_info=True,points_order=descending)")
+    assert (start.hides, start.turn) == (True, 0)
+    one, other = start.clone(), start.clone()
+    one.play(0)
+    other.play(2)
+    assert one.turn == other.turn == 1
+    assert (one.observation() == other.observation()).all()
+    views = [game.game_object.view_key(1) for game in (one, other)]
+    assert views[0] == views[1]
+    assert one.game_object.view_key(0) != other.game_object.view_key(0)
+    again = pickle.loads(pickle.dumps(one))
+    assert (again.key(), again.turn) == (one.key(), one.turn)
+    rps = azpy.exploitability(azpy.UniformEvaluator(), open_spiel("matrix_rps"))
+    assert rps == pytest.approx(0.0, abs=1e-6)

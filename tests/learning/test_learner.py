@@ -289,7 +289,8 @@ def test_averaged_batch_norm_has_statistics_of_its_own_weights() -> None:
 def test_iterations_end_with_statistics_of_the_average() -> None:
     trainee, batches = learner(), cast(Any, Planted())
     settings = Settings(game="tic_tac_toe", network="1x16", iterations=1, batch_size=64)
-    context = cast(Any, SimpleNamespace(settings=settings, budget=Budget(settings, opponents=0)))
+    start = SimpleNamespace(hides=False)
+    context = cast(Any, SimpleNamespace(settings=settings, start=start, budget=Budget(settings, opponents=0)))
     list(iteration_steps(context, trainee, batches, 1, 30))
     found = trainee.model_arrays()
     trainee.set_statistics(batches, **sampling_of(settings))

@@ -74,7 +74,7 @@ def test_tracing_an_own_network_gives_no_warnings(recwarn: pytest.WarningsRecord
         ({"spec": "own_parts:nothing"}, "network 'own_parts:nothing': module own_parts does not have 'nothing'"),
         ({"spec": "own_parts:save"}, "network 'own_parts:save' cannot be made: AttributeError: 'tuple' object has no"),
         ({"spec": "builtins:print"}, "got a NoneType, expected a torch.nn.Module"),
-        ({"optimizer": "lion"}, "optimizer must be adamw, muon, sgd or module:function, got 'lion'"),
+        ({"optimizer": "lion"}, "optimizer must be adamw, adam, muon, sgd or module:function, got 'lion'"),
         ({"optimizer": "builtins:print"}, "gives a NoneType, expected a torch.optim.Optimizer"),
         ({"spec": "own_parts:script"}, "got a RecursiveScriptModule, expected a torch.nn.Module that is not TorchScr"),
         (

@@ -208,6 +208,7 @@ impl ReplayBuffer {
     ///     imported_value_weight: the weight of the value target in rows of imported games; other rows have 1. If
     ///         given, `sample` also returns the weights.
     ///     details: whether to return a dict, as the last element, that says where each row comes from.
+    ///     in_order: whether row i is position i of the buffer, the oldest game's first, and begins again after the last.
     ///
     /// Returns:
     ///     observations float32 [B, C, H, W]; legal bool [B, A]; policy targets float32 [B, A], 0 for illegal actions;
@@ -221,7 +222,7 @@ impl ReplayBuffer {
     ///
     /// Raises:
     ///     ValueError: the buffer is empty, or an argument is out of range.
-    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, imported_value_weight = None, details = false))]
+    #[pyo3(signature = (rows, *, seed, root_value_weight = 0.0, symmetries = true, imported_value_weight = None, details = false, in_order = false))]
     #[allow(clippy::too_many_arguments)] // they are keywords
     fn sample<'py>(
         &self,
@@ -232,6 +233,7 @@ impl ReplayBuffer {
         symmetries: bool,
         imported_value_weight: Option<f32>,
         details: bool,
+        in_order: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let (rows, seed) = (within::<usize>("rows", rows.0, 0, SIZE)?, within("seed", seed.0, 0, U64)?);
         let row_len: usize = self.start.obs_shape().iter().product();
@@ -265,7 +267,7 @@ impl ReplayBuffer {
                 values: arrays.3.as_slice_mut()?,
                 weights: weights.as_slice_mut()?,
             };
-            let draw = Draw { seed, root_value_weight, symmetries, imported_value_weight: imported_weight };
+            let draw = Draw { seed, root_value_weight, symmetries, imported_value_weight: imported_weight, in_order };
             let workers = &self.workers;
             self.locked(py, |inner| {
                 if inner.num_samples() == 0 {

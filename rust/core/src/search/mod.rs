@@ -112,6 +112,7 @@ impl Size {
     }
 
     /// What keeps these legal actions of a position, so many plies below the root, from being searched.
+    #[inline]
     fn fault<G: Game>(&self, legal: &[Action], state: &G, plies: usize) -> Option<GameFault> {
         let &Self { num_actions, max_plies, .. } = self;
         match legal.last() {

@@ -1,8 +1,8 @@
 //! The replay buffer: games in memory as records, training batches by playing them again.
 //!
-//! A sample is one ply searched in full, or one played in an imported game. Each is drawn alike, with replacement; row i
-//! of a batch depends on (seed, i) alone. The oldest games make room, whole games at a time. A batch depends on the
-//! games held and their order, and on nothing that was held before.
+//! A sample is one ply searched in full, or one played in an imported game. Each is drawn alike, with replacement, or all
+//! are taken in order; row i of a batch depends on (seed, i) alone. The oldest games make room, whole games at a time. A
+//! batch depends on the games held and their order, and on nothing that was held before.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,12 +38,14 @@ pub struct Draw {
     pub symmetries: bool,
     /// Weight of the value target of an imported game's sample, where that of others is 1.
     pub imported_value_weight: f32,
+    /// Whether row i is the sample i of the buffer, the oldest game's first, in place of one that is drawn.
+    pub in_order: bool,
 }
 
 /// The value targets are the outcomes, all alike, without symmetries.
 impl Default for Draw {
     fn default() -> Self {
-        Self { seed: 0, root_value_weight: 0.0, symmetries: false, imported_value_weight: 1.0 }
+        Self { seed: 0, root_value_weight: 0.0, symmetries: false, imported_value_weight: 1.0, in_order: false }
     }
 }
 
@@ -188,8 +190,7 @@ impl<G: Game> ReplayBuffer<G> {
             .enumerate()
             .collect();
         workers.for_each(&mut rows, |(row, (((observation, legal), policy), (values, weight)))| {
-            let mut stream = Stream::keyed(&[draw.seed, *row as u64]);
-            self.fill(draw, &mut stream, observation, legal, policy, (values, weight));
+            self.fill(draw, *row, observation, legal, policy, (values, weight));
         });
     }
 
@@ -198,11 +199,9 @@ impl<G: Game> ReplayBuffer<G> {
     /// # Panics
     /// When the buffer is empty.
     pub fn origin(&self, draw: Draw, row: usize) -> Origin<'_, G> {
-        self.draw(draw, &mut Stream::keyed(&[draw.seed, row as u64]))
-    }
-
-    fn draw(&self, draw: Draw, stream: &mut Stream) -> Origin<'_, G> {
-        let wanted = self.games[0].first + stream.below(self.num_samples()) as u64;
+        let (samples, mut stream) = (self.num_samples(), Stream::keyed(&[draw.seed, row as u64]));
+        let index = if draw.in_order { row % samples } else { stream.below(samples) };
+        let wanted = self.games[0].first + index as u64;
         let held = &self.games[self.games.partition_point(|game| game.first <= wanted) - 1];
         let ply = held.samples[(wanted - held.first) as usize] as usize;
         let state = held.state(ply, &self.start);
@@ -214,13 +213,13 @@ impl<G: Game> ReplayBuffer<G> {
     fn fill(
         &self,
         draw: Draw,
-        stream: &mut Stream,
+        row: usize,
         observation: &mut [f32],
         legal: &mut [bool],
         policy: &mut [f32],
         (values, weight): (&mut [f32], &mut f32),
     ) {
-        let Origin { record, ply, state, symmetry } = self.draw(draw, stream);
+        let Origin { record, ply, state, symmetry } = self.origin(draw, row);
         if symmetry == 0 {
             state.encode(observation);
         } else {

@@ -1,0 +1,139 @@
+"""Runs of games that hide something: they learn, go on, say how exploitable they are, and refuse what has no effect."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy.cli import train
+from azpy.errors import SettingsError
+from azpy.settings.choosing import choose
+from azpy.settings.run import Settings
+from azpy.training.events import Measured, Noticed, Saved
+from azpy.training.sizing import sized
+from azpy.training.trainer import Trainer
+from training_runs import opened_rows, same_weights
+
+SMALL: dict[str, Any] = {"game": "kuhn_poker", "network": "2x16", "games_per_iteration": 64, "iterations": 3}
+SMALL |= {"networks_per_iteration": 2, "slots": 16, "deterministic": True}
+
+
+def settings(**changes: Any) -> Settings:
+    return choose(SMALL | changes, sizing=sized)[0]
+
+
+def run(path: Path, until: int | None = None, **changes: Any) -> list[Any]:
+    events = []
+    with Trainer(settings(**changes), path) as trainer:
+        for event in trainer.run():
+            events.append(event)
+            if isinstance(event, Saved) and event.iteration == until:
+                break
+    return events
+
+
+def test_kuhn_poker_is_learned_to_a_tenth_of_a_chip(tmp_path: Path) -> None:
+    events = run(tmp_path, network="2x64", games_per_iteration=256, networks_per_iteration=8, iterations=30)
+    measured = [event for event in events if isinstance(event, Measured)]
+    assert measured[-1].iteration == 30
+    assert (measured[-1].unit, round(measured[-1].uniform, 3)) == ("chips", 0.458)
+    assert measured[-1].exploitability < 0.1
+    assert measured[0].exploitability > measured[-1].exploitability
+    # The checkpoint is what was measured, and any evaluator of the run plays it.
+    found = azpy.exploitability(azpy.load_run(tmp_path).evaluator, "kuhn_poker")
+    assert found == pytest.approx(measured[-1].exploitability, abs=1e-5)
+    rows = [row for row in opened_rows(tmp_path) if row["kind"] == "exploitability"]
+    assert rows[-1]["exploitability"] == measured[-1].exploitability
+    assert [row["games"] for row in opened_rows(tmp_path) if row["kind"] == "iteration"] == [256 * 8] * 30
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Exploitability" in page
+    assert "uniform play" in page
+    assert "it learns" in page
+    assert "Duplicate" not in page
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+    run(tmp_path / "straight")
+    run(tmp_path / "stopped", until=2)
+    run(tmp_path / "stopped")
+    assert same_weights(tmp_path / "straight", tmp_path / "stopped", 3)
+
+
+def test_games_do_not_depend_on_slots_threads_pipelines_or_the_cache(tmp_path: Path) -> None:
+    run(tmp_path / "one")
+    run(tmp_path / "other", slots=7, pipelines=3, threads=2, cache_positions=0)
+    assert same_weights(tmp_path / "one", tmp_path / "other", 3)
+
+
+def test_the_command_ends_with_the_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--iterations", "2", "--games-per-iteration", "64", "--networks-per-iteration", "2", "--network", "1x16"]
+    assert train.main(["leduc_poker", *flags, "--out", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "hides something, so it is trained by mirror descent" in lines[0]
+    assert any(re.fullmatch(r"exploitability \d\.\d{3} chips; uniform play 2\.374", line) for line in lines)
+    assert not any("strength" in line for line in lines)
+    written = (tmp_path / "run/config.toml").read_text("utf-8")
+    assert re.search(r"^payoff_scale = 0\.\d+$", written, re.MULTILINE)
+
+
+def test_a_game_too_large_to_measure_is_trained_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ValueError("more than 1,000,000 positions")
+
+    monkeypatch.setattr("azpy._core.Exploitability", refuse)
+    events = run(tmp_path, iterations=2)
+    said = [event.text for event in events if isinstance(event, Noticed)]
+    assert said == ["exploitability cannot be computed: more than 1,000,000 positions"]
+    assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"simulations": 50}, "simulations: no effect on kuhn_poker, which hides something"),
+        ({"gumbel_actions": 4, "match_games": 10}, "gumbel_actions, match_games: no effect on kuhn_poker"),
+        ({"batch_size": 64, "passes": 2.0}, "batch_size, passes: no effect"),
+        ({"solver": True}, "solver: no effect"),
+        ({"iterations": None, "deterministic": False}, "give minutes or iterations"),
+        ({"game": "tic_tac_toe", "network": "1x16"}, "networks_per_iteration 2 is for games that hide something"),
+    ],
+)
+def test_settings_without_effect_are_refused_before_a_folder_is_made(
+    tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(SettingsError, match=re.escape(why)):
+        run(tmp_path / "run", **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_imported_games_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="learns from its own games alone"):
+        Trainer(settings(), tmp_path / "run", ["games.npz"])
+
+
+def test_the_card_game_of_the_guide_is_checked_and_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2] / "docs/guides/hidden.md"
+    if not page.exists():
+        pytest.skip("needs the source tree")
+    (program,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    (tmp_path / "cards.py").write_text(program, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    from azpy.cli import check_game
+
+    assert check_game.main(["cards:OneCardPoker", "--seconds", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "exploitability can be computed: 1,418 positions" in out, out
+    assert "Warning" not in out
+    flags = ["--iterations", "8", "--networks-per-iteration", "12", "--games-per-iteration", "128", "--deterministic"]
+    assert train.main(["cards:OneCardPoker", *flags, "--out", "run"]) == 0
+    (found,) = re.findall(r"^exploitability ([\d.]+) chips; uniform play ([\d.]+)$", capsys.readouterr().out, re.M)
+    assert float(found[0]) < 0.6 * float(found[1])
+    assert json.loads((tmp_path / "run/checkpoints/000008/state.json").read_text())["iteration"] == 8
+    sys.modules.pop("cards", None)
