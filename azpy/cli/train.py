@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
 from azpy.games.names import imported, make_game, must_be_typed
 from azpy.runs import storage
-from azpy.settings.choosing import Placing, Sizing, choose, listed, warn_of_idle
+from azpy.settings.choosing import Piping, Placing, Sizing, choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, Settings, function_flags, is_own, network_form
 from azpy.settings.toml import path_argument, repeat_command
@@ -63,11 +63,14 @@ def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
 
 
 def _choose(
-    options: argparse.Namespace, sizing: Sizing | None = None, placing: Placing | None = None
+    options: argparse.Namespace,
+    sizing: Sizing | None = None,
+    placing: Placing | None = None,
+    piping: Piping | None = None,
 ) -> tuple[Settings, str, str]:
     """As `choose`, for a command line."""
     typed = {name: value for name, value in vars(options).items() if name in ABOUT}
-    return choose(typed, options.config, options.out, sizing, placing)
+    return choose(typed, options.config, options.out, sizing, placing, piping)
 
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -84,6 +87,12 @@ def _placed(settings: Settings) -> tuple[str, str]:
     return placed(settings)
 
 
+def _piped(with_pipelines: Callable[[int], Settings]) -> tuple[int, str]:
+    from azpy.training.sizing import piped  # torch takes seconds to load
+
+    return piped(with_pipelines)
+
+
 def _games() -> str:
     lines = []
     for name, parameters in sorted(list_games().items()):
@@ -98,7 +107,7 @@ def _train(arguments: Sequence[str]) -> int:
     if options.list_games:
         print(_games())
         return 0
-    settings, out, said = _choose(options, *(() if options.collect_only else (_sized, _placed)))
+    settings, out, said = _choose(options, *(() if options.collect_only else (_sized, _placed, _piped)))
     if settings.workers == "ray":
         for name, value in environment().items():
             os.environ.setdefault(name, value)

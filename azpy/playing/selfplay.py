@@ -48,12 +48,12 @@ def usual_plies(start: _core.State, settings: Settings) -> int:
 def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
     """Threads that grow the trees: the setting, else one a core (None).
 
-    Where each core has a pipeline whose network runs on it, each pipeline grows its own trees: other threads would take
-    the core from another pipeline's network. With 256 slots and a 4x32 network on 2 cores, this raised 23,500
-    evaluations/s to 25,300 (November 2026).
+    Where each core has a pipeline, each pipeline grows its own trees: other threads would take the core from another
+    pipeline. With 256 slots and a 4x32 network on 2 cores, this raised 23,500 evaluations/s to 25,300 (November 2026).
+    Two pipelines of a GPU take turns, so the one that grows trees uses all cores.
     """
-    own_core = getattr(evaluator, "device", None) == "cpu" and settings.pipelines >= usable_cores()
-    return 1 if settings.threads is None and own_core else settings.threads
+    fewest = usable_cores() if getattr(evaluator, "device", None) == "cpu" else max(usable_cores(), 3)
+    return 1 if settings.threads is None and settings.all_pipelines >= fewest else settings.threads
 
 
 def repeat(settings: Settings, start: _core.State, evaluator: Any, record: _core.GameRecord) -> _core.GameRecord:

@@ -22,8 +22,10 @@ _SUPERVISED = tuple(name for name in ABOUT if name.startswith("supervised_"))
 _TRAINS = ("init", "tensorboard", *(name for name, about in ABOUT.items() if about.group in ("learning", "matches")))
 NO_MATCHES = 1_000_000  # as match_every: no run has so many iterations
 _DEVICE = ("device", "devices", "precision")
+_TAKES_TURNS = ("cuda", "tensorrt")  # devices that answer several pipelines one after another
 Sizing = Callable[[Settings, Mapping[str, Any]], tuple[dict[str, Any], str]]
 Placing = Callable[[Settings], tuple[str, str]]
+Piping = Callable[[Callable[[int], Settings]], tuple[int, str]]
 
 
 def choose(
@@ -32,6 +34,7 @@ def choose(
     out: str | None = None,
     sizing: Sizing | None = None,
     placing: Placing | None = None,
+    piping: Piping | None = None,
 ) -> tuple[Settings, str, str]:
     """The settings, the run folder, and a line on the settings from elsewhere; empty if all others are the defaults.
 
@@ -42,6 +45,8 @@ def choose(
         sizing: gives a new run of a game without a preset its settings, from the defaults and those given, and a line.
         placing: gives the device that "auto" means for a run's network, and a line; it gets the settings as they
             would be on CUDA.
+        piping: gives the pipelines that "auto" means for a new run on a GPU, and a line; it gets a function that gives
+            the settings with a number of pipelines.
 
     Raises:
         SettingsError: a setting that is unknown or out of range, or no game.
@@ -82,6 +87,12 @@ def choose(
         gone = {name: value for name, value in preset_of(settings.game).items() if name not in {*preset, *now}}
         said += f"; it leaves out {listed(gone)}" if gone else ""
     settings = combine(*layers, placed)
+    is_auto = (so_far | now).get("pipelines", "auto") == "auto" and not settings.workers
+    takes_turns = settings.all_devices[0].kind in _TAKES_TURNS and settings.pipelines > 1
+    if piping is not None and is_auto and takes_turns:
+        number, why = piping(lambda pipelines: combine(*layers, placed, {"pipelines": pipelines}))
+        settings = combine(*layers, placed, {"pipelines": number})
+        said = "; ".join(filter(None, (why, said)))
     if placed:  # it decides pipelines and batches on this machine; the run may continue on another
         settings = replace(settings, device="auto")
     return settings, str(out), "; ".join(filter(None, (where, said)))

@@ -107,7 +107,7 @@ class Settings:
 
     slots: int = _layout("games in play at once, over all pipelines", 128, 1, 2**20, unit="games")
     pipelines: int = _layout(
-        "self-play threads per device; auto: one per core, 2 on GPUs",
+        "self-play threads per device; auto: one per core, measured on GPUs",
         2,
         1,
         _core.MOST_PIPELINES,

@@ -8,7 +8,7 @@ what rules and trees cost, and untrained networks tell what each size costs to p
 import contextlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from azpy._core import SelfPlay, State
 from azpy.devices import Device, no_gpu
 from azpy.errors import SettingsError
-from azpy.evaluators.choice import open_generation
+from azpy.evaluators.choice import gpu_precision, open_generation
 from azpy.evaluators.protocol import rate
 from azpy.games.lines import at_random, random_games
 from azpy.games.names import make_game
@@ -26,13 +26,17 @@ from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.own import network_of
 from azpy.playing.benchmarks import Zeros, play_for
+from azpy.playing.selfplay import open_self_play
 from azpy.settings.presets import beside
 from azpy.settings.run import Settings, auto_eval_batch, default_of
+from azpy.system import usable_cores
 from azpy.training.rehearsal import game_without_network
 
 _GAMES, _SECONDS, _MOST_PLIES = 16, 0.5, 10_000  # of random play, at most; the plies of one game
 _RULES_SECONDS, _SLOTS = 0.3, 16
 _NETWORK_SECONDS, _ROWS = 0.1, 64
+# Pipelines of a GPU: the fewest, how often one a core is halved between, seconds of each, and games without an end.
+_FEWEST, _HALVINGS, _PIPELINES_SECONDS, _MANY = 2, 3, 1.0, 2**40
 _STEPS, _STEPS_SECONDS, _BATCH = 4, 0.3, 128  # gradient steps of each network, their time, and the rows of each
 _ENOUGH_SECONDS = 2.0  # no larger network is tried after so many
 _BOARDS, _FLAT = ("2x32", "3x32", "4x32", "4x48", "5x64"), ("2x64", "3x128", "3x256")
@@ -128,6 +132,36 @@ def placed(settings: Settings) -> tuple[str, str]:
     model = to_onnx(network_of(start, settings.network))
     evaluator = open_generation(model, Device("auto"), settings, game=start, batch=settings.device_batch)
     return evaluator.device, "; ".join((f"device auto chose {evaluator.device}", *evaluator.notes))
+
+
+def piped(with_pipelines: Callable[[int], Settings]) -> tuple[int, str]:
+    """The pipelines with which self-play of a run's network is fastest on its GPUs here, and a line on it.
+
+    Between 2, which share the threads that grow trees, and one a core, which have a thread each: by self-play with each
+    number for some seconds. The network has random weights.
+
+    Args:
+        with_pipelines: gives the run's settings with so many pipelines a device.
+    """
+    fewest = with_pipelines(_FEWEST)
+    devices, start = fewest.all_devices, make_game(fewest.game)
+    most = min(usable_cores(), fewest.slots) // len(devices)
+    numbers = sorted({_FEWEST, *(most >> shift for shift in range(_HALVINGS) if most >> shift > _FEWEST)})
+    if len(numbers) == 1:
+        return _FEWEST, ""
+    model, precision = to_onnx(network_of(start, fewest.network)), gpu_precision(fewest, devices)
+    found = dict[int, float]()
+    for number in numbers:
+        settings = with_pipelines(number)
+        options: dict[str, Any] = {"game": start, "precision": precision, "batch": settings.device_batch}
+        evaluators = [open_generation(model, device, settings, **options) for device in devices]
+        with open_self_play(settings, start, evaluators) as play:
+            play.admit(0, _MANY)
+            play_for(play, _PIPELINES_SECONDS / 2)  # searches begin alike
+            found[number] = play_for(play, _PIPELINES_SECONDS)["evaluations_per_second"]
+    best = max(found, key=found.__getitem__)
+    said = ", ".join(f"{number} play {rows:,.0f} rows/s" for number, rows in found.items())
+    return best, f"pipelines auto chose {best}: {said}"
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:

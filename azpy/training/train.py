@@ -14,7 +14,7 @@ from azpy.runs.storage import numbered
 from azpy.settings.choosing import choose, warn_of_idle
 from azpy.settings.run import checked
 from azpy.training.events import Saved
-from azpy.training.sizing import placed, sized
+from azpy.training.sizing import piped, placed, sized
 from azpy.training.trainer import Trainer
 
 
@@ -57,7 +57,7 @@ def train(
     """
     spec = spec_of(game)
     typed = {name: checked(name, value) for name, value in {"game": spec, **settings}.items()}
-    chosen, folder, _ = choose(typed, config, out, sized, placed)
+    chosen, folder, _ = choose(typed, config, out, sized, placed, piped)
     try:
         given = [supervised] if isinstance(supervised, str | os.PathLike) else listed(supervised)
         files = [os.fspath(path) for path in given]

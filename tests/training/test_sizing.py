@@ -1,6 +1,8 @@
 """Settings of a game without a preset: they fit what its games cost here, and what the user gave."""
 
 import itertools
+import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -204,6 +206,41 @@ def test_a_device_is_found_with_the_run_s_network(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sizing, "no_gpu", lambda: None)
     assert sizing.placed(settings) == ("webgpu", f"device auto chose webgpu; {Found.notes[0]}")
     assert [(each["device"], each["batch"]) for each in opened] == [(Device("auto"), 60)]
+
+
+def test_pipelines_of_a_gpu_are_measured_where_they_are_auto(tmp_path: Path) -> None:
+    asked = list[list[tuple[int, int]]]()
+
+    def pipe(with_pipelines: Callable[[int], Settings]) -> tuple[int, str]:
+        trials = [with_pipelines(number) for number in (2, 16)]
+        asked.append([(trial.pipelines, trial.eval_batch) for trial in trials])
+        return 8, "8 are the fastest"
+
+    settings, _, said = choose({"game": "tic_tac_toe", "device": "cuda", "slots": 256}, piping=pipe)
+    assert (settings.pipelines, settings.eval_batch, asked) == (8, 2, [[(2, 1), (16, 4)]])
+    assert said.startswith("8 are the fastest; preset for tic_tac_toe")
+    kept = {"game": "tic_tac_toe", "device": "cuda"}
+    for given in ({"device": "cpu"}, {"pipelines": 3}, {"slots": 1}, {"workers": 2}):
+        choose(kept | given, piping=pipe)
+    (tmp_path / "config.toml").write_text('game = "tic_tac_toe"\ndevice = "cuda"\npipelines = 5\n')
+    assert choose({"game": "tic_tac_toe"}, out=str(tmp_path), piping=pipe)[0].pipelines == 5
+    assert len(asked) == 1
+
+
+def test_pipelines_are_measured_from_two_to_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizing, "_PIPELINES_SECONDS", 0.02)
+
+    def trial(pipelines: int) -> Settings:
+        return combine({"game": "tic_tac_toe", "network": "1x8", "slots": 16, "pipelines": pipelines})
+
+    monkeypatch.setattr(sizing, "usable_cores", lambda: 8)
+    number, said = sizing.piped(trial)
+    assert number in (2, 4, 8)
+    assert re.fullmatch(
+        rf"pipelines auto chose {number}: 2 play \S+ rows/s, 4 play \S+ rows/s, 8 play \S+ rows/s", said
+    )
+    monkeypatch.setattr(sizing, "usable_cores", lambda: 2)
+    assert sizing.piped(trial) == (2, "")
 
 
 def test_a_gpu_that_the_run_leaves_idle_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,9 @@
 //! depend on which others share its rounds: searches join and leave between rounds, nothing waits for the slowest.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -14,6 +16,7 @@ use crate::error::Error;
 use crate::evaluator::{Batch, Evaluator};
 use crate::game::{Action, Game, GameFault, Pov, PovOf};
 use crate::process::Process;
+use crate::rng::mix;
 use crate::search::{Answer, GATHER_AT_MOST, Replies, Search, SearchStats};
 
 /// Fewer jobs than this are done by the calling thread: handing them out costs more than doing them.
@@ -136,11 +139,22 @@ impl RoundStats {
     }
 }
 
-/// The sum of the counts of all searches.
-fn total<G: Game>(searches: &[Search<G>]) -> SearchStats {
-    let mut total = SearchStats::default();
-    searches.iter().for_each(|search| total.add(search.stats()));
-    total
+/// The hash of a position's key, which is a hash already but for a game that has few positions.
+#[derive(Default)]
+struct OfKey(u64);
+
+impl Hasher for OfKey {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = mix(self.0 ^ u64::from(byte)));
+    }
+
+    fn write_u128(&mut self, key: u128) {
+        self.0 = mix(key as u64 ^ (key >> 64) as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// The memory of a round, kept from one to the next.
@@ -160,7 +174,7 @@ pub struct Rounds<G: Game> {
     /// Empty if the evaluator proved nothing, else see [`Batch::proofs`].
     proofs: Vec<u8>,
     /// Rows of this batch by position, where equal positions get equal answers.
-    seen: HashMap<u128, u32>,
+    seen: HashMap<u128, u32, BuildHasherDefault<OfKey>>,
     /// Simulations that one search may do in one [`Rounds::run`] without the evaluator.
     pub known: u64,
     /// What the rounds did so far.
@@ -182,7 +196,7 @@ impl<G: Game> Rounds<G> {
             logits: Vec::new(),
             values: Vec::new(),
             proofs: Vec::new(),
-            seen: HashMap::new(),
+            seen: HashMap::default(),
             known: GATHER_AT_MOST,
             stats: RoundStats::default(),
         }
@@ -216,36 +230,44 @@ impl<G: Game> Rounds<G> {
         searches: &mut [Search<G>],
         evaluator: &mut E,
     ) -> Result<bool, SearchError<E::Error>> {
-        let before = total(searches);
         let known = self.known;
-        self.gather(searches, evaluator.network(), |_| known);
-        if let Some((search, fault)) =
-            searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
+        if self.gather(searches, evaluator.network(), |_| known)
+            && let Some((search, fault)) =
+                searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
         {
             return Err(SearchError::Game { search, fault });
         }
         self.evaluate(searches, evaluator)?;
         self.take_up(searches);
-        self.stats.searches.add(&total(searches).since(&before));
-        Ok(searches.iter().any(|search| !search.is_done()))
+        // One pass: where there are thousands of searches, each look at all of them reads memory that no cache holds.
+        let mut is_more = false;
+        for search in searches {
+            self.stats.searches.add(&search.take_counts());
+            is_more |= !search.is_done();
+        }
+        Ok(is_more)
     }
 
     /// The first part of a round: every search without leaves gathers some. A search that meets a fault is left with
-    /// none. `known` says how many simulations a search may do that needs no evaluator.
+    /// none. `known` says how many simulations a search may do that needs no evaluator. Returns whether there was a fault.
     pub(crate) fn gather<S: AsMut<Search<G>> + Send>(
         &mut self,
         searches: &mut [S],
         network: Option<u64>,
         known: impl Fn(&S) -> u64 + Sync + Send,
-    ) {
+    ) -> bool {
         self.network = network;
-        let cache = self.cache.as_deref().zip(network);
+        let (keyed, faulty) = (network.map(|network| (network, self.cache.as_deref())), AtomicBool::new(false));
         self.workers.for_each(searches, |search| {
             let (known, search) = (known(search), search.as_mut());
             if !search.has_leaves() {
-                search.gather(cache, known);
+                search.gather(keyed, known);
+            }
+            if search.fault().is_some() {
+                faulty.store(true, Ordering::Relaxed);
             }
         });
+        faulty.into_inner()
     }
 
     /// The second part: the gathered leaves are evaluated. On an error the leaves are lost,
@@ -274,10 +296,7 @@ impl<G: Game> Rounds<G> {
         let cache = self.cache.as_deref().zip(self.network);
         let Self { offsets, logits, values, proofs, .. } = self;
         let replies = Replies { offsets, logits, values, proofs };
-        self.workers.for_each(searches, |search| {
-            let search = search.as_mut();
-            search.apply(replies, cache);
-        });
+        self.workers.for_each(searches, |search| search.as_mut().apply(replies, cache));
     }
 
     /// Gives searches whose batch was not evaluated their leaves back, as they were gathered.
@@ -310,11 +329,8 @@ impl<G: Game> Rounds<G> {
             for (position, leaf) in (begin..).zip(waiting) {
                 let legal = &search.round.legal[leaf.legal.start as usize..leaf.legal.end as usize];
                 leaf.answer = Answer::Row(row as u32);
-                if self.network.is_some() {
-                    // `gather` knows a position's key only where there is a cache.
-                    let key =
-                        if self.cache.is_some() || leaf.key != 0 { leaf.key } else { self.states[position].key() };
-                    let first = *self.seen.entry(key).or_insert(row as u32) as usize;
+                if self.network.is_some() && leaf.key != 0 {
+                    let first = *self.seen.entry(leaf.key).or_insert(row as u32) as usize;
                     // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
                     let same = first < row
                         && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
@@ -372,14 +388,16 @@ impl<G: Game> Rounds<G> {
                 }
                 *number = value.clamp(-1.0, 1.0);
             }
-            let range = self.offsets[row] as usize..self.offsets[row + 1] as usize;
-            if let Some(bad) = self.logits[range.clone()].iter().position(|logit| !logit.is_finite()) {
-                let (logit, action) = (self.logits[range.start + bad], self.actions[range.start + bad]);
-                return Err(SearchError::BadReply(format!(
-                    "logit {logit} for the legal action {action} in row {row} of the evaluator's reply, expected a finite number"
-                )));
-            }
         }
-        Ok(())
+        // Without an early end, so that it is done for several numbers at once.
+        if self.logits.iter().fold(true, |fine, logit| fine & logit.is_finite()) {
+            return Ok(());
+        }
+        let bad = self.logits.iter().position(|logit| !logit.is_finite()).unwrap_or_default();
+        let (logit, action) = (self.logits[bad], self.actions[bad]);
+        let row = self.offsets.partition_point(|&begin| begin as usize <= bad) - 1;
+        Err(SearchError::BadReply(format!(
+            "logit {logit} for the legal action {action} in row {row} of the evaluator's reply, expected a finite number"
+        )))
     }
 }

@@ -23,7 +23,7 @@ use crate::error::{Error, invalid};
 use crate::grid;
 use crate::key::{Tag, digest, mix};
 use crate::notation::{PLAYERS, in_range};
-use crate::planes::{D4, cells_then, d4_cell, d4_planes};
+use crate::planes::{D4, cells_then, d4_cell, d4_planes, put_bits};
 use chains::{Chains, Geometry, MAX_SIZE, MIN_SIZE};
 
 /// Boards that the observation shows.
@@ -113,7 +113,7 @@ struct Setup<const WORDS: usize> {
 /// assert_eq!(game.score(), 2.0 + 1.0 - 1.0 - 0.5); // A1 is Black's: no white stone can be reached from there
 /// # Ok::<(), String>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Go<const WORDS: usize> {
     recent: [Board<WORDS>; HISTORY],
     /// The action that led to the board in that place of `recent`.
@@ -139,6 +139,23 @@ pub struct Go<const WORDS: usize> {
     /// it, and those since have only grown.
     growing: bool,
     mover: Player,
+}
+
+impl<const WORDS: usize> Clone for Go<WORDS> {
+    fn clone(&self) -> Self {
+        Self { past: self.past.clone(), setup: self.setup.clone(), ..*self }
+    }
+
+    // A position is 2 kilobytes or more, which a derived `clone_from` copies twice.
+    fn clone_from(&mut self, other: &Self) {
+        let Self { recent, chains, filter, past, setup, .. } = self;
+        let Self { actions, taken, half_points, plies, ko, size, passes, superko, growing, mover, .. } = *other;
+        (*recent, *chains, *filter) = (other.recent, other.chains, other.filter);
+        past.clone_from(&other.past);
+        setup.clone_from(&other.setup);
+        (self.actions, self.taken, self.half_points, self.plies, self.ko) = (actions, taken, half_points, plies, ko);
+        (self.size, self.passes, self.superko, self.growing, self.mover) = (size, passes, superko, growing, mover);
+    }
 }
 
 impl<const WORDS: usize> Go<WORDS> {
@@ -522,19 +539,15 @@ impl<const WORDS: usize> Game for Go<WORDS> {
 
     fn encode(&self, row: &mut [f32]) {
         let (cells, plies) = (self.num_cells(), usize::from(self.plies));
-        row.fill(0.0);
-        for (ago, planes) in row.chunks_exact_mut(2 * cells).enumerate() {
-            if ago > plies {
-                break;
-            }
-            let stones = self.recent[(plies - ago) % HISTORY].stones;
+        let (boards, turn) = row.split_at_mut(2 * HISTORY * cells);
+        for (ago, planes) in boards.chunks_exact_mut(2 * cells).enumerate() {
+            let there_was = plies.checked_sub(ago);
+            let stones = there_was.map_or([Cells::NONE; 2], |ply| self.recent[ply % HISTORY].stones);
             let (own, other) = planes.split_at_mut(cells);
-            stones[self.mover.index()].for_each(|cell| own[cell] = 1.0);
-            stones[self.mover.opponent().index()].for_each(|cell| other[cell] = 1.0);
+            put_bits(own, &stones[self.mover.index()].0);
+            put_bits(other, &stones[self.mover.opponent().index()].0);
         }
-        if self.mover == Player::Zero {
-            row[2 * HISTORY * cells..].fill(1.0);
-        }
+        turn.fill(f32::from(u8::from(self.mover == Player::Zero)));
     }
 
     fn plane_divisors(&self) -> Option<Vec<u16>> {

@@ -24,7 +24,7 @@ use crate::key::{Tag, digest};
 use crate::notation::{
     Board as Drawn, PLAYERS, board_or_line, cell_name, in_range, read_board, rows, stones, write_board,
 };
-use crate::planes::{cells_then, d4_cell, d4_planes};
+use crate::planes::{cells_then, d4_cell, d4_planes, put_bits};
 use crate::svg::{self, Svg};
 
 const MIN_SIZE: usize = 3;
@@ -305,12 +305,11 @@ impl Game for Hex {
 
     fn encode(&self, row: &mut [f32]) {
         let cells = self.num_cells();
-        row.fill(0.0);
         for (own, planes) in row.chunks_exact_mut(3 * cells).enumerate() {
             let last = self.connected(own, self.board().last[own].and(self.stones[own]), Cells::NONE);
             let sets = [self.stones[own], self.joined[own].without(SIDES[own]), last];
             for (plane, set) in planes.chunks_exact_mut(cells).zip(sets) {
-                set.for_each(|cell| plane[cell] = 1.0);
+                put_bits(plane, &set.0);
             }
         }
         row[6 * cells..].fill(f32::from(self.mover as u8));

@@ -15,7 +15,7 @@ use azpy_core::text::{Notation, outcome_text};
 use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
 use crate::notation::{PLAYERS, board_or_line, cell_name, counted, read_board, rows, stones, write_board};
-use crate::planes::{D4, cells_then, d4_cell, d4_planes};
+use crate::planes::{D4, cells_then, d4_cell, d4_planes, put_bits};
 use crate::svg::{self, CELL, Svg};
 
 /// The columns but the first and the last, on boards of 4, 6 and 8.
@@ -257,9 +257,7 @@ impl Game for Othello {
 
     fn encode(&self, row: &mut [f32]) {
         for (plane, discs) in row.chunks_exact_mut(self.num_cells()).zip(self.sides()) {
-            for (cell, value) in plane.iter_mut().enumerate() {
-                *value = (discs >> cell & 1) as f32;
-            }
+            put_bits(plane, &[discs]);
         }
     }
 

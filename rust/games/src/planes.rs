@@ -24,6 +24,34 @@ pub(crate) fn d4_cell(symmetry: usize, size: usize, cell: usize) -> usize {
     row * size + column
 }
 
+/// The eight bits of each byte as numbers.
+static BITS: [[f32; 8]; 256] = {
+    let mut bits = [[0.0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut place = 0;
+        while place < 8 {
+            bits[byte][place] = (byte >> place & 1) as f32;
+            place += 1;
+        }
+        byte += 1;
+    }
+    bits
+};
+
+/// Writes bit `i % 64` of word `i / 64` to cell `i` of a plane, for all its cells: 0 or 1.
+#[inline]
+pub(crate) fn put_bits(plane: &mut [f32], words: &[u64]) {
+    for (cells, word) in plane.chunks_mut(64).zip(words) {
+        let (bytes, (whole, rest)) = (word.to_le_bytes(), cells.as_chunks_mut::<8>());
+        let last = whole.len();
+        whole.iter_mut().zip(bytes).for_each(|(cells, byte)| *cells = BITS[usize::from(byte)]);
+        if !rest.is_empty() {
+            rest.copy_from_slice(&BITS[usize::from(bytes[last])][..rest.len()]);
+        }
+    }
+}
+
 /// Applies a [`D4`] symmetry to square planes `[C, size, size]`.
 pub(crate) fn d4_planes(symmetry: usize, size: usize, planes: &[f32], out: &mut [f32]) {
     let cells = size * size;

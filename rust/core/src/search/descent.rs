@@ -1,7 +1,7 @@
 //! The way down: from the root to a leaf, a finished game, or a leaf already in flight.
 
-use super::Search;
-use crate::game::{Game, GameFault, Payoff, Player, Pov, PovValue, Turn, check_chance};
+use super::{Scratch, Search};
+use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovValue, Turn, check_chance};
 use crate::search::ahead::{forced_end, winning_action};
 use crate::search::gumbel;
 use crate::search::puct::select;
@@ -23,12 +23,15 @@ impl<G: Game> Search<G> {
     /// leaf to `states`.
     ///
     /// `PLAIN`: see [`Search::is_plain`].
-    pub(super) fn descend<const PLAIN: bool>(&mut self) -> Result<Descent<G::Payoff>, GameFault> {
+    pub(super) fn descend<const PLAIN: bool>(
+        &mut self,
+        scratch: &mut Scratch,
+    ) -> Result<Descent<G::Payoff>, GameFault> {
         let start = self.round.paths.len();
         let mut id = ROOT;
         // The player whose view `value_sum` is in at this node.
         let mut chooser = Player::Zero;
-        self.scratch.line.clear();
+        scratch.line.clear();
         // Walk down the tree first. Only the end needs a position of the game.
         loop {
             self.round.paths.push(id);
@@ -41,7 +44,7 @@ impl<G: Game> Search<G> {
             // Select before marking, so that this descent does not count as in flight.
             let chosen = match kind {
                 Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config),
-                Kind::Decision(player) => self.choose(id, player, chooser),
+                Kind::Decision(player) => self.choose(id, player, chooser, &mut scratch.scores),
                 _ => ROOT,
             };
             self.tree.mark(id);
@@ -59,10 +62,10 @@ impl<G: Game> Search<G> {
                 Kind::Pending => return Ok(Descent::Collision),
                 Kind::Terminal | Kind::New => break,
             };
-            self.scratch.line.push(self.tree.node(id).action);
+            scratch.line.push(self.tree.node(id).action);
         }
         let mut state = self.round.spare.pop().unwrap_or_else(|| self.position.clone());
-        let mut turn = state.arrive(&self.position, &self.scratch.line, Some(&mut self.scratch.actions));
+        let mut turn = state.arrive(&self.position, &scratch.line, Some(&mut scratch.actions));
         loop {
             match turn {
                 Turn::Terminal => {
@@ -74,9 +77,9 @@ impl<G: Game> Search<G> {
                 Turn::Player(player) => {
                     if !PLAIN && id == ROOT {
                         // Expand the root even if its value is proven, because an action must be chosen.
-                        self.root.winning = winning_action(&state, player, &self.config, &mut self.scratch.plies);
+                        self.root.winning = winning_action(&state, player, &self.config, &mut self.plies);
                     } else if !PLAIN
-                        && let Some((value, plies)) = forced_end(&state, player, &self.config, &mut self.scratch.plies)
+                        && let Some((value, plies)) = forced_end(&state, player, &self.config, &mut self.plies)
                     {
                         self.round.spare.push(state);
                         return Ok(Descent::Known(G::Payoff::of_proven(value), Some(plies)));
@@ -91,34 +94,25 @@ impl<G: Game> Search<G> {
                 return Err(GameFault::TooLong(self.size.max_plies));
             }
             // A roll needs no network, so expand it during the descent.
-            state.chance_outcomes(&mut self.scratch.outcomes);
-            check_chance(&self.scratch.outcomes)?;
-            if !self.tree.has_room(self.scratch.outcomes.len()) {
-                return self.roll_unseen(id, state);
+            state.chance_outcomes(&mut scratch.outcomes);
+            check_chance(&scratch.outcomes)?;
+            if !self.tree.has_room(scratch.outcomes.len()) {
+                return self.roll_unseen(id, state, scratch);
             }
-            self.scratch.actions.clear();
-            self.scratch.priors.clear();
-            for &(outcome, probability) in &self.scratch.outcomes {
-                self.scratch.actions.push(outcome);
-                self.scratch.priors.push(probability);
+            scratch.actions.clear();
+            scratch.priors.clear();
+            for &(outcome, probability) in &scratch.outcomes {
+                scratch.actions.push(outcome);
+                scratch.priors.push(probability);
             }
-            self.tree.expand(id, Kind::Chance, &self.scratch.actions, &self.scratch.priors);
-            let drawn = self.run.stream.weighted(self.scratch.priors.iter().map(|&p| f64::from(p)));
-            state.play(self.scratch.actions[drawn]);
-            turn = self.turn_of(&state);
+            self.tree.expand(id, Kind::Chance, &scratch.actions, &scratch.priors);
+            let drawn = self.run.stream.weighted(scratch.priors.iter().map(|&p| f64::from(p)));
+            state.play(scratch.actions[drawn]);
+            turn = turn_of(&state, &mut scratch.actions);
             id = self.tree.node(id).first_child + drawn as NodeId;
             self.round.paths.push(id);
             self.tree.mark(id);
         }
-    }
-
-    /// The turn; fills `scratch.actions` with the legal actions of a player.
-    fn turn_of(&mut self, state: &G) -> Turn {
-        let turn = state.turn();
-        if matches!(turn, Turn::Player(_)) {
-            state.legal_actions(&mut self.scratch.actions);
-        }
-        turn
     }
 
     /// Whether the search uses none of the rarer options, so that descents can skip their checks.
@@ -127,7 +121,7 @@ impl<G: Game> Search<G> {
     }
 
     /// The child to go on to from a decision, whatever the options.
-    fn choose(&mut self, id: NodeId, player: Player, chooser: Player) -> NodeId {
+    fn choose(&mut self, id: NodeId, player: Player, chooser: Player, scores: &mut Vec<f64>) -> NodeId {
         if id == ROOT
             && let Some(winning) = self.root.winning
             && let Some(index) = self.tree.children(ROOT).iter().position(|child| child.action == winning)
@@ -138,19 +132,20 @@ impl<G: Game> Search<G> {
             return select::<false>(&self.tree, id, player, chooser, &self.config);
         };
         let choice = gumbel::Choice::at(&self.tree, id, player, chooser, self.size.num_actions);
-        let chosen = if id == ROOT {
-            self.root.halving.select(&choice, rule, &mut self.scratch.scores)
-        } else {
-            choice.interior(rule, &mut self.scratch.scores)
-        };
+        let chosen = if id == ROOT { self.root.halving.select(&choice, rule) } else { choice.interior(rule, scores) };
         self.tree.node(id).first_child + chosen as NodeId
     }
 
     /// The tree is full: sample the roll without adding nodes, and continue to the next decision. The values still back
     /// up through the roll's node.
-    fn roll_unseen(&mut self, id: NodeId, mut state: G) -> Result<Descent<G::Payoff>, GameFault> {
+    fn roll_unseen(
+        &mut self,
+        id: NodeId,
+        mut state: G,
+        scratch: &mut Scratch,
+    ) -> Result<Descent<G::Payoff>, GameFault> {
         for _ in 0..=self.size.max_plies {
-            match self.turn_of(&state) {
+            match turn_of(&state, &mut scratch.actions) {
                 Turn::Terminal => return Ok(Descent::Known(self.config.outcome(&state), None)),
                 Turn::Player(player) => {
                     self.tree.set_kind(id, Kind::Pending);
@@ -158,13 +153,22 @@ impl<G: Game> Search<G> {
                     return Ok(Descent::Leaf(player, false));
                 }
                 Turn::Chance => {
-                    state.chance_outcomes(&mut self.scratch.outcomes);
-                    check_chance(&self.scratch.outcomes)?;
-                    let drawn = self.run.stream.weighted(self.scratch.outcomes.iter().map(|&(_, p)| f64::from(p)));
-                    state.play(self.scratch.outcomes[drawn].0);
+                    state.chance_outcomes(&mut scratch.outcomes);
+                    check_chance(&scratch.outcomes)?;
+                    let drawn = self.run.stream.weighted(scratch.outcomes.iter().map(|&(_, p)| f64::from(p)));
+                    state.play(scratch.outcomes[drawn].0);
                 }
             }
         }
         Err(GameFault::TooLong(self.size.max_plies))
     }
+}
+
+/// The turn; `actions` become the legal actions of a player.
+fn turn_of<G: Game>(state: &G, actions: &mut Vec<Action>) -> Turn {
+    let turn = state.turn();
+    if matches!(turn, Turn::Player(_)) {
+        state.legal_actions(actions);
+    }
+    turn
 }

@@ -8,7 +8,7 @@
 //!
 //! Invariant: each walker draws from a stream of its own, so a roll-out is the same whatever shares its batches.
 
-use super::{Search, SearchResult};
+use super::{Scratch, Search, SearchResult};
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf, Turn, check_chance};
 use crate::rng::{Stream, mix};
@@ -86,44 +86,45 @@ impl<G: Game> Search<G> {
     }
 
     /// What `gather` is here: walkers whose answers the cache has walk on, and the others have a leaf each.
-    pub(super) fn gather_views(&mut self, cache: Option<(&Cache, u64)>) {
+    pub(super) fn gather_views(&mut self, cache: Option<(&Cache, u64)>, scratch: &mut Scratch) {
         if self.is_done() || self.run.fault.is_some() {
             return;
         }
-        if let Err(fault) = self.gather_leaves(cache) {
+        if let Err(fault) = self.gather_leaves(cache, scratch) {
             self.abandon();
             self.run.fault = Some(fault);
         }
         self.run.stats.rounds += u64::from(!self.round.leaves.is_empty());
     }
 
-    fn gather_leaves(&mut self, cache: Option<(&Cache, u64)>) -> Result<(), GameFault> {
+    fn gather_leaves(&mut self, cache: Option<(&Cache, u64)>, scratch: &mut Scratch) -> Result<(), GameFault> {
         if self.root_is_due() {
             let Turn::Player(player) = self.position.turn() else { return Ok(()) };
-            self.position.legal_actions(&mut self.scratch.actions);
+            self.position.legal_actions(&mut scratch.actions);
             if self.is_restricted() {
                 let allowed = &self.root.allowed;
-                self.scratch.actions.retain(|action| allowed.binary_search(action).is_ok());
+                scratch.actions.retain(|action| allowed.binary_search(action).is_ok());
             }
             let stream = self.run.leaf_streams;
             let known = if self.is_restricted() { None } else { cache };
             let position = self.position.clone();
-            match self.ask(&position, player, 0..1, 0, stream, known)? {
+            match self.ask(&position, player, 0..1, 0, stream, known, scratch)? {
                 None => return Ok(()),
-                Some(value) => self.answer_root(player, value),
+                Some(value) => self.answer_root(player, value, scratch),
             }
         }
         for index in 0..self.mirror.as_ref().map_or(0, |mirror| mirror.walkers.len()) {
             if self.round.leaves.len() >= self.config.eval_batch {
                 break;
             }
-            self.walk(index, cache)?;
+            self.walk(index, cache, scratch)?;
         }
         Ok(())
     }
 
     /// Asks the cache for the answer of a view, and gives the value: the priors are in `scratch`. Else there is a leaf
     /// more. The legal actions are in `scratch`.
+    #[expect(clippy::too_many_arguments, reason = "a leaf, and where its answer may be")]
     fn ask(
         &mut self,
         state: &G,
@@ -132,15 +133,16 @@ impl<G: Game> Search<G> {
         plies: usize,
         stream: u64,
         cache: Option<(&Cache, u64)>,
+        scratch: &mut Scratch,
     ) -> Result<Option<PovOf<G>>, GameFault> {
-        let legal = &self.scratch.actions;
+        let legal = &scratch.actions;
         if let Some(fault) = self.size.fault(legal, state, plies) {
             return Err(fault);
         }
         let key = view_of(state, player);
         if let Some((cache, network)) = cache {
-            self.scratch.priors.clear();
-            let priors = &mut self.scratch.priors;
+            scratch.priors.clear();
+            let priors = &mut scratch.priors;
             if let Some(value) = cache.get(network, key, legal.len(), self.size.num_players, priors) {
                 self.run.stats.cache_hits += 1;
                 return Ok(Some(value));
@@ -157,10 +159,10 @@ impl<G: Game> Search<G> {
     }
 
     /// The root has its answer, the priors in `scratch`: roll-outs begin.
-    fn answer_root(&mut self, player: Player, value: PovOf<G>) {
+    fn answer_root(&mut self, player: Player, value: PovOf<G>, scratch: &Scratch) {
         let (base, view) = (self.run.leaf_streams, view_of(&self.position, player));
         let Some(mirror) = &mut self.mirror else { return };
-        let (actions, priors) = (self.scratch.actions.clone(), self.scratch.priors.clone());
+        let (actions, priors) = (scratch.actions.clone(), scratch.priors.clone());
         // Draws of one seed differ from view to view.
         let mut stream = Stream::keyed(&[base, view as u64, (view >> 64) as u64]);
         let drawn = stream.weighted(priors.iter().map(|&prior| f64::from(prior)));
@@ -178,14 +180,20 @@ impl<G: Game> Search<G> {
     }
 
     /// A walker goes on until it needs an answer, or its game is over.
-    fn walk(&mut self, index: usize, cache: Option<(&Cache, u64)>) -> Result<(), GameFault> {
+    fn walk(&mut self, index: usize, cache: Option<(&Cache, u64)>, scratch: &mut Scratch) -> Result<(), GameFault> {
         let Some(mut mirror) = self.mirror.take() else { return Ok(()) };
-        let found = self.walk_on(&mut mirror.walkers[index], index as u32, cache);
+        let found = self.walk_on(&mut mirror.walkers[index], index as u32, cache, scratch);
         self.mirror = Some(mirror);
         found
     }
 
-    fn walk_on(&mut self, walker: &mut Walker<G>, index: u32, cache: Option<(&Cache, u64)>) -> Result<(), GameFault> {
+    fn walk_on(
+        &mut self,
+        walker: &mut Walker<G>,
+        index: u32,
+        cache: Option<(&Cache, u64)>,
+        scratch: &mut Scratch,
+    ) -> Result<(), GameFault> {
         while walker.payoff.is_none() {
             match walker.state.turn() {
                 Turn::Terminal => {
@@ -197,19 +205,19 @@ impl<G: Game> Search<G> {
                 }
                 _ if walker.plies >= self.size.max_plies => return Err(GameFault::TooLong(self.size.max_plies)),
                 Turn::Chance => {
-                    let outcomes = &mut self.scratch.outcomes;
+                    let outcomes = &mut scratch.outcomes;
                     walker.state.chance_outcomes(outcomes);
                     check_chance(outcomes)?;
                     let drawn = walker.stream.weighted(outcomes.iter().map(|&(_, p)| f64::from(p)));
                     walker.play(outcomes[drawn].0);
                 }
                 Turn::Player(player) => {
-                    walker.state.legal_actions(&mut self.scratch.actions);
+                    walker.state.legal_actions(&mut scratch.actions);
                     let stream = walker.seed.wrapping_add(walker.plies as u64);
-                    if self.ask(&walker.state, player, index..index, walker.plies, stream, cache)?.is_none() {
+                    if self.ask(&walker.state, player, index..index, walker.plies, stream, cache, scratch)?.is_none() {
                         break;
                     }
-                    walker.draw(&self.scratch.actions, &self.scratch.priors);
+                    walker.draw(&scratch.actions, &scratch.priors);
                 }
             }
         }
@@ -217,27 +225,32 @@ impl<G: Game> Search<G> {
     }
 
     /// What `apply` is here.
-    pub(super) fn apply_views(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>) {
+    pub(super) fn apply_views(
+        &mut self,
+        replies: Replies<'_, PovOf<G>>,
+        cache: Option<(&Cache, u64)>,
+        scratch: &mut Scratch,
+    ) {
         for index in 0..self.round.leaves.len() {
             let leaf = self.round.leaves[index].clone();
             let Answer::Row(row) = leaf.answer else { continue };
             let legal = leaf.legal.start as usize..leaf.legal.end as usize;
             let first = replies.offsets[row as usize] as usize;
-            softmax(&replies.logits[first..first + legal.len()], &mut self.scratch.priors);
+            softmax(&replies.logits[first..first + legal.len()], &mut scratch.priors);
             let value = replies.values[row as usize];
             let is_root = leaf.path.len() == 1;
             if let Some((cache, network)) = cache
                 && !(is_root && self.is_restricted())
             {
-                cache.put(network, leaf.key, &self.scratch.priors, value);
+                cache.put(network, leaf.key, &scratch.priors, value);
             }
             self.run.stats.evaluations += 1;
             if is_root {
-                self.scratch.actions.clear();
-                self.scratch.actions.extend_from_slice(&self.round.legal[legal]);
-                self.answer_root(leaf.player, value);
+                scratch.actions.clear();
+                scratch.actions.extend_from_slice(&self.round.legal[legal]);
+                self.answer_root(leaf.player, value, scratch);
             } else if let Some(mirror) = &mut self.mirror {
-                mirror.walkers[leaf.path.start as usize].draw(&self.round.legal[legal], &self.scratch.priors);
+                mirror.walkers[leaf.path.start as usize].draw(&self.round.legal[legal], &scratch.priors);
             }
         }
         self.round.leaves.clear();

@@ -4,6 +4,8 @@
 //! It uses no evaluator, thread or clock itself. With `eval_batch` 1 the visit counts equal those of textbook PUCT.
 //! `n` simulations are exactly `n` visits below the root, or fewer if `evaluations` ran out first.
 
+use std::cell::Cell;
+
 use crate::config::SearchConfig;
 use crate::game::{Action, Game, GameFault, Turn, can_prove};
 use crate::rng::{Stream, mix};
@@ -42,7 +44,8 @@ pub struct Search<G: Game> {
     root: Root,
     run: Run,
     pub(crate) round: Round<G>,
-    scratch: Scratch<G>,
+    /// For each ply of a look ahead.
+    plies: Vec<Ply<G>>,
     /// The most actions of a leaf so far.
     widest_leaf: usize,
     /// The most nodes that the rolls of one descent made.
@@ -72,6 +75,8 @@ struct Run {
     /// Plies of the longest descent.
     depth: usize,
     stats: SearchStats,
+    /// Those that [`Search::take_counts`] has told.
+    told: SearchStats,
     stop: Stop,
     fault: Option<GameFault>,
 }
@@ -86,6 +91,7 @@ impl Run {
             leaves_met: 0,
             depth: 0,
             stats: SearchStats::default(),
+            told: SearchStats::default(),
             stop: Stop::default(),
             fault: None,
         }
@@ -119,29 +125,28 @@ impl Size {
     }
 }
 
-/// Memory that descents use again and again.
-#[derive(Clone, Debug)]
-struct Scratch<G> {
+/// Memory that searches use again and again. One for each thread: thousands of searches would have as many in no cache.
+#[derive(Debug, Default)]
+struct Scratch {
     /// The actions of a descent.
     line: Vec<Action>,
     actions: Vec<Action>,
     priors: Vec<f32>,
     outcomes: Vec<(Action, f32)>,
     scores: Vec<f64>,
-    /// For each ply of a look ahead.
-    plies: Vec<Ply<G>>,
 }
 
-impl<G: Game> Scratch<G> {
-    fn new(lookahead: usize) -> Self {
-        Self {
-            line: Vec::new(),
-            actions: Vec::new(),
-            priors: Vec::new(),
-            outcomes: Vec::new(),
-            scores: Vec::new(),
-            plies: (0..lookahead).map(|_| Ply::new()).collect(),
+impl Scratch {
+    /// Lends this thread's to `work`.
+    #[inline]
+    fn lend<T>(work: impl FnOnce(&mut Self) -> T) -> T {
+        thread_local! {
+            static OWN: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
         }
+        let mut scratch = OWN.take().unwrap_or_default();
+        let found = work(&mut scratch);
+        OWN.set(Some(scratch));
+        found
     }
 }
 
@@ -160,7 +165,7 @@ impl<G: Game> Search<G> {
             root: Root::default(),
             run: Run::new(Stream::keyed(&[])),
             round: Round::default(),
-            scratch: Scratch::new(config.lookahead),
+            plies: (0..config.lookahead).map(|_| Ply::new()).collect(),
             widest_leaf: 0,
             widest_roll: 0,
         }
@@ -318,7 +323,7 @@ impl<G: Game> Search<G> {
     /// Drops the positions kept for reuse. Call it when the search may not continue.
     pub fn drop_spare(&mut self) {
         self.round.spare = Vec::new();
-        self.scratch.plies.iter_mut().for_each(Ply::clear);
+        self.plies.iter_mut().for_each(Ply::clear);
     }
 
     /// See [`Tree::reserve`].
@@ -341,6 +346,12 @@ impl<G: Game> Search<G> {
     #[must_use]
     pub fn stats(&self) -> &SearchStats {
         &self.run.stats
+    }
+
+    /// Counts since the last call, or since `begin`.
+    pub(crate) fn take_counts(&mut self) -> SearchStats {
+        let told = std::mem::replace(&mut self.run.told, self.run.stats);
+        self.run.stats.since(&told)
     }
 
     /// Why the last search ended (or, while it goes on, would).

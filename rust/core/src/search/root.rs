@@ -74,12 +74,19 @@ impl Root {
         }
         self.halving.inherited.clear();
         self.halving.inherited.extend(children.iter().map(|child| child.visits));
-        if self.noised {
-            return;
+        if !self.noised {
+            self.noised = true;
+            self.clean_priors.clear();
+            self.clean_priors.extend(children.iter().map(|child| child.prior));
+            self.explore(tree, config, stream);
         }
-        self.noised = true;
-        self.clean_priors.clear();
-        self.clean_priors.extend(children.iter().map(|child| child.prior));
+        if let Some(rule) = config.gumbel() {
+            self.halving.look(tree.children(ROOT), rule);
+        }
+    }
+
+    /// Makes the draws of a root.
+    fn explore(&mut self, tree: &mut Tree, config: &SearchConfig, stream: &mut Stream) {
         let actions = self.clean_priors.len();
         if let Some(rule) = config.gumbel() {
             // The draws vary the games, as temperature does with PUCT: searches that do not explore have them too.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::Search;
 use super::descent::Descent;
+use super::{Scratch, Search};
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf};
 use crate::rng::mix;
@@ -13,6 +13,9 @@ use crate::search::tree::{Kind, NodeId, ROOT};
 
 /// A search pauses after so many simulations that end in known positions, so that others get their turn.
 pub(crate) const GATHER_AT_MOST: u64 = 4096;
+
+/// The network that is to answer and the cache of its answers, if equal positions get equal answers.
+pub(crate) type Keyed<'a> = Option<(u64, Option<&'a Cache>)>;
 
 /// Where the answer of a leaf is.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +33,7 @@ pub(crate) struct Leaf<V> {
     pub(super) path: Range<u32>,
     pub(crate) legal: Range<u32>,
     pub(super) player: Player,
-    /// Of the position, where there is a cache, or of what its player knows; else 0.
+    /// Of the position, or of what its player knows; 0 if equal positions got different answers when it was gathered.
     pub(crate) key: u128,
     pub(crate) stream: u64,
     pub(crate) answer: Answer<V>,
@@ -88,18 +91,21 @@ impl<G: Game> Search<G> {
     /// Gathers one round's leaves. Finished games go up at once. Where the cache answers every leaf the answers go up too
     /// and another round begins: such a search does not wait for the evaluator. It returns without leaves after `known`
     /// such simulations, and the next call goes on as if there had been no pause.
-    pub(crate) fn gather(&mut self, cache: Option<(&Cache, u64)>, known: u64) {
+    pub(crate) fn gather(&mut self, keyed: Keyed<'_>, known: u64) {
         if self.hides() {
-            return self.gather_views(cache);
+            let cache = keyed.and_then(|(network, cache)| Some((cache?, network)));
+            return Scratch::lend(|scratch| self.gather_views(cache, scratch));
         }
         let until = self.run.stats.simulations + known;
-        while !self.is_done() && self.run.fault.is_none() && self.run.stats.simulations < until {
-            self.gather_round(cache, until);
-            if !self.round.states.is_empty() {
-                return;
+        Scratch::lend(|scratch| {
+            while !self.is_done() && self.run.fault.is_none() && self.run.stats.simulations < until {
+                self.gather_round(keyed, until, scratch);
+                if !self.round.states.is_empty() {
+                    return;
+                }
+                self.apply_with(Replies { offsets: &[], logits: &[], values: &[], proofs: &[] }, None, scratch);
             }
-            self.apply(Replies { offsets: &[], logits: &[], values: &[], proofs: &[] }, None);
-        }
+        });
     }
 
     /// Leaves that a round may have whose first is about to be gathered.
@@ -115,7 +121,7 @@ impl<G: Game> Search<G> {
         }
     }
 
-    fn gather_round(&mut self, cache: Option<(&Cache, u64)>, until: u64) {
+    fn gather_round(&mut self, keyed: Keyed<'_>, until: u64, scratch: &mut Scratch) {
         let mut wanted = self.wanted();
         let root_is_due = self.root_is_due();
         let plain = self.is_plain();
@@ -131,7 +137,7 @@ impl<G: Game> Search<G> {
             && (!self.round.leaves.is_empty() || self.run.stats.simulations < until)
         {
             let (start, nodes) = (self.round.paths.len() as u32, self.tree.nodes().len());
-            let descent = if plain { self.descend::<true>() } else { self.descend::<false>() };
+            let descent = if plain { self.descend::<true>(scratch) } else { self.descend::<false>(scratch) };
             self.widest_roll = self.widest_roll.max(self.tree.nodes().len() - nodes);
             match descent {
                 Err(fault) => {
@@ -165,7 +171,7 @@ impl<G: Game> Search<G> {
                 }
                 Ok(Descent::Leaf(player, at_node)) => {
                     let path = start..self.round.paths.len() as u32;
-                    if let Err(fault) = self.add_leaf(path, player, at_node, cache) {
+                    if let Err(fault) = self.add_leaf(path, player, at_node, keyed, &mut scratch.actions) {
                         self.abandon();
                         self.run.fault = Some(fault);
                         return;
@@ -188,25 +194,25 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// Notes the leaf that a descent ended in. Its position is the last of `states`; it stays there unless the cache
-    /// has the answer.
+    /// Notes the leaf that a descent ended in, and its legal actions. Its position is the last of `states`; it stays
+    /// there unless the cache has the answer.
     fn add_leaf(
         &mut self,
         path: Range<u32>,
         player: Player,
         at_node: bool,
-        cache: Option<(&Cache, u64)>,
+        keyed: Keyed<'_>,
+        legal: &mut Vec<Action>,
     ) -> Result<(), GameFault> {
         let state = self.round.states.last().expect("a leaf leaves its position");
         let legal_start = self.round.legal.len() as u32;
-        self.widest_leaf = self.widest_leaf.max(self.scratch.actions.len());
+        self.widest_leaf = self.widest_leaf.max(legal.len());
         let restricted = path.len() == 1 && self.is_restricted();
         if restricted {
             let allowed = &self.root.allowed;
-            self.scratch.actions.retain(|action| allowed.binary_search(action).is_ok());
+            legal.retain(|action| allowed.binary_search(action).is_ok());
         }
-        self.round.legal.extend_from_slice(&self.scratch.actions);
-        let legal = &self.scratch.actions;
+        self.round.legal.extend_from_slice(legal);
         debug_assert!(legal.windows(2).all(|pair| pair[0] < pair[1]), "legal actions must ascend: {legal:?}");
         let num_players = self.size.num_players;
         let fault = self.size.fault(legal, state, path.len() - 1);
@@ -225,11 +231,12 @@ impl<G: Game> Search<G> {
             self.round.leaves.push(leaf);
             return Err(fault);
         }
-        if let Some((cache, network)) = cache {
+        if let Some((network, cache)) = keyed {
             leaf.key = state.key();
             let priors = self.round.hit_priors.len() as u32;
             // The cache has the priors of all legal actions.
             if !restricted
+                && let Some(cache) = cache
                 && let Some(value) = cache.get(network, leaf.key, legal.len(), num_players, &mut self.round.hit_priors)
             {
                 leaf.answer = Answer::Cached { priors, value };
@@ -242,9 +249,14 @@ impl<G: Game> Search<G> {
 
     /// Applies the answers to the round's leaves, in the order they were gathered, and then releases the collisions.
     pub(crate) fn apply(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>) {
+        Scratch::lend(|scratch| self.apply_with(replies, cache, scratch));
+    }
+
+    fn apply_with(&mut self, replies: Replies<'_, PovOf<G>>, cache: Option<(&Cache, u64)>, scratch: &mut Scratch) {
         if self.hides() {
-            return self.apply_views(replies, cache);
+            return self.apply_views(replies, cache, scratch);
         }
+        let priors = &mut scratch.priors;
         for index in 0..self.round.leaves.len() {
             let leaf = self.round.leaves[index].clone();
             let legal = leaf.legal.start as usize..leaf.legal.end as usize;
@@ -254,7 +266,7 @@ impl<G: Game> Search<G> {
             let value = match leaf.answer {
                 Answer::Row(row) => {
                     let first = replies.offsets[row as usize] as usize;
-                    softmax(&replies.logits[first..first + legal.len()], &mut self.scratch.priors);
+                    softmax(&replies.logits[first..first + legal.len()], priors);
                     let value = replies.values[row as usize];
                     proof = replies.proofs.get(row as usize).copied().unwrap_or(0);
                     // The cache keeps no proofs.
@@ -262,21 +274,21 @@ impl<G: Game> Search<G> {
                         && let Some((cache, network)) = cache
                         && (path.len() > 1 || !self.is_restricted())
                     {
-                        cache.put(network, leaf.key, &self.scratch.priors, value);
+                        cache.put(network, leaf.key, priors, value);
                     }
                     self.run.stats.evaluations += 1;
                     value
                 }
-                Answer::Cached { priors, value } => {
-                    let first = priors as usize;
-                    self.scratch.priors.clear();
-                    self.scratch.priors.extend_from_slice(&self.round.hit_priors[first..first + legal.len()]);
+                Answer::Cached { priors: first, value } => {
+                    let first = first as usize;
+                    priors.clear();
+                    priors.extend_from_slice(&self.round.hit_priors[first..first + legal.len()]);
                     self.run.stats.cache_hits += 1;
                     value
                 }
             };
             if path.len() == 1 || (leaf.at_node && self.tree.has_room(legal.len())) {
-                self.tree.expand(id, Kind::Decision(leaf.player), &self.round.legal[legal], &self.scratch.priors);
+                self.tree.expand(id, Kind::Decision(leaf.player), &self.round.legal[legal], priors);
             } else {
                 self.tree.set_kind(id, Kind::New);
                 self.run.stats.unexpanded += 1;

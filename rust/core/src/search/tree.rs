@@ -51,22 +51,20 @@ pub enum Kind {
     Terminal,
 }
 
-/// One action and the position it leads to. 32 bytes.
+/// One action and the position it leads to. 32 bytes, those that are 0 at first side by side: a search writes many more
+/// nodes than it visits.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct Node {
     /// Sum of the values backed up through here, from the view of the player who chose this action;
     /// player 0's view at the root and below a chance node. f64: exact to far beyond 2^32 visits of f32 values.
     pub value_sum: f64,
-    /// Prior P of the action, or the probability of the outcome.
-    pub prior: f32,
     /// Finished simulations through here, at most [`MOST_VISITS`]. The node's own evaluation counts.
     pub visits: u32,
     /// Unfinished descents through here. Kept apart from the statistics, so undoing one leaves no trace.
     pub in_flight: u32,
     /// Where the children begin.
     pub first_child: NodeId,
-    /// The action, or the outcome, that leads here.
-    pub action: Action,
     /// How many children there are; 0 until the node is expanded.
     pub num_children: u16,
     /// The state of the position.
@@ -74,6 +72,10 @@ pub struct Node {
     /// 0, or 1 + the plies in which the game is proven to end with the node's mean value, at most [`LONGEST_PROOF`].
     /// Only a search with a solver writes it.
     pub proof: u8,
+    /// The action, or the outcome, that leads here.
+    pub action: Action,
+    /// Prior P of the action, or the probability of the outcome.
+    pub prior: f32,
 }
 
 /// The largest number of plies that `Node::proof` counts.

@@ -48,6 +48,8 @@ pub(crate) struct Pipeline<E, G: Game> {
     searches: Vec<Search<G>>,
     games: Vec<GameInPlay>,
     ramp: Ramp,
+    /// Plies of the longest game after the last round, and of the longest without its random opening.
+    longest: [usize; 2],
     /// Finished games not handed over yet, and since when.
     spent: PipelineStats,
     began: Instant,
@@ -72,6 +74,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             evaluator,
             searches: Vec::new(),
             games: Vec::new(),
+            longest: [0; 2],
             spent: PipelineStats::default(),
             began: Instant::now(),
         }
@@ -110,11 +113,10 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         self.began = Instant::now();
         let mut over = Vec::new();
         while self.hand_over(shared, std::mem::take(&mut over)) {
-            self.refill(shared);
+            self.refill(shared)?;
             if self.searches.is_empty() {
                 continue; // another pipeline took the games, or they were over at once
             }
-            self.check()?;
             let mut clocked = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
             self.rounds.run(&mut self.searches, &mut clocked)?;
             self.spent.evaluating += clocked.evaluating;
@@ -129,8 +131,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                     begin_move(search, game, config, network);
                 }
             });
-            self.check()?;
-            for index in (0..self.games.len()).rev().filter(|&index| self.games[index].over).collect::<Vec<_>>() {
+            for index in self.look()?.into_iter().rev() {
                 self.searches.swap_remove(index);
                 over.push(self.games.swap_remove(index).into_record());
             }
@@ -138,29 +139,41 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         Ok(())
     }
 
+    /// The slots whose games are over, ascending. Notes how long the others are.
+    fn look(&mut self) -> Result<Vec<usize>, SearchError<E::Error>> {
+        let mut over = Vec::new();
+        self.longest = [0; 2];
+        for (slot, game) in self.games.iter().enumerate() {
+            if game.over {
+                over.push(slot);
+            } else if let Some(fault) = &game.fault {
+                return Err(SearchError::Game { search: slot, fault: fault.clone() });
+            } else {
+                let plies = game.record.plies.len();
+                let lengths = [plies, plies.saturating_sub(game.opening)];
+                self.longest = std::array::from_fn(|which| self.longest[which].max(lengths[which]));
+            }
+        }
+        Ok(over)
+    }
+
     /// What records call the network.
     fn network(&self) -> u64 {
         self.evaluator.network().unwrap_or(0)
     }
 
-    /// Whether every game keeps its promises.
-    fn check(&self) -> Result<(), SearchError<E::Error>> {
-        let fault = self.games.iter().enumerate().find_map(|(slot, game)| Some((slot, game.fault.clone()?)));
-        fault.map_or(Ok(()), |(search, fault)| Err(SearchError::Game { search, fault }))
-    }
-
     /// Starts games until every open slot has one or no game is left.
-    fn refill(&mut self, shared: &Shared<E, E::Error>) {
+    fn refill(&mut self, shared: &Shared<E, E::Error>) -> Result<(), SearchError<E::Error>> {
         while self.searches.len() < self.ramp.open {
             let next = {
                 let mut state = shared.lock();
                 if state.stop {
-                    return;
+                    return Ok(());
                 }
                 state.begin_game()
             };
             let Some((game_id, to_beat, begun)) = next else {
-                return;
+                return Ok(());
             };
             let begun = begun.and_then(|record| GameInPlay::begun(&self.config, &self.start, record));
             let anew = || (GameInPlay::new(&self.config, &self.start, game_id, to_beat), self.start.clone());
@@ -168,6 +181,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let mut search = Search::new(position, game.search_config(&self.config));
             search.roll_out(self.config.payoff_scale);
             begin_move(&mut search, &mut game, &self.config, self.network());
+            if let Some(fault) = game.fault {
+                return Err(SearchError::Game { search: self.searches.len(), fault });
+            }
             // A game without any search (over at once, or all opening) still counts.
             if game.over {
                 self.hand_over(shared, vec![game.into_record()]);
@@ -176,6 +192,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
                 self.games.push(game);
             }
         }
+        Ok(())
     }
 
     /// Hands over finished games, waits if necessary, and takes a new evaluator. Returns whether to go on: a slot has a
@@ -195,11 +212,9 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         }
         stats.rounds.add(&rounds);
         let mut spent = std::mem::take(&mut self.spent);
-        // Random openings need no search.
-        let plies = |game: &GameInPlay| game.record.plies.len().saturating_sub(game.opening);
-        self.ramp.widen(self.games.iter().map(plies).max().unwrap_or(0), over.len());
-        spent.in_play = self.games.len();
-        spent.longest = self.games.iter().map(|game| game.record.plies.len()).max().unwrap_or(0);
+        let [longest, searched] = self.longest; // random openings need no search
+        self.ramp.widen(searched, over.len());
+        (spent.in_play, spent.longest) = (self.games.len(), longest);
         spent.growing = self.began.elapsed().saturating_sub(spent.evaluating);
         state.pipelines[self.index].add(&spent);
         if !over.is_empty() {

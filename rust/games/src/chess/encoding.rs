@@ -6,6 +6,7 @@ use cozy_chess::{Color, File, Move, Piece, Rank, Square};
 
 use super::history::{Men, PAST_BOARDS, by_piece, men};
 use super::{Chess, Encoding};
+use crate::planes::put_bits;
 
 /// Planes of an action, for each square it can begin on.
 pub(super) const PLANES: usize = 73;
@@ -212,7 +213,6 @@ impl Chess {
     }
 
     pub(super) fn encode_planes(&self, row: &mut [f32]) {
-        row.fill(0.0);
         match self.rules.encoding {
             Encoding::Az18 => self.encode_az18(row),
             Encoding::Az119 => self.encode_az119(row),
@@ -224,15 +224,13 @@ impl Chess {
     fn encode_az18(&self, row: &mut [f32]) {
         let board = &self.board;
         put_men(row, men(board), false);
-        fill_if(row, 12, board.side_to_move() == Color::White);
+        put_fact(row, 12, board.side_to_move() == Color::White);
         for (index, color) in Color::ALL.into_iter().enumerate() {
             let rights = board.castle_rights(color);
-            fill_if(row, 13 + 2 * index, rights.short.is_some());
-            fill_if(row, 14 + 2 * index, rights.long.is_some());
+            put_fact(row, 13 + 2 * index, rights.short.is_some());
+            put_fact(row, 14 + 2 * index, rights.long.is_some());
         }
-        if let Some(square) = self.en_passant_square() {
-            put(&mut row[17 * 64..], square.bitboard().0, false);
-        }
+        put(&mut row[17 * 64..], self.en_passant_square().map_or(0, |square| square.bitboard().0), false);
     }
 
     /// Planes of the player to move, who is at the bottom. Eight times 14 planes, the current position first: its own
@@ -246,35 +244,29 @@ impl Chess {
         for (back, (men, row)) in boards.zip(row.chunks_exact_mut(14 * 64)).enumerate() {
             put_men(row, men, black);
             let repeats = self.history.repeats(back);
-            fill_if(row, 12, repeats >= 1);
-            fill_if(row, 13, repeats >= 2);
+            put_fact(row, 12, repeats >= 1);
+            put_fact(row, 13, repeats >= 2);
         }
         let rest = &mut row[(PAST_BOARDS + 1) * 14 * 64..];
-        fill_if(rest, 0, !black);
+        put_fact(rest, 0, !black);
         rest[64..128].fill(self.ply() as f32 / f32::from(self.rules.max_plies));
         for (index, color) in [mover, !mover].into_iter().enumerate() {
             let rights = board.castle_rights(color);
-            fill_if(rest, 2 + 2 * index, rights.short.is_some());
-            fill_if(rest, 3 + 2 * index, rights.long.is_some());
+            put_fact(rest, 2 + 2 * index, rights.short.is_some());
+            put_fact(rest, 3 + 2 * index, rights.long.is_some());
         }
         rest[6 * 64..].fill(f32::from(board.halfmove_clock()) / 100.0);
     }
 }
 
-fn fill_if(row: &mut [f32], plane: usize, set: bool) {
-    if set {
-        row[plane * 64..(plane + 1) * 64].fill(1.0);
-    }
+fn put_fact(row: &mut [f32], plane: usize, fact: bool) {
+    row[plane * 64..(plane + 1) * 64].fill(f32::from(u8::from(fact)));
 }
 
-/// Ones on the squares of the set. Row 0 is rank 8, or, seen by Black, rank 1.
+/// Ones on the squares of the set, and else zeros. Row 0 is rank 8, or, seen by Black, rank 1.
 #[inline]
-fn put(plane: &mut [f32], mut squares: u64, seen_by_black: bool) {
-    let flip = if seen_by_black { 0 } else { 56 };
-    while squares != 0 {
-        plane[squares.trailing_zeros() as usize ^ flip] = 1.0;
-        squares &= squares - 1;
-    }
+fn put(plane: &mut [f32], squares: u64, seen_by_black: bool) {
+    put_bits(plane, &[if seen_by_black { squares } else { squares.swap_bytes() }]);
 }
 
 /// Twelve planes of men: those of the player who sees them first.

@@ -10,10 +10,11 @@
 use std::array;
 
 use crate::cells::{Cells, nth_bit};
+use crate::planes::put_bits;
 
 /// Columns at most, and rows.
 pub(super) const MAX_SIDE: usize = 20;
-pub(super) const MAX_CELLS: usize = MAX_SIDE * MAX_SIDE;
+const MAX_CELLS: usize = MAX_SIDE * MAX_SIDE;
 const WORDS: usize = (MAX_CELLS + MAX_SIDE).div_ceil(64);
 /// The distance of a cell to which no path leads.
 pub(super) const FAR: u16 = u16::MAX;
@@ -330,13 +331,6 @@ impl Board {
         (0..2 * self.cells()).filter(|&slot| self.is_slot(slot) && self.is_closed(slot))
     }
 
-    /// [`Board::open`] of every cell.
-    pub(super) fn all_open(&self) -> [u8; MAX_CELLS] {
-        let mut open = [0; MAX_CELLS];
-        open[..self.cells()].iter_mut().enumerate().for_each(|(cell, open)| *open = self.open(cell));
-        open
-    }
-
     /// Directions in which no edge of the cell is closed, one bit each.
     #[inline]
     pub(super) fn open(&self, cell: usize) -> u8 {
@@ -353,33 +347,50 @@ impl Board {
         if direction < 2 { cell + stride } else { cell - stride }
     }
 
-    /// Writes the lengths of the shortest paths from a cell to all of them, or [`FAR`]. `open` is that of this board.
-    pub(super) fn distances(&self, open: &[u8; MAX_CELLS], from: usize, out: &mut [u16]) {
-        let (mut queue, mut head, mut tail) = ([0_u16; MAX_CELLS], 0, 1);
-        out.fill(FAR);
-        out[from] = 0;
-        queue[0] = from as u16;
-        while head < tail {
-            let cell = usize::from(queue[head]);
-            head += 1;
-            let (mut todo, further) = (open[cell], out[cell] + 1);
-            while todo != 0 {
-                let next = self.neighbour(cell, todo.trailing_zeros() as usize);
-                todo &= todo - 1;
-                if out[next] == FAR {
-                    out[next] = further;
-                    queue[tail] = next as u16;
-                    tail += 1;
-                }
+    /// The cells to which a shortest path from a cell has 0 steps, 1 step and so on, as long as there are some. `N` words
+    /// hold the board.
+    fn layers<const N: usize>(&self, from: usize) -> impl Iterator<Item = Cells<N>> {
+        let (rows, [beside, below]) = (self.rows(), self.closed);
+        let [beside, below] = [beside, below].map(|edges| Cells::<N>(array::from_fn(|word| edges.0[word])));
+        let (mut new, mut left) = (Cells::NONE.with(from), Cells([u64::MAX; N]));
+        std::iter::from_fn(move || {
+            let layer = new;
+            left = left.without(layer);
+            // What leaves the words leaves the board, whose rim is closed.
+            let [right, down] = [layer.plus(rows).without(beside), layer.plus(1).without(below)];
+            let back = layer.without(beside).minus(rows).or(layer.without(below).minus(1));
+            new = right.or(down).or(back).and(left);
+            (!layer.is_empty()).then_some(layer)
+        })
+    }
+
+    /// Writes the length of the shortest path from a cell to each cell, divided by the number of cells; 1 where no path
+    /// leads.
+    pub(super) fn put_distances(&self, from: usize, plane: &mut [f32]) {
+        fn put<const N: usize>(board: &Board, from: usize, plane: &mut [f32]) {
+            plane.fill(1.0);
+            for (distance, layer) in (0_u16..).zip(board.layers::<N>(from)) {
+                let value = f32::from(distance) / board.cells() as f32;
+                layer.for_each(|cell| plane[cell] = value);
             }
+        }
+        match self.cells().div_ceil(64) {
+            1 => put::<1>(self, from, plane),
+            2 => put::<2>(self, from, plane),
+            _ => put::<WORDS>(self, from, plane),
+        }
+    }
+
+    /// Writes 1 for the cells whose right edge, or whose bottom edge, is closed, and 0 for the others.
+    pub(super) fn put_closed(&self, [right, below]: [&mut [f32]; 2]) {
+        for ((edges, stride), plane) in self.closed.iter().zip(self.strides()).zip([right, below]) {
+            put_bits(plane, &array::from_fn::<_, WORDS, _>(|word| lowered(edges, word, stride)));
         }
     }
 
     /// The length of the shortest path between two cells, or [`FAR`].
     pub(super) fn distance(&self, from: usize, to: usize) -> u16 {
-        let mut distances = [0; MAX_CELLS];
-        self.distances(&self.all_open(), from, &mut distances[..self.cells()]);
-        distances[to]
+        self.layers::<WORDS>(from).position(|layer| layer.has(to)).map_or(FAR, |steps| steps as u16)
     }
 
     /// The slots where a wall may be built: those open, but for those where a wall would part a pair. The cells of a pair

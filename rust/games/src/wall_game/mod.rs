@@ -22,7 +22,7 @@ use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
 use crate::notation::PLAYERS;
 use crate::planes::cells_then;
-use board::{Board, FAR, MAX_CELLS, MAX_SIDE, Slots, image_of_direction, opposite};
+use board::{Board, MAX_SIDE, Slots, image_of_direction, opposite};
 
 mod board;
 mod notation;
@@ -382,19 +382,11 @@ impl Game for WallGame {
         let (cells, own, other) = (self.board.cells(), self.mover(), self.mover().opponent());
         let (paths, rest) = row.split_at_mut(4 * cells);
         let pieces = [(own, CAT), (other, MOUSE), (other, CAT), (own, MOUSE)];
-        let (open, mut distances) = (self.board.all_open(), [0; MAX_CELLS]);
         for (plane, (player, pawn)) in paths.chunks_exact_mut(cells).zip(pieces) {
-            self.board.distances(&open, self.pawn(player, pawn), &mut distances[..cells]);
-            for (value, &distance) in plane.iter_mut().zip(&distances) {
-                *value = if distance == FAR { 1.0 } else { f32::from(distance) / cells as f32 };
-            }
+            self.board.put_distances(self.pawn(player, pawn), plane);
         }
         let (edges, rest) = rest.split_at_mut(2 * cells);
-        let (right, below) = edges.split_at_mut(cells);
-        for ((open, right), below) in open.iter().zip(right).zip(below) {
-            *right = f32::from(!open & 1);
-            *below = f32::from(!open >> 1 & 1);
-        }
+        self.board.put_closed(edges.split_at_mut(cells).into());
         let facts = [self.second, own == Player::Zero, self.rules.variant != Variant::Classic];
         for (plane, fact) in rest.chunks_exact_mut(cells).zip(facts) {
             plane.fill(f32::from(u8::from(fact)));
