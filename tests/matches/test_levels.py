@@ -214,6 +214,7 @@ def test_the_weakest_level_takes_a_win_in_one(simulations: int) -> None:
     assert {chosen(known(), state, result, 10.0) for _ in range(40)} == {winning}
     # A win in more plies is not seen at once.
     deeper = azpy.Search(Known(), simulations=1, solver=True, lookahead=5).run(azpy.parse_state(GAME, "b2 b1"))
+    assert deeper.proof is not None
     assert deeper.proof > 1
     assert len({chosen(known(), azpy.parse_state(GAME, "b2 b1"), deeper, 10.0) for _ in range(40)}) > 1
 
