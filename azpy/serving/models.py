@@ -198,6 +198,11 @@ def open_player(
         raise SettingsError(f"which game does {text!r} play? give --game")
     refuse_untyped(game or own, game, run, "the engine", "--game {}")
     start = make_game(game or own)
+    if start.hides:
+        raise SettingsError(
+            f"{start.game} hides something from its players, and a board or a protocol would show it: only az-train, "
+            "az-match, az-replay and az-check-game take such games"
+        )
     if settings is not None and game not in (None, own):
         is_same = not must_be_typed(own) and make_game(own).game == start.game
         if not is_same and not ("+conv" in settings.network and differ_in_size(own, game)):
