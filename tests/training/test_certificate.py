@@ -11,6 +11,7 @@ import pytest
 import azpy
 from azpy.cli import train
 from azpy.errors import SettingsError
+from azpy.serving.models import open_player
 from azpy.settings.choosing import choose
 from azpy.settings.run import Settings
 from azpy.training.events import Measured, Noticed, Saved
