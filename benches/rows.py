@@ -42,7 +42,7 @@ class Zeros:
         self.calls += 1
         return self.logits[:count], self.values[:count]
 zeros = Zeros()
-options = {"simulations": 16, "gumbel_actions": 16, "eval_batch": 1, "opening_plies": plies, "cache_positions": 0}
+options = {"simulations": 16, "gumbel_actions": 8, "eval_batch": 1, "opening_plies": plies, "cache_positions": 0}
 with azpy.SelfPlay(game, zeros, slots=slots, pipelines=1, threads=1, seed=1, **options) as play:
     while not done.is_set():
         play.take_finished(seconds=0.05)

@@ -50,9 +50,7 @@ class GameEnv(AECEnv):
         if not self.position.is_terminal:
             self.agent_selection = self.possible_agents[self.position.turn]
             return
-        outcome = self.position.outcome()
-        each = (outcome, -outcome) if isinstance(outcome, float) else outcome  # [-1, 1], player 0 first
-        self.rewards = dict(zip(self.possible_agents, map(float, each), strict=True))
+        self.rewards = dict(zip(self.possible_agents, map(float, self.position.outcomes()), strict=True))
         self.terminations = dict.fromkeys(self.agents, True)
 
 

@@ -36,6 +36,9 @@ def new_game(name: str, rust: bool = False) -> str:
     if name in _core.list_games() or (found is not None and found.origin is not None):  # a folder has no origin
         raise SettingsError(f"{name} is the name of a game or a Python module already: choose another one")
     class_name = "".join(word.capitalize() for word in name.split("_"))
+    words = set(re.findall(r"\w+", "".join((_TEMPLATE / file).read_text(encoding="utf-8") for file in _RUST)))
+    if keyword.iskeyword(class_name) or class_name in words - {"Hexapawn"}:
+        raise SettingsError(f"{name} makes a class {class_name}, a word that the code needs: choose another name")
     with storage.output_folder(name) as folder:
         for file in (*_PYTHON, *(_RUST if rust else ())):
             text = (_TEMPLATE / file).read_text(encoding="utf-8")

@@ -100,8 +100,8 @@ RULES = {
         "encode shows everything that search uses",
         "make encode differ between these positions (encode is seen by the player to move, outcome is for player 0). A "
         "counter of plies or repetitions may stay out if it rarely decides. If the rules hide something from a player "
-        "(cards, moves at the same time), azpy cannot play the game, because its search would use what the player "
-        "cannot know; OpenSpiel has algorithms for such games",
+        "(cards, moves at the same time), add view_key: without it, the search uses what the player cannot know. See "
+        "docs/guides/hidden.md",
     ),
     "view-type": Rule(
         "view_key is text, bytes or a whole number in [0, 2**128) for each player, or None for nobody in all positions",

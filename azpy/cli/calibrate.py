@@ -134,7 +134,7 @@ def _report(
         lines.append(f"the games of {anchor.player} do not bound its strength, so it does not set the scale")
     first, zero = _way(ladder.steps[0]), min(step.elo or 0.0 for step in steps)
     lines += [*columns(rows, "<>>>"), ""]
-    counted = f"its {zero:.0f} Elo above is {ladder.steps[0].elo:.0f} Elo below"
+    counted = f"it has {zero:.0f} Elo in the table above and {ladder.steps[0].elo:.0f} Elo in the table below"
     lines.append(f"levels start at the weakest step, {first}: {counted}")
     rows = [["level", "Elo", "simulations", "temperature"]]
     for name, level in ladder.levels.items():

@@ -6,6 +6,7 @@ az-check-game "hex(size=5)" --seconds 60
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +15,7 @@ from azpy.checks.check_game import Report, check_game
 from azpy.checks.faults import Broken
 from azpy.checks.new import new_game
 from azpy.checks.traces import traces
-from azpy.cli.common import GAME, Parser, add_number, add_setting, command, not_empty, numbers
+from azpy.cli.common import GAME, Parser, add_number, add_setting, command, not_empty
 from azpy.cli.progress import Screen
 from azpy.errors import SettingsError
 from azpy.runs import storage
@@ -44,7 +45,9 @@ def _check(arguments: Sequence[str]) -> int:
     if given.rust:
         raise SettingsError("--rust goes with --new")
     count, file = given.traces or ("0", "")
-    number = len(numbers(f"1-{count}", "--traces N FILE: expected a number of games above 0")) if file else 0
+    if file and not re.fullmatch("[1-9][0-9]{0,8}", count):
+        raise SettingsError(f"--traces {count[:40]}: expected a number of games above 0")
+    number = int(count)
     with Screen() as screen:
 
         def show(stage: str, done: float, text: str) -> None:

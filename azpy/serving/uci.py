@@ -81,7 +81,8 @@ class Uci(Protocol):
         self._options = _options(player, word, list(self._labels))
         top = math.ceil(max(model.ladder.steps[-1].elo for model in models.values()))
         # Programs refuse a number outside the range themselves. Above a player's Elo it plays at full strength.
-        self._options["UCI_Elo"] = _number(top, 0, max(top, _HIGHEST_ELO))
+        low = math.floor(min(0.0, *(model.ladder.steps[0].elo for model in models.values())))
+        self._options["UCI_Elo"] = _number(top, low, max(top, _HIGHEST_ELO))
         self._values: dict[str, int | str] = {name: option.default for name, option in self._options.items()}
         self._positions = self._positions_of(player)
         self._go: _Go | None = None

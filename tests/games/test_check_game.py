@@ -234,7 +234,7 @@ def test_games_of_openspiel_are_checked(capfd: pytest.CaptureFixture[str], few_l
                 "breaks the rule hidden: encode shows everything that search uses",
                 "action 0 wins at once in one and loses at once in the other",
                 "  after 2 plies: 5, ",  # the cards, and a pass of player 0
-                "OpenSpiel has algorithms for such games",
+                "add view_key: without it, the search uses what the player cannot know",
             ],
         ),
         (

@@ -448,7 +448,7 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     store(run, *steps)
     lines = _report([Step(**each) for each in steps], None, ladder_of(run, 4, True), "00ff", True)
     words = "levels start at the weakest step, the network alone, temperature 2: "
-    at = lines.index(f"{words}its -35 Elo above is 0 Elo below")
+    at = lines.index(f"{words}it has -35 Elo in the table above and 0 Elo in the table below")
     assert re.fullmatch(r"the network alone, temperature 2 +-35 .*", lines[2])
     assert [re.split(" {2,}", lines[at + row])[:2] for row in (2, 8)] == [["beginner", "0"], ["full strength", "240"]]
     # After a clean sweep one end of the interval is infinite, and the other one counts.

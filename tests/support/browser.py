@@ -87,7 +87,9 @@ class Part(WebElement):
             one.scrollIntoView({ block: "nearest", behavior: "instant" });
             const { x, y, width, height } = one.getBoundingClientRect();
             const [u, v] = [x + width / 2, y + height / 2];
-            return one.contains(document.elementFromPoint(u, v)) && !one.disabled && [u, v];
+            if (!one.contains(document.elementFromPoint(u, v)) || one.disabled) return false;
+            const frame = window.frameElement?.getBoundingClientRect() ?? { x: 0, y: 0 };
+            return [u + frame.x, v + frame.y]; // of the whole page
         """
         board = Board(self.parent)
         if at := board.script(seen, self):

@@ -91,6 +91,23 @@ def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path
 
 
 @needs_node
+def test_a_search_in_node_lets_other_work_go_on_and_ends_with_its_player(site: Path) -> None:
+    found = in_node(
+        site,
+        """
+        import { Player } from "./player/azpy.js";
+        const player = await Player.load();
+        let turns = 0;
+        const count = () => (turns++, turns < 20 ? setImmediate(count) : player.close());
+        const why = player.choose([], { simulations: 1000000000 }).catch((error) => error.message);
+        count();
+        console.log(JSON.stringify({ why: await why, turns }));
+        """,
+    )
+    assert found == {"why": "the player was closed", "turns": 20}
+
+
+@needs_node
 def test_a_bot_of_boardgame_io_makes_moves(site: Path) -> None:
     found = in_node(
         site,
@@ -152,7 +169,7 @@ def test_a_person_plays_on_the_board_of_another_page(page: Board) -> None:
     )
     assert (moves[0], len(moves), height) == ("4", 2, content)
     page.script("document.querySelector('azpy-board').newGame()")
-    page.until(lambda: page.one("said").text == "0 moves")
+    page.until(lambda: page.one("said").text == "Your move.")
     # A board of another page keeps nothing in the browser.
     assert page.script("return localStorage.length + sessionStorage.length") == 0
 
@@ -175,7 +192,8 @@ def test_two_boards_of_one_page_play_different_games(page: Board) -> None:
         state.play(state.parse_actions(move)[0])
     assert state.is_terminal
     assert page.script("return document.querySelector('azpy-board').moves.length") == 0
-    assert page.script("return getComputedStyle(arguments[0]).colorScheme", frame(page, 1)) == "dark"
+    dark = "return arguments[0].contentWindow.matchMedia('(prefers-color-scheme: dark)').matches"
+    assert page.script(dark, frame(page, 1))
 
 
 @needs_browser

@@ -46,8 +46,9 @@ export interface AzpyBoard extends HTMLElement {
   /** Names of the moves on the board. */
   readonly moves: string[];
   newGame(): void;
-  addEventListener(kind: "move" | "end", listener: (event: CustomEvent<{ moves: string[]; result?: string }>) => void): void;
-  addEventListener(kind: string, listener: EventListenerOrEventListenerObject): void;
+  addEventListener(kind: "move" | "end", listener: (event: CustomEvent<{ moves: string[]; result: string | null }>) => void, options?: boolean | AddEventListenerOptions): void;
+  addEventListener<K extends keyof HTMLElementEventMap>(kind: K, listener: (this: HTMLElement, event: HTMLElementEventMap[K]) => any, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(kind: string, listener: EventListenerOrEventListenerObject, options?: boolean | AddEventListenerOptions): void;
 }
 
 declare global {

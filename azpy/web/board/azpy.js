@@ -8,7 +8,7 @@ const HERE = new URL(".", import.meta.url);
 /** @param {string | URL | null} src an exported folder; null for the one of this file */
 function folder(src) {
   if (src === null) return HERE;
-  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? new URL(`${process.cwd()}/`, "file:");
+  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? process.getBuiltinModule("node:url").pathToFileURL(`${process.cwd()}/`);
   const url = new URL(src, base);
   return url.pathname.endsWith("/") ? url : new URL(`${url.href}/`);
 }
@@ -19,7 +19,7 @@ async function read(url) {
     const { readFile } = await import(/* @vite-ignore */ /* webpackIgnore: true */ "node:fs/promises");
     return new Uint8Array(await readFile(url));
   }
-  const response = await fetch(url);
+  const response = await fetch(url, { cache: "no-cache" }); // azpy.json names another folder after each export
   if (!response.ok) throw new Error(`${url} is missing: the host answered ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
 }
@@ -39,7 +39,7 @@ export class Player {
     const { files } = JSON.parse(new TextDecoder().decode(await read(new URL("azpy.json", base))));
     const board = new URL(`${files}/board/`, base);
     const player = new Player();
-    const isPage = globalThis.document !== undefined && board.origin === location.origin; // a worker is of its page's host
+    const isPage = globalThis.document !== undefined && board.origin === location.origin; // browsers refuse a worker from another host
     if (isPage) await player.#work(new URL("worker.js", board));
     else await player.#run(board);
     const { models } = await player.#ask({ action: "query_models" });
@@ -77,6 +77,7 @@ export class Player {
     const session = new Session((name) => read(new URL(name, board)), say);
     await session.open();
     this.#send = (text) => session.ask(text);
+    this.#end = () => (session.engine = null);
   }
 
   /** @param {string} line @returns {string | null} an error that belongs to no query */
@@ -166,9 +167,11 @@ class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
   constructor() {
     super();
     this.#frame.title = "Board";
-    const style = document.createElement("style");
-    style.textContent = STYLE;
-    this.attachShadow({ mode: "open" }).append(style, this.#frame);
+    const style = new CSSStyleSheet(); // a policy may forbid <style>
+    style.replaceSync(STYLE);
+    const root = this.attachShadow({ mode: "open" });
+    root.adoptedStyleSheets = [style];
+    root.append(this.#frame);
   }
 
   connectedCallback() {

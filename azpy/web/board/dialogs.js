@@ -128,6 +128,8 @@ export function bindFiles({ play, settings, start, picture }) {
   const copyPicture = () => navigator.clipboard.write([new ClipboardItem({ "image/png": file() })]);
   onClick("copy_text", () => copied(() => (isPicture() ? copyPicture() : copyText(text.value))));
   onClick("copy_link", () => copied(() => copyText(linkTo(settings.model.game, play.game))));
-  onClick("share_file", () => tried(async () => navigator.share({ files: [await file()] })));
+  const isCancelled = (error) => error.name === "AbortError"; // the person closed the list of programs
+  const share = async () => navigator.share({ files: [await file()] }).catch((error) => isCancelled(error) || Promise.reject(error));
+  onClick("share_file", () => tried(async () => void (await share())));
   onClick("save_file", () => tried(async () => save(await file())));
 }

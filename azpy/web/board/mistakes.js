@@ -84,7 +84,8 @@ export class Mistakes {
     } catch (error) {
       return write(byId("tried"), `This cannot be searched: ${messageOf(error)}`);
     }
-    if (game !== play.game || current !== game.current) return;
+    if (game !== play.game) return;
+    if (current !== game.current) return write(byId("tried"), "");
     const ends = reply.value > 0.5 ? "wins" : reply.value < -0.5 ? "loses" : "draws";
     const how =
       reply.proof === undefined ? `is worth ${told(reply.value)} for ${play.names[answer.rootInfo.player]}`

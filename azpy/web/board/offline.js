@@ -10,7 +10,13 @@ async function keep() {
   const kept = await caches.open(`${NAME} ${location.pathname}`);
   const files = new Set(all.map((/** @type {string} */ name) => new URL(name, LIST).href));
   const old = new Set((await kept.keys()).map(({ url }) => url));
-  await kept.addAll([...files].filter((url) => !old.has(url) || !isFixed(url)));
+  const missing = [...files].filter((url) => !old.has(url) || !isFixed(url));
+  await Promise.all(missing.map(async (url) => {
+    const found = await fetch(url, { cache: "no-cache" });
+    if (!found.ok) throw new Error(`${url}: the host answered ${found.status}`);
+    // A new response, as browsers refuse to show a page that was redirected.
+    await kept.put(url, new Response(await found.blob(), { headers: found.headers }));
+  }));
   await Promise.all([...old].filter((url) => !files.has(url)).map((url) => kept.delete(url)));
 }
 

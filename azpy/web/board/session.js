@@ -7,6 +7,14 @@ const SLICE = 20; // milliseconds of search between two looks for messages
 /** @param {unknown} error */
 const told = (error) => JSON.stringify({ error: error instanceof Error ? error.message : String(error) });
 
+/** Returns what has `act` called after the messages that wait. @param {() => void} act */
+function later(act) {
+  if (globalThis.setImmediate !== undefined) return () => setImmediate(act); // Node's channels hold up its timers
+  const turns = new MessageChannel(); // a page's timer would wait 4 ms each time
+  turns.port2.onmessage = act;
+  return () => turns.port1.postMessage(null);
+}
+
 /** One player: takes queries as the server's WebSocket does. */
 export class Session {
   /** @param {(name: string) => Promise<Uint8Array<ArrayBuffer>>} file reads a file of the player by its path from this
@@ -17,14 +25,7 @@ export class Session {
     /** @type {Engine | null} */
     this.engine = null;
     this.isWorking = false;
-    this.turns = new MessageChannel(); // a timer would wait 4 ms each time
-    this.turns.port2.onmessage = () => this.work();
-    this.hold("unref");
-  }
-
-  /** Node ends where nothing is held. @param {"ref" | "unref"} how */
-  hold(how) {
-    /** @type {any} */ (this.turns.port2)[how]?.();
+    this.turn = later(() => this.work());
   }
 
   /** Resolves once it takes queries; fails with the reason. */
@@ -45,8 +46,7 @@ export class Session {
   /** @param {boolean} isWorking */
   goOn(isWorking) {
     this.isWorking = isWorking;
-    this.hold(isWorking ? "ref" : "unref");
-    if (isWorking) this.turns.port1.postMessage(null);
+    if (isWorking) this.turn();
   }
 
   work() {
