@@ -105,7 +105,7 @@ class Parser(argparse.ArgumentParser):
             message = f"{flag}: expected no value, got {value}"
         missing = message.removeprefix("the following arguments are required: ")
         if missing != message:
-            about = {str(one.metavar or one.dest): one.help for one in self._actions}
+            about = {str(one.metavar or one.dest): one.help for one in self._positionals._group_actions}
             about |= {flag: one.help for flag, one in self._option_string_actions.items()}
             message = "; ".join(f"{name} is missing: expected {about[name]}" for name in missing.split(", "))
         raise SettingsError(f"{message.removeprefix('argument ')} (see {self.prog} --help)")

@@ -63,11 +63,14 @@ def test_the_least_loss_is_the_step_of_mirror_descent() -> None:
     assert mirror_loss(step + torch.tensor([[0.1, 0.0, 0.0]]), legal, target, magnet).item() > 1e-3
 
 
-def test_a_step_without_momentum_follows_the_newest_batch_and_the_mean_remembers_a_share_of_the_run() -> None:
+def test_a_step_without_momentum_follows_the_newest_batch_and_the_mean_remembers_a_share_of_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("azpy.learning.learner._AVERAGE_DECAY", 0.9)  # reached after 80 steps
     trainee, name = Learner(FLAT, "1x16", learning_rate=1e-3, optimizer="adam", weight_decay=0.0), "policy.0.weight"
-    steps = trainee.fit(Planted(FLAT), 2000, batch_size=8, magnet=lambda done: 0.1, root_value_weight=0.0)
+    steps = trainee.fit(Planted(FLAT), 200, batch_size=8, magnet=lambda done: 0.1, root_value_weight=0.0)
     mean = trainee.model_arrays()[name]
-    for step in range(1, 2001):
+    for step in range(1, 201):
         next(steps)
         share = (1 + step) / (10 + step)  # not capped, as it is without a magnet
         mean = share * mean + (1 - share) * to_arrays(trainee.network)[name]
