@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from azpy._core import TERMINAL, Exploitability, Facts, Look, State, Walk
+from azpy._core import TERMINAL, Exploitability, Facts, GameError, Look, State, Walk
 from azpy.checks.alike import Alike, clash, digest, key_clash, observed, plain
 from azpy.checks.elsewhere import begun, check_copy, facts_elsewhere, made, unasked
 from azpy.checks.faults import Broken, Gone, Line, Path, Shown, asked, shrink
@@ -186,6 +186,8 @@ class _Checker:
         with asked(()):
             try:
                 game = Exploitability(self.start, most=None if self.start.game_object is None else MOST_IN_PYTHON)
+            except GameError as error:
+                raise Broken("recall", str(error), "perfect recall", ()) from None
             except ValueError as error:
                 self.report.exploitability = f"exploitability cannot be computed: {error}"
             else:

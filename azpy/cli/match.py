@@ -118,7 +118,9 @@ class _Table:
                 self.games = start.num_players * len(self.book)
         else:
             plies = given.opening_plies
-            plies = (settings_of(specs) or Settings).match_opening_plies if plies is None else plies
+            # Where something is hidden, random plies are most of a short game, and the deals vary games enough.
+            usual = 0 if start.hides else (settings_of(specs) or Settings).match_opening_plies
+            plies = usual if plies is None else plies
             self.book = Book(start, plies, self.seed)
         timed = any(spec.program is not None and spec.program.movetime is not None for spec in specs)
         self.saved = None if given.save is None else SavedGames(given.save, start, self.seed, timed=timed)

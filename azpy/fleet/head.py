@@ -77,6 +77,7 @@ class Head(Fleet):
         self._past = Counter[str](), Counter[str]()  # totals of all ended workers
         self._deaths = list[float]()  # their weights, since the last finished game
         self._started = 0  # workers, the dead ones included
+        self._one_network = settings.deterministic or start.hides  # plays all games of a step
         self._examiner, self._run = Examiner(settings, start), digest_of_run(settings)
         self._number, self._lineup = 0, dict[str, Any]()  # of the lineup that plays, and its message
         self._model = b""  # the file of its network
@@ -231,8 +232,8 @@ class Head(Fleet):
         worker.send(self._lineup, b"" if before == worker.network else self._model)
 
     def _give_out(self) -> None:
-        # In a free run, a worker that opens networks slowly keeps playing with the previous lineup.
-        oldest = self._number - (not self._settings.deterministic)
+        # Elsewhere a worker that opens networks slowly keeps playing with the previous lineup.
+        oldest = self._number - (not self._one_network)
         ready = [worker for worker in self.members if 0 < worker.lineup >= oldest]
         if not ready or self._has_enough or self._leftover_waits or self._finishing:
             return

@@ -18,7 +18,7 @@ from azpy.game import Game
 
 PREFIX = "open_spiel:"  # before a game's name in a spec
 MAX_PLAYERS = 6
-_MOST_KEPT = 300_000  # positions of a game, of some kilobytes each
+_MOST_KEPT = 100_000  # positions of a game, of some kilobytes each
 
 
 def open_spiel(game: Any) -> State:

@@ -39,7 +39,7 @@ from azpy.learning.own import answers, network_of, optimizer_of, outputs, unwrap
 from azpy.settings.run import is_own
 from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 
-_AVERAGE_DECAY = 0.995  # the averaged weights look back some 200 steps; a ninth of all with mirror descent
+_AVERAGE_DECAY = 0.995  # the averaged weights cover about the last 200 steps; with mirror descent a tenth of all
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}

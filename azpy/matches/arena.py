@@ -119,6 +119,8 @@ def games_of(start: _core.State, games: int | None, usual: int) -> int:
 
 def refuse_programs(start: _core.State) -> None:
     """Raise a `SettingsError` if other programs cannot play this game."""
+    if start.hides:
+        raise SettingsError(f"other programs cannot play {start.game}: the protocols would show what the game hides")
     if not start.zero_sum:
         raise SettingsError(
             f"other programs can only play zero-sum games of two players, and {start.game} has {players_of(start)}: "

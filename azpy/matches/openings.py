@@ -95,7 +95,8 @@ class Book:
     def add(self, opening: Opening) -> bool:
         """Add an opening, if no earlier one leads to its position; return whether it did."""
         key = opening.position.key()
-        may_repeat = self.start.num_players == 1 and self.plies == 0 and self.file is None
+        is_drawn = self.start.num_players == 1 or self.start.hides  # equal deals come as often as they are likely
+        may_repeat = is_drawn and self.plies == 0 and self.file is None
         if key in self._keys and not may_repeat:
             return False
         self._keys.add(key)

@@ -234,6 +234,10 @@ def load_players(
         count, search = spec.simulations or simulations, _combined(search, spec.search, called)
         if why := unfit(start, search):
             raise SettingsError(f"player {called!r}: {why}")
+        if start.hides and spec.model is None:
+            raise SettingsError(
+                f"player {called!r}: {start.game} hides something, so a search plays at random: give random"
+            )
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)
         else:

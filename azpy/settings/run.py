@@ -406,7 +406,7 @@ def refuse_beside_hidden(settings: Settings, game: Any) -> None:
 # Of self-play and learning, what has no effect where nothing is searched and the newest games alone are learned from.
 _BESIDE_HIDDEN = (
     *("simulations", "full_search_share", "fast_simulations", "temperature", "temperature_plies", "temperature_final"),
-    *("opening_plies", "tree_reuse", "ranked_reward", "batch_size", "passes"),
+    *("opening_plies", "tree_reuse", "max_plies", "ranked_reward", "batch_size", "passes"),
     *("window_min", "window_share", "window_max"),
 )
 

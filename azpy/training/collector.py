@@ -45,6 +45,10 @@ class Collector(Loop):
                 "model, in fp32 unless it is an int8 model (az-export RUN --onnx-int8 FILE makes one)"
             )
         budget, start = Budget(settings, opponents=0), start_of(settings)
+        if start.hides:
+            raise SettingsError(
+                f"{start.game} hides something, and learns from each network's own games: leave --collect-only out"
+            )
         self._model = model
         self._evaluators: Sequence[Any] = [_core.UniformEvaluator()]  # one a device
         self._data: bytes | None = None  # the model

@@ -179,7 +179,7 @@ class Loop:
         if iteration in folder.sealed.iterations():  # before an interruption
             games = folder.sealed.read(iteration)
         else:
-            ids = range(self.next_game, self.next_game + target) if self.settings.deterministic else None
+            ids = range(self.next_game, self.next_game + target) if self._one_network else None
             known = {record.game_id for record in folder.journal if ids is None or record.game_id in ids}
             if len(known) < target:
                 yield from self._play_missing(metrics, lineup, known, folder.append)
@@ -206,11 +206,11 @@ class Loop:
 
         There are fewer where time is up. Arguments are those of `_play`.
         """
-        games, settings = list[_core.GameRecord](), self.settings
+        games, target = list[_core.GameRecord](), self.settings.games_per_iteration
         yield from self._play_missing(metrics, lineup, set(), lambda *new: games.extend(new))
-        self.fleet.seal([record.game_id for record in games])
-        if settings.deterministic:
-            self.next_game += settings.games_per_iteration
+        if len(games) == target:
+            self.fleet.seal([record.game_id for record in games])
+            self.next_game += target
         return sorted(games, key=lambda record: record.game_id)
 
     def _play_missing(
@@ -253,8 +253,8 @@ class Loop:
         self._workers = {worker.name: worker for worker in workers}
 
     def _ask(self, known: set[int]) -> None:
-        """Ask for the ids that no game has: in a deterministic run for those of this iteration, else for all."""
-        folder, fixed = self.folder, self.settings.deterministic
+        """Ask for the ids that no game has: for those of the next games where one network plays them, else for all."""
+        folder, fixed = self.folder, self._one_network
         first, end, there = self.next_game, ENDLESS, [np.array([*known], np.int64)]
         if fixed:
             end = first + self.settings.games_per_iteration
@@ -263,7 +263,7 @@ class Loop:
         elif self._asked:
             return
         else:
-            first = self.next_game if self.start.hides else 0
+            first = 0
             there += [np.array(folder.sealed.ids(each), np.int64) for each in folder.sealed.iterations()]
         taken = np.unique(np.concatenate(there))
         gaps = zip([first, *(taken + 1).tolist()], [*taken.tolist(), end], strict=True)
@@ -276,7 +276,12 @@ class Loop:
     @property
     def _goes_on(self) -> bool:
         """Whether games in play go on where the run does."""
-        return not self.settings.deterministic and not self.start.hides
+        return not self._one_network
+
+    @property
+    def _one_network(self) -> bool:
+        """Whether one network plays all games of a step, from their first ply."""
+        return self.settings.deterministic or self.start.hides
 
     def _note_stop(self) -> None:
         """The row of metrics that an interruption leaves."""

@@ -115,7 +115,7 @@ def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[
         position = start.clone()
         for _ in at_random(position, rng, min(settings.max_plies or _MOST_PLIES, start.max_plies)):
             pass
-        payoffs += [float(own) for own in position.outcomes()] if position.is_terminal else []
+        payoffs += [float(own) for own in position.outcomes()] if position.is_terminal else [0.0] * start.num_players
     scale = float(f"{np.std(payoffs) or 1.0:.2g}")
     found: dict[str, Any] = {"network": "2x128" if start.obs_shape[1:] == (1, 1) else "2x32"}
     # Where rules are slow, a few networks already take seconds.

@@ -39,7 +39,7 @@ from azpy.training.supervised import Lessons, learn
 from azpy.training.tensorboard import Board
 
 _CLASS_ROWS = 512  # on which the means of the three predictions are measured
-# Statistics of games that mean something where something is hidden: equal games are none that repeat.
+# Statistics that are useful in games that hide something. Repeated games are normal there, and are not counted.
 _TOLD_GAMES = 128  # enough for the means of an iteration that takes a second
 _TOLD = ("draws", "first_seat_score", "mean_plies", "capped", "policy_entropy")
 _BUILDING = "TensorRT builds an engine for each network before it plays, which takes from seconds to minutes"
@@ -206,7 +206,7 @@ class Trainer(Loop):
         self._recent.append(metrics)
         own_device = generations.ready.evaluators[0].device != "cpu"
         advice = None
-        if not self.start.hides:  # what to change there is measured once, before the run
+        if not self.start.hides:  # there `sized` chose the settings
             advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
         if generations.ready.refused:
             advice = f"playing in fp32: {generations.ready.refused}" + (f"; {advice}" if advice else "")
@@ -227,6 +227,8 @@ class Trainer(Loop):
         for part in range(self.settings.networks_per_iteration - 1):
             games = yield from self._play_unstored(metrics, self._generations.lineup(None))
             if len(games) < self.settings.games_per_iteration:
+                if games:  # time is up: they are those of the last network, which `_play` seals
+                    self.folder.append(*games)
                 break
             with self.time.stage("fitting"):
                 yield from self._learn(metrics, games, part)

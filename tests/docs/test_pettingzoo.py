@@ -23,9 +23,7 @@ def env() -> Any:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    "game", ["tic_tac_toe", "peg_solitaire", "pig(target=10)", "many_players:Trio"]
-)
+@pytest.mark.parametrize("game", ["tic_tac_toe", "peg_solitaire", "pig(target=10)", "many_players:Trio"])
 def test_the_example_keeps_pettingzoo_s_contract(env: Any, game: str) -> None:
     api_test = pytest.importorskip("pettingzoo.test").api_test
     api_test(env(game), num_cycles=100)

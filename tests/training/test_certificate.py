@@ -57,6 +57,16 @@ def test_kuhn_poker_is_learned_to_a_tenth_of_a_chip(tmp_path: Path) -> None:
     assert "Duplicate" not in page
 
 
+def test_one_network_plays_all_games_of_a_step(tmp_path: Path) -> None:
+    with Trainer(settings(deterministic=False, slots=24), tmp_path) as trainer:
+        for _ in trainer.run():
+            pass
+        stored = [trainer.folder.sealed.read(iteration) for iteration in (1, 2, 3)]
+    for records in stored:
+        assert len(records) == 64
+        assert len({int(network) for record in records for network in record.networks if network}) == 1
+
+
 def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     run(tmp_path / "straight")
     run(tmp_path / "stopped", until=2)

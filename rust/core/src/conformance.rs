@@ -186,7 +186,7 @@ impl<G: Notation, E> Walk<G, E> {
     /// The first rule that is broken.
     pub fn look(&mut self, from_start: bool) -> Result<Look, Violation<E>> {
         let facts = self.facts()?;
-        facts.check(self.start.num_actions(), self.start.num_players())?;
+        facts.check(self.start.num_actions(), self.start.num_players(), self.start.hides())?;
         self.same("asking", &facts, &self.state, "two reads of the same position differ in")?;
         let fixed = |state: &G| (state.num_actions(), state.obs_shape(), state.max_plies(), state.num_players());
         if fixed(&self.state) != fixed(&self.start) {

@@ -84,12 +84,16 @@ impl Facts {
     }
 
     /// Checks each reply by itself.
-    pub(super) fn check<E>(&self, num_actions: usize, num_players: usize) -> Result<(), Violation<E>> {
+    pub(super) fn check<E>(&self, num_actions: usize, num_players: usize, hides: bool) -> Result<(), Violation<E>> {
         let broken = |rule, got: String, expected: String| Err(Violation::new(rule, got, expected));
         let actions = short(&format!("{:?}", self.actions));
-        if !self.views.is_empty() && self.views.len() != num_players {
+        if self.views.len() != if hides { num_players } else { 0 } {
             let got = format!("a view_key for {} of {num_players} players", self.views.len());
-            return broken("view-type", got, "one for each player, or for nobody".into());
+            return broken(
+                "view-type",
+                got,
+                "one for each player in all positions, or for nobody in all positions".into(),
+            );
         }
         match self.turn {
             Turn::Player(player) => {

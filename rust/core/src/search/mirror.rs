@@ -1,10 +1,10 @@
 //! The search of a game that hides something: it grows no tree, because a tree sees what the players do not.
 //!
-//! The policy of the player to move, by its own view, is the whole search of a player of such a game. In self-play each
+//! A player of such a game does not search: it draws from the network's policy for its own view. In self-play each
 //! legal action is then played in a copy of the position and rolled out to the end. There all players draw from the
 //! network's policies of their own views. The position of a game of self-play is itself a draw from what the player to
 //! move may believe, so no worlds are guessed. With policy pi and payoffs q the target is pi exp(q / scale), as a share:
-//! a step of magnetic mirror descent (Sokota et al. 2023) with step size 1, but for the magnet, which is the learner's.
+//! a step of magnetic mirror descent (Sokota et al. 2022) with step size 1, but for the magnet, which is the learner's.
 //!
 //! Invariant: each walker draws from a stream of its own, so a roll-out is the same whatever shares its batches.
 
@@ -85,7 +85,7 @@ impl<G: Game> Search<G> {
         }
     }
 
-    /// What `gather` is here: walkers whose answers the cache has walk on, and the others have a leaf each.
+    /// Gathers leaves. A walker whose answer is in the cache walks on; every other walker adds one leaf.
     pub(super) fn gather_views(&mut self, cache: Option<(&Cache, u64)>, scratch: &mut Scratch) {
         if self.is_done() || self.run.fault.is_some() {
             return;
@@ -224,7 +224,7 @@ impl<G: Game> Search<G> {
         Ok(())
     }
 
-    /// What `apply` is here.
+    /// Applies the evaluator's answers to the walkers that wait for them.
     pub(super) fn apply_views(
         &mut self,
         replies: Replies<'_, PovOf<G>>,

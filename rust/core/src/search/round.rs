@@ -269,8 +269,9 @@ impl<G: Game> Search<G> {
                     softmax(&replies.logits[first..first + legal.len()], priors);
                     let value = replies.values[row as usize];
                     proof = replies.proofs.get(row as usize).copied().unwrap_or(0);
-                    // The cache keeps no proofs.
+                    // The cache keeps no proofs. A leaf that was gathered without a network has no key.
                     if proof == 0
+                        && leaf.key != 0
                         && let Some((cache, network)) = cache
                         && (path.len() > 1 || !self.is_restricted())
                     {

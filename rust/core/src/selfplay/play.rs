@@ -41,7 +41,7 @@ options! {
         /// start each search with the subtree of the move played
         tree_reuse: bool = true;
         /// hidden information: divide payoffs by this
-        payoff_scale: f64 = 1.0, unit = "payoff", source = "magnetic mirror descent, Sokota et al. 2023", above = true,
+        payoff_scale: f64 = 1.0, unit = "payoff", source = "magnetic mirror descent, Sokota et al. 2022", above = true,
             high = MOST;
         /// plies after which a game ends as a draw, marked as capped
         max_plies: Option<usize> = None, unit = "plies", low = Whole(1);

@@ -25,6 +25,9 @@ use crate::common::{after, encode, legal, outcomes};
 #[derive(Clone, Copy)]
 struct Seen;
 
+/// What a search finds, the legal actions, and the observation.
+type Told = (SearchResult, Vec<Action>, Vec<f32>);
+
 fn noise(row: &[f32], number: u64) -> f32 {
     let bits = row.iter().fold(number, |bits, value| mix(bits ^ u64::from(value.to_bits())));
     (bits >> 40) as f32 / (1 << 23) as f32 - 1.0
@@ -102,7 +105,7 @@ fn searched<G: Game>(state: &G, config: SearchConfig, scale: Option<f64>, stream
 #[test]
 fn what_a_player_is_told_does_not_depend_on_what_it_does_not_know() {
     fn check<G: Game>(start: &G) {
-        let mut known: HashMap<(usize, u128), (SearchResult, Vec<Action>, Vec<f32>)> = HashMap::new();
+        let mut known: HashMap<(usize, u128), Told> = HashMap::new();
         let mut found = Vec::new();
         turns(start, &mut found);
         let configs = [
