@@ -131,7 +131,7 @@ def _train(arguments: Sequence[str]) -> int:
             for event in run.run():
                 display.show(event)
         except BaseException as error:
-            is_played = storage.numbered(Path(out) / "checkpoints") and not make_game(settings.game).hides
+            is_played = storage.numbered(Path(out) / "checkpoints") and not _hides(settings)
             if was_interrupted(error) and is_played:
                 display.line(_to_play(settings, out))
             raise
@@ -154,6 +154,13 @@ def _opened(settings: Settings, out: str, options: argparse.Namespace) -> Any:
 
 def _to_play(settings: Settings, run: str) -> str:
     return f"to play: {shlex.join(['az-play', path_argument(run), *_typed(settings)])}"
+
+
+def _hides(settings: Settings) -> bool:
+    try:
+        return make_game(settings.game).hides
+    except SettingsError:  # its module has gone since the run began
+        return False
 
 
 def _typed(settings: Settings) -> list[str]:
@@ -179,7 +186,7 @@ def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
     ]
     collected = done.collected is not None
     has_model = not collected and (done.iteration > 0 or done.has_model)
-    hides = make_game(settings.game).hides  # then no board shows it, and a search would be uniform play
+    hides = _hides(settings)  # then no board shows it, and a search would be uniform play
     if has_model and not hides:
         print(_to_play(settings, done.path))
     if not collected and (Path(done.path) / "report.html").is_file():

@@ -192,7 +192,7 @@ def write_page(
         page = {f"{version}/{name}": data for name, data in page.items()}
         page["index.html"] = index.replace(b'"board/', f'"{version}/board/'.encode())
         # Browsers keep the player anew only where this script differs.
-        page |= around | {"offline.js": f"// {version}\n".encode() + around["offline.js"]}
+        page |= around | {"offline.js": f'const VERSION = "{version}";\n'.encode() + around["offline.js"]}
         page |= _around(player, version, [*page])
         (new / version / "board").mkdir(parents=True)
         for name, data in page.items():

@@ -99,7 +99,7 @@ def test_a_search_in_node_lets_other_work_go_on_and_ends_with_its_player(site: P
         const player = await Player.load();
         let turns = 0;
         const count = () => (turns++, turns < 20 ? setImmediate(count) : player.close());
-        const why = player.choose([], { simulations: 1000000000 }).catch((error) => error.message);
+        const why = player.choose([], { simulations: 10000000 }).catch((error) => error.message);
         count();
         console.log(JSON.stringify({ why: await why, turns }));
         """,
