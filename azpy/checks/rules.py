@@ -104,7 +104,7 @@ RULES = {
         "docs/guides/hidden.md",
     ),
     "view-type": Rule(
-        "view_key is text, bytes or a whole number in [0, 2**128) for each player, or None for nobody in all positions",
+        "view_key is text, bytes or a whole number in [0, 2**128) for each player in every position, or always None",
         "return f'{card} {history}' for example: what this player has seen and done so far",
     ),
     "view": Rule(

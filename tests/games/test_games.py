@@ -272,7 +272,7 @@ def test_games_that_hide_something_are_those_of_azpy(name: str) -> None:
         assert theirs.outcome() == pytest.approx(ours.outcome())
 
 
-def test_players_who_act_at_the_same_time_move_one_after_the_other_unseen() -> None:
+def test_simultaneous_moves_become_hidden_turns() -> None:
     start = open_spiel("goofspiel(num_cards=3,imp_info=True,points_order=descending)")
     assert (start.hides, start.turn) == (True, 0)
     one, other = start.clone(), start.clone()

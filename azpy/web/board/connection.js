@@ -8,7 +8,7 @@ export const AGAIN = 1000; // milliseconds until a server that was busy is asked
 /** @typedef {Object} Asked a query that was sent @property {Promise<any>} answer the last answer; it fails with what
  * the server said, or when the connection ends @property {() => void} stop has the search answer with what it knows */
 
-/** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (after it there is no other try),
+/** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (it does not try again),
  * and `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
   /** @param {() => any} connect makes a WebSocket, or what stands in for one @param {() => Promise<unknown>} enter

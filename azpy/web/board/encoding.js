@@ -14,7 +14,7 @@ export function decoded(bytes) {
   return marked ?? [named, ...guesses].reduce((found, guess) => found ?? guess(), null) ?? latin;
 }
 
-/** The text, or null if it is none or there is no such encoding. */
+/** The text, or null if the bytes are not text or the encoding is not known. */
 function read(name, bytes, fatal) {
   try {
     return new TextDecoder(name, { fatal }).decode(bytes);

@@ -14,7 +14,7 @@ const GLYPHS = {
   ...{ 10: "=", 13: "∞", 14: "⩲", 15: "⩱", 16: "±", 17: "∓", 18: "+−", 19: "−+", 146: "N" },
 };
 
-/** @param {string | null} adviser who says what moves lost; null for nobody @param {number} least visits of a search
+/** @param {string | null} adviser who says what moves lost; null without an adviser @param {number} least visits of a search
  * that is not short @param {boolean} isNew whether the current position is another one, which comes into view */
 export function showMoves(game, adviser, least, isNew, onChoose) {
   const list = byId("moves");

@@ -6,7 +6,7 @@ const USUAL = 200; // simulations of az-play and az-serve where nobody says anot
 const SIMULATIONS = [50, 200, 800, 3200];
 const SECONDS = [1, 2, 5, 10];
 
-/** The strength of a first game: a network whose simulations nobody chose plays casually. */
+/** The strength of a first game: casual, unless someone chose the simulations. */
 export function usualStrength({ levels, simulations, network }) {
   const isUsual = network !== null && simulations === USUAL && levels.some(({ name }) => name === "casual");
   return isUsual ? "casual" : `${simulations}`;

@@ -2,7 +2,7 @@
 
 /** @typedef {Object} Place where a move stands in its turn @property {number} number of the turn, from 1 on; in a
  * game that is counted in pairs, of the pair @property {number | null | undefined} owner whose turn it is: null at
- * a roll that nobody followed yet @property {boolean} begins whether it is the first move of its turn */
+ * a roll without a move after it @property {boolean} begins whether it is the first move of its turn */
 
 /** Where each move of a game stands in its turn. @returns {{places: Map<Position, Place>, hasSteps: boolean}}
  * `hasSteps` says whether a turn can be several moves */
