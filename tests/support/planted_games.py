@@ -482,6 +482,12 @@ BREAKING: list[Row] = [
         {"view_key": lambda game, player: str(game.cards[player:][:1]), "encode": _with_card_alone},
     ),
     ("ViewAsAList", "view-type", SeenKuhn, {"view_key": lambda game, player: [*game.cards]}),
+    (
+        "ViewAfterTheDeal",
+        "view-type",
+        SeenKuhn,
+        {"view_key": lambda game, player: str(game.cards) if game.cards else None},
+    ),
     # Searches play what nobody else does.
     ("OtherPlayLegal", "replay", Nim, {"play_legal": lambda game, action: game.play(game.legal_actions()[0])}),
 ]
