@@ -162,10 +162,8 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
             text.value = "b2";
             form.requestSubmit();
             if (cancelled) {
-              const closed = new Promise((resolve) => { load.addEventListener("close", resolve, { once: true }); });
               load.close();
-              await closed;
-              load.showModal();
+              document.getElementById("open_load").click();
             }
             answer({ position: null, nodes: [[null, "b2", "b2"]], leftOut: [] });
             await new Promise((resolve) => { setTimeout(resolve); });
@@ -177,6 +175,20 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
         """
     )
     assert found == ["boolean", "object", "boolean"]
+
+
+def test_the_next_text_is_read_as_soon_as_one_was_cancelled(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    for wrong in ("b2 b2", "c3 c3"):
+        board.script(
+            """
+            for (const id of ["load_cancel", "open_load"]) document.getElementById(id).click();
+            document.getElementById("load_text").value = arguments[0];
+            document.getElementById("load_form").requestSubmit();
+            """,
+            wrong,
+        )
+        board.wait("return document.getElementById('load_said').textContent.includes(wanted)", wrong[:2])
 
 
 def test_a_game_of_the_run_opens_with_its_searches(board: Board, tmp_path: Path) -> None:

@@ -18,12 +18,12 @@ export function bindFiles({ play, settings, start, picture }) {
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
   onClick("open_load", () => {
+    ++serial; // nobody wants the text that is still read since the dialog was last closed
     said.textContent = "";
     listed = null;
     byId("load_which").hidden = true;
     load.showModal();
   });
-  load.addEventListener("close", () => ++serial); // nobody wants the text that is still read
   byId("load_file").addEventListener("change", async () => {
     const [file] = byId("load_file").files;
     if (file !== undefined) byId("load_text").value = decoded(new Uint8Array(await file.arrayBuffer()));
