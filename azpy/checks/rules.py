@@ -75,7 +75,8 @@ RULES = {
     ),
     "clone": Rule(
         "a clone is an independent copy of the position",
-        "copy every list, set, dict and array in clone, and do not keep changing state on the class",
+        "copy in clone all that play changes, and make a new list, set, dict or array of each; do not keep changing "
+        "state on the class",
     ),
     "replay": Rule(
         "the same actions lead to the same position, whether or not methods were called on the way",

@@ -66,7 +66,7 @@ def python(site: Path, *arguments: str, core: str | None = None) -> Ended:
     environment = cargo_environment() | {"PYTHONPATH": os.pathsep.join([str(site), str(EXAMPLE), *sys.path])}
     if core is not None:
         environment["AZPY_CORE"] = core
-    return ended([sys.executable, *arguments], env=environment, cwd=site)
+    return ended([sys.executable, *arguments], env=environment, cwd=site, patience=BUILDING)
 
 
 def said(site: Path, program: str) -> str:
