@@ -1,6 +1,7 @@
 """A player in other people's pages and programs: <azpy-board>, and the class Player without a board."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -159,7 +160,7 @@ def test_a_person_plays_on_the_board_of_another_page(page: Board) -> None:
     page.click("column 4")
     page.until(lambda: page.ply == 2)
     driver.switch_to.default_content()
-    page.until(lambda: page.one("said").text == "2 moves")
+    page.until(lambda: re.fullmatch(r"Moves: 4 \d", page.one("said").text))
     moves, height, content = page.script(
         """
         const board = document.querySelector("azpy-board");
@@ -194,6 +195,21 @@ def test_two_boards_of_one_page_play_different_games(page: Board) -> None:
     assert page.script("return document.querySelector('azpy-board').moves.length") == 0
     dark = "return arguments[0].contentWindow.matchMedia('(prefers-color-scheme: dark)').matches"
     assert page.script(dark, frame(page, 1))
+    ground = page.script("return getComputedStyle(arguments[0]).backgroundColor", frame(page, 1))
+    assert re.fullmatch(r"rgb\(\d\d, \d\d, \d\d\)", ground)  # dark, as its text is light
+
+
+@needs_browser
+def test_a_board_fits_a_narrow_page_and_has_no_scroll_bar(page: Board) -> None:
+    tag = "document.querySelector('azpy-board')"
+    page.script(
+        f"document.body.style.width = '200px'; {tag}.setAttribute('side', 'none'); {tag}.setAttribute('level', '1')"
+    )
+    page.until(lambda: "wins" in page.one("said").text or "draw" in page.one("said").text)
+    widths = (
+        f"const f = {tag}.shadowRoot.lastChild; return [f.clientWidth, f.contentDocument.documentElement.clientWidth]"
+    )
+    assert page.script(widths) == [200, 200]
 
 
 @needs_browser
