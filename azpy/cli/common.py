@@ -18,7 +18,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError, __version__
@@ -27,7 +26,7 @@ from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean,
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
 from azpy.settings.run import ABOUT, checked, default_of
-from azpy.system import ENDING
+from azpy.system import ENDING, current_folder
 
 GAME = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME"
 GAME_OF_RUN = "game of the run (module:Class); required for games written in Python"
@@ -343,9 +342,8 @@ def _import_games_from_here(given: Sequence[str]) -> None:
     """Makes Python look in the current folder first, if the user typed a Python class or function."""
     specs = [part for argument in given for part in re.split("[=&]", argument)]
     if any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
-        with contextlib.suppress(FileNotFoundError):  # the folder was deleted
-            here = str(Path.cwd())
-            sys.path[:0] = [here] if here not in sys.path else []
+        here = current_folder()
+        sys.path[:0] = [str(here)] if here is not None and str(here) not in sys.path else []
 
 
 def drop_output() -> None:
@@ -367,9 +365,12 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
             _complain(prog, error)
             return 2
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
+        what = f"{error.filename} cannot be used: {error.strerror}"
+        if error.errno == errno.ENOENT and current_folder() is None:
+            what = "the current folder was deleted: change to another one"
+        elif error.errno != errno.ENAMETOOLONG:
             raise
-        _complain(prog, f"{error.filename} cannot be used: {error.strerror}")
+        _complain(prog, what)
         return 2
     except BaseException as error:
         if not was_interrupted(error):

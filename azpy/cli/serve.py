@@ -123,7 +123,19 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
     """The site of these settings; `stack` closes its players."""
     from azpy.web.app import Bounds, Site
 
-    token, models = _token(given), dict[str, PlayerEngine]()
+    models = dict[str, PlayerEngine]()
+    limits = replace(
+        CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
+    )
+    # Made before the players, which take long to load, because it refuses wrong names and origins.
+    site = Site(
+        models,
+        hosts=[given.address, *given.host],
+        origins=given.origin,
+        frames=given.frame_origin,
+        token=_token(given),
+        bounds=Bounds(client=limits),
+    )
     for name, player in given.models.items():
         models[name] = open_model(
             player,
@@ -133,17 +145,7 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
             **player_options(given),
         )
         stack.callback(models[name].close)
-    limits = replace(
-        CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
-    )
-    return Site(
-        models,
-        hosts=[given.address, *given.host],
-        origins=given.origin,
-        frames=given.frame_origin,
-        token=token,
-        bounds=Bounds(client=limits),
-    )
+    return site
 
 
 def _serve(arguments: Sequence[str]) -> int:
