@@ -211,7 +211,8 @@ def add_player(parser: Parser, simulations: int, several: bool = True, **options
     add, rare = parser.section("Player")
     text = "game for mcts, uniform and model files; required for Python games (default: the run's)"
     add("--game", type=not_empty, metavar="GAME", help=text)
-    add_setting(add, "simulations", "simulations per move", simulations)
+    add_setting(add, "simulations", f"simulations per move (default: {simulations})")
+    parser.set_defaults(usual=simulations)
     add_number(rare, "--temperature", "temperature of moves; 0 plays the best", 0.0, kind=float)
     add_number(rare, "--seed", "seed of moves drawn at a temperature or level (default: random)", low=0)
     add_device(add)
@@ -222,7 +223,8 @@ def add_player(parser: Parser, simulations: int, several: bool = True, **options
 
 def player_options(given: argparse.Namespace) -> dict[str, Any]:
     """What the flags of `add_player` say, as `open_player` takes it."""
-    return {name: getattr(given, name) for name in ("game", "simulations", "device", "temperature", "seed")}
+    typed = {name: getattr(given, name) for name in ("game", "device", "temperature", "seed")}
+    return typed | {"simulations": vars(given).get("simulations", given.usual)}
 
 
 # Seconds: `timeout` sends SIGTERM to a process and to its group, and systemd may add SIGHUP: that is one wish to end.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from azpy.cli.common import Parser, add_number, add_player, command, not_empty, player_options, when_told_to_end
 from azpy.errors import MissingPackageError, SettingsError, pip_install
+from azpy.matches.players import parse_player, warn_of_unused
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import PlayerEngine, open_model
 from azpy.system import HANGUP, plain_text
@@ -136,6 +137,7 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
         token=_token(given),
         bounds=Bounds(client=limits),
     )
+    warn_of_unused([parse_player(player) for player in given.models.values()], vars(given))
     for name, player in given.models.items():
         models[name] = open_model(
             player,

@@ -174,6 +174,7 @@ def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPat
         (["--terminal", "--port", "9"], "--port has no effect in the terminal"),
         (["--no-browser", "--side", "second"], "--side has no effect on the board"),
         (["--terminal", "--device", "azpy"], "--device azpy has no effect: uniform:2 does not use a network"),
+        (["--terminal", "--simulations", "200"], "--simulations has no effect: each player has its own"),
     ],
 )
 def test_a_flag_without_effect_warns(flags: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
