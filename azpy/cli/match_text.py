@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from azpy.cli.common import columns
+from azpy.games.names import make_game
 from azpy.matches.ratings import Rating, Sprt
 from azpy.matches.results import Fault, MatchResult, figure, told
 
@@ -99,8 +100,8 @@ def _alone(result: MatchResult) -> list[str]:
 
 
 def repeated_rounds(repeated: int, rounds: int, facts: Mapping[str, Any], unit: str) -> list[str]:
-    """A line on rounds that repeat earlier ones, if any do."""
-    if not repeated:
+    """A line on rounds that repeat earlier ones, if any do. Where something is hidden, they repeat by chance alone."""
+    if not repeated or make_game(facts["game"]).hides:
         return []
     more = "a larger --opening-plies" if facts["book"] is None else "fewer --games or a larger book"
     return [f"{repeated} of {rounds} {unit}s repeat an earlier one, so the intervals are too narrow: give {more}"]

@@ -17,7 +17,7 @@ from azpy.cli.common import Parser, add_number, add_player, command, player_opti
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install, warn_once
-from azpy.matches.players import parse_player
+from azpy.matches.players import parse_player, warn_of_unused
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import PlayerEngine, open_model
 
@@ -45,6 +45,7 @@ def _play(arguments: Sequence[str]) -> int:
     text = "your sides in the terminal: first, second, ..., both or all (default: first)"
     add("--side", metavar="SIDE", help=text)
     given = parser.parse_args(arguments)
+    warn_of_unused([parse_player(given.player)], vars(given))
     model = open_model(given.player, total_memory_mb=2048, **player_options(given))
     with contextlib.ExitStack() as stack:
         stack.callback(model.close)

@@ -331,6 +331,7 @@ def test_a_wrong_game_leaves_no_traces(tmp_path: Path) -> None:
         (["nope"], "unknown game"),
         (["tic_tac_toe", "--traces", "0", "x"], "expected a number of games above 0"),
         (["tic_tac_toe", "--rust"], "--rust goes with --new"),
+        (["mine", "--new", "--traces", "3", "x"], "--traces does not go with --new"),
         (["2048", "--new"], "expected small letters"),
         (["class", "--new"], "expected small letters"),
         (["go", "--new"], "go is the name of a game or a Python module already"),

@@ -505,6 +505,7 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
         (["--calibrate", "{run}/checkpoints/000007"], "--calibrate takes a run folder"),
         (["--calibrate", "{run}", "random"], "--calibrate takes one run folder, got 2 players"),
         (["--calibrate", "{run}", "--elo0", "5"], "--elo0 does not belong to --calibrate"),
+        (["--calibrate", "{run}", "--simulations", "100"], "give RUN@N for N at full strength"),
         (["--calibrate", "{run}", "--minutes", "0"], "--minutes must be more than 0"),
         (["{run}", "random", "--minutes", "1"], "--minutes belongs to --calibrate"),
         (["{run}", "random", "--anchor", "random"], "--anchor belongs to --calibrate"),
