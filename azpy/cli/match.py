@@ -198,6 +198,8 @@ class _Table:
         facts = {"game": self.game, "opening_plies": self.book.plies, "seed": self.seed}
         facts["book"] = None if self.book.file is None else str(self.book.file)
         facts["device"] = self.networks[0].device if self.networks else None
+        if self.start.hides:
+            facts |= {"hides": True, "payoff_unit": [*self.start.payoff_unit]}
         facts["search"] = {str(entrant): entrant.search for entrant in self.entrants if entrant.search}
         # The book holds more openings than rounds if a match was stopped early.
         return facts | {"distinct_openings": min(len(self.book), rounds)}

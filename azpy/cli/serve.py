@@ -130,9 +130,14 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
             others=given.models.values(),
             max_requests=given.max_requests,
             total_memory_mb=given.memory_mb,
+            shows_views=True,
             **player_options(given),
         )
         stack.callback(models[name].close)
+    hiding = {name: model.player.start.hides for name, model in models.items()}
+    if len({*hiding.values()}) > 1:
+        names = ", ".join(name for name, hides in hiding.items() if hides)
+        raise SettingsError(f"players of games that hide something need a server of their own: {names}")
     limits = replace(
         CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
     )

@@ -238,6 +238,11 @@ def load_players(
             raise SettingsError(
                 f"player {called!r}: {start.game} hides something, so a search plays at random: give random"
             )
+        if start.hides and (spec.simulations or spec.search or spec.temperature is not None):
+            raise SettingsError(
+                f"player {called!r}: {start.game} hides something, so its players draw from their policies and do not "
+                "search: leave out simulations, levels and settings"
+            )
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)
         else:
