@@ -48,7 +48,8 @@ class HiddenTerminal:
             "new": lambda _: self._begin(),
             "switch": self._switch,
             "save": self._save,
-        } | dict.fromkeys(_REFUSED, self._refuse)
+            **dict.fromkeys(_REFUSED, self._refuse),
+        }
 
     def run(self) -> int:
         """Plays until the person ends it; returns the exit code."""
@@ -122,4 +123,4 @@ class HiddenTerminal:
 
     def _refuse(self, _: str) -> None:
         words = f"{', '.join(_REFUSED[:-1])} and {_REFUSED[-1]}"
-        raise RequestError(f"{words} are not there in {self._start.game}, which hides something (help lists the commands)")
+        raise RequestError(f"{words} are not there in {self._start.game}, which hides something (help lists commands)")

@@ -66,7 +66,8 @@ def _score(result: MatchResult, worth: float, unit: str) -> list[str]:
     drew = "drew" if copies == 1 else "shared the win of"
     games = f"{result.games} games: won {result.wins}, {drew} {result.draws}, lost {result.losses}; {seats}"
     if copies > 1:
-        return [f"{score} (A's {result.share('B')}; 95 % intervals, from the rounds)", games, *_outcome(result, worth, unit)]
+        line = f"{score} (A's {result.share('B')}; 95 % intervals, from the rounds)"
+        return [line, games, *_outcome(result, worth, unit)]
     points = zip(("0", "1/2", "1", "3/2", "2"), result.counts, strict=True)
     return [
         f"{score} (95 % intervals, from the pairs)",
