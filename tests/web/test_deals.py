@@ -5,6 +5,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +15,9 @@ from websockets.sync.client import ClientConnection, connect
 import azpy
 from azpy import _core
 from azpy.cli.serve import main as az_serve
+from azpy.web.page import write_page
 from browser import Board, needs_browser
+from pages import ask_page, needs_node
 from served import hiding, site_of
 
 pytest_plugins = ["browser"]
@@ -125,3 +128,26 @@ def test_the_board_shows_the_person_s_cards_alone(board: Board) -> None:
         assert "raise" not in kept
         board.driver.get("about:blank")
     model.close()
+
+
+@needs_node
+@pytest.mark.parametrize("side", [0, 1])
+def test_messages_between_page_and_worker_tell_a_view(side: int, tmp_path: Path) -> None:
+    model, known, shown = hiding("kuhn_poker"), defaultdict[int, set[str]](set), set[str]()
+    write_page(tmp_path / "page", model.player, None, b"")
+    model.close()
+    once = [{"action": "deal", "side": side}, *({"action": "play", "move": move} for move in ("check", "call"))]
+    games = zip(
+        *[iter(ask_page(tmp_path / "page", [{"id": "1", **message} for message in once] * 200))] * 3, strict=True
+    )
+    for game in games:
+        said = [one for (one,) in game]
+        (moves,) = (one["moves"] for one in said if one.get("result"))
+        shown.add(" ".join(moves[:2]))
+        # A check is refused where the other side has bet; the view is the same then.
+        heard = [json.dumps(one) for one in said if "error" not in one]
+        for view, text in zip(views("kuhn_poker", moves, side), heard, strict=False):
+            known[view].add(text)
+    assert len(shown) == 6
+    assert len(known) >= 6
+    assert all(len(texts) == 1 for texts in known.values())

@@ -138,7 +138,12 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         let before = (deal.state.clone(), deal.played.len());
         deal.asked = fields.clone();
         deal.play(legal[place]);
-        self.go_on(index).inspect_err(|_| {
+        self.go_on(index).inspect_err(|error| {
+            if !matches!(error, Error::Busy(_)) {
+                // The error of a game may say what it hides, so the game cannot go on.
+                drop(self.deals.remove(index));
+                return;
+            }
             // The client can send the same move again.
             let deal = &mut self.deals[index];
             deal.state = before.0;
