@@ -111,6 +111,10 @@ class _Table:
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self._slots: int | None = given.slots
         self.games = games_of(start, given.games, games)
+        if start.hides and given.book is not None:
+            raise SettingsError(
+                f"--book: {start.game} hides something, so each pair gets a deal by chance: leave it out"
+            )
         if given.book is not None:
             most = None if given.games is None else self.rounds
             self.book = read_book(given.book, start, self.seed, given.opening_plies, most)

@@ -13,7 +13,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 
-from azpy.cli.common import Parser, add_number, add_player, command, player_options, when_told_to_end
+from azpy.cli.common import Parser, add_number, add_player, command, player_options, refuse_idle, when_told_to_end
 from azpy.cli.hidden_terminal import HiddenTerminal
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
@@ -49,6 +49,7 @@ def _play(arguments: Sequence[str]) -> int:
     model = open_model(given.player, shows_views=True, total_memory_mb=2048, **player_options(given))
     with contextlib.ExitStack() as stack:
         stack.callback(model.close)
+        refuse_idle(parser, given, model.player.start)
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:

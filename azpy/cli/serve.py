@@ -16,7 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from azpy.cli.common import Parser, add_number, add_player, command, not_empty, player_options, when_told_to_end
+from azpy.cli.common import (
+    Parser,
+    add_number,
+    add_player,
+    command,
+    not_empty,
+    player_options,
+    refuse_idle,
+    when_told_to_end,
+)
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import PlayerEngine, open_model
@@ -134,6 +143,7 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
             **player_options(given),
         )
         stack.callback(models[name].close)
+        refuse_idle(_parser(), given, models[name].player.start)
     hiding = {name: model.player.start.hides for name, model in models.items()}
     if len({*hiding.values()}) > 1:
         names = ", ".join(name for name, hides in hiding.items() if hides)

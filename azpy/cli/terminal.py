@@ -215,7 +215,7 @@ class Terminal:
         self._given_up = outcome, "resigned"
 
     def _save(self, name: str) -> None:
-        path = path_of(name, "save")
+        path = _path(name, "save")
         served, line = self._model.player, self._line
         ending = ending_of(line.start.game, path.name)
         if path.exists() and path.resolve() not in self._own:
@@ -235,7 +235,7 @@ class Terminal:
         print(f"saved to {path}")
 
     def _load(self, name: str) -> None:
-        path = path_of(name, "load")
+        path = _path(name, "load")
         most = NO_LIMITS.text_bytes
         with storage.disk_errors(path):
             storage.check_regular(path)
@@ -323,8 +323,7 @@ class Terminal:
         print(ladder.about(self._model.player.network))
 
 
-def path_of(name: str, command: str) -> Path:
-    """The file that a person names to a command."""
+def _path(name: str, command: str) -> Path:
     if not name:
         raise RequestError(f"{command} needs the name of a file")
     return Path(name).expanduser()

@@ -1,7 +1,6 @@
 """az-play in the terminal and az-match, in games that hide something."""
 
 import io
-import json
 import random
 import re
 from collections import defaultdict
@@ -9,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import azpy
 from azpy import _core
-from azpy.cli import match, play
+from azpy.cli import engine, match, play, serve
 from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
 from azpy.matches.openings import Book
 from models import make_model
@@ -60,80 +58,15 @@ def test_a_screen_follows_from_what_the_person_knows(typed: Typed, side: int) ->
     assert all(len(texts) == 1 for texts in known.values()), known
 
 
-def test_the_terminal_saves_what_is_over_and_refuses_to_look_deeper(typed: Typed, tmp_path: Path) -> None:
-    file = tmp_path / "game.json"
-    said = typed("kuhn_poker", f"save {file}", "hint", "level 5", "undo", "moves", "bet", "bet", f"save {file}", "bet")
+def test_the_terminal_refuses_to_look_deeper(typed: Typed, one_line: Any) -> None:
+    said = typed("kuhn_poker", "hint", "undo", "save a.json", "bet", "bet", "switch both", "switch second")
     assert said.startswith("even; you play Player 0; type help for the commands\n\nplayer 0: ")
-    assert "the record of a game names what it hides: save it once it is over" in said
-    refused = "hint, undo, resign, level, dice, text and load are not there in kuhn_poker, which hides something"
-    assert said.count(refused) == 3
-    assert "check bet" in said
-    assert said.count("move: the game is over: deal another one") >= 1
-    record = json.loads(file.read_text())
-    assert (record["players"], len(record["nodes"])) == (["person", "even"], 4)
-    assert f"{file} is there already" in typed("kuhn_poker", "bet", f"save {file}")
-    assert "you play Player 1" in typed("kuhn_poker", "switch")
-    assert "one person plays kuhn_poker" in typed("kuhn_poker", "switch both")
-
-
-def test_two_people_at_one_screen_are_refused(one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(play, "open_model", lambda *_, **__: hiding("kuhn_poker"))
-    said = one_line(play.main, ["even", "--side", "both", "--terminal"], "az-play: ")
-    assert "one person plays kuhn_poker, because others at this screen would see the same cards" in said
-
-
-def test_a_game_in_python_shows_its_view_key_or_its_own_text(typed: Typed) -> None:
-    said = typed("test_hidden_play:Cards", "0")
-    (own,) = set(re.findall(r"your card is (\d)", said))
-    assert f"\nyour card is {own}\n" in said
-    state = azpy.State(Cards((1, 2)))
-    assert [state.render_view(player) for player in (0, 1)] == ["your card is 1", "your card is 2"]
-    bare = azpy.State(Bare((1, 2)))
-    assert [bare.render_view(player) for player in (0, 1)] == ["(1,) 2", "(2,) 2"]
-    assert azpy.make_game("tic_tac_toe").render_view(0) == str(azpy.make_game("tic_tac_toe"))
-
-
-class Bare(azpy.Game):
-    """Both get a card of four, and the first one says whether its own is the higher one."""
-
-    num_actions, obs_shape, max_plies = 4, (4, 1, 1), 3
-
-    def __init__(self, line: tuple[int, ...] = ()) -> None:
-        self.line = line
-
-    def turn(self) -> int:
-        return (azpy.CHANCE, azpy.CHANCE, 0, azpy.TERMINAL)[len(self.line)]
-
-    def legal_actions(self) -> list[int]:
-        return [0, 1]
-
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        return [(card, 1 / (4 - len(self.line))) for card in range(4) if card not in self.line]
-
-    def play(self, action: int) -> None:
-        self.line += (action,)
-
-    def clone(self) -> Any:
-        return type(self)(self.line)
-
-    def outcome(self) -> float:
-        return 1.0 if (self.line[0] > self.line[1]) == bool(self.line[2]) else -1.0
-
-    def encode(self) -> Any:
-        return np.eye(4, dtype=np.float32)[self.line[0]].reshape(4, 1, 1)
-
-    def key(self) -> int:
-        return int("1" + "".join(map(str, self.line)))
-
-    def view_key(self, player: int) -> str:
-        return f"{self.line[player : player + 1]} {len(self.line)}"
-
-
-class Cards(Bare):
-    """The same with a text for people."""
-
-    def render_view(self, player: int) -> str:
-        return f"your card is {self.line[player]}"
+    assert all(f"kuhn_poker hides something, so there is no {word} (" in said for word in ("hint", "undo", "save"))
+    alone = "one person plays kuhn_poker, because others at this screen would see the same cards"
+    assert "move: the game is over: deal another one" in said
+    assert alone in said
+    assert "you play Player 1" in said
+    assert alone in one_line(play.main, ["even", "--side", "both", "--terminal"], "az-play: ")
 
 
 def test_pairs_of_a_match_have_equal_deals_from_both_seats() -> None:
@@ -168,3 +101,24 @@ def test_a_match_tells_what_a_game_is_worth(tmp_path: Path, capsys: pytest.Captu
     for query in ("?temperature=0.5", "@40", "?simulations=3", "?c_puct=2"):
         refused = one_line(match.main, [f"{model}{query}", *given[1:]], "az-match: ")
         assert "its players draw from their policies and do not search: leave out" in refused
+
+
+def test_what_a_search_would_do_is_refused_at_each_door(tmp_path: Path, one_line: Any) -> None:
+    model, book = tmp_path / "kuhn.onnx", tmp_path / "lines.txt"
+    model.write_bytes(make_model(shape=("batch", 11, 1, 1), actions=2))
+    book.write_text("J K bet\n")
+    given = [str(model), "--game", "kuhn_poker"]
+    whole = "kuhn_poker hides something from its players, and a protocol or a level would search its true position"
+    refused: list[tuple[Any, str, list[str], str]] = [
+        (play.main, "az-play", ["--simulations", "50"], "--simulations: no effect on kuhn_poker"),
+        (play.main, "az-play", ["--temperature", "1"], "--temperature and --seed: no effect on kuhn_poker"),
+        (serve.main, "az-serve", ["--simulations", "50"], "--simulations: no effect on kuhn_poker"),
+        (engine.main, "az-engine", ["--protocol", "gtp"], whole),
+        (engine.main, "az-engine", ["--protocol", "ugi"], whole),
+        (match.main, "az-match", ["random", "--book", str(book)], "--book: kuhn_poker hides something"),
+        (match.main, "az-match", ["uci:cat"], "other programs cannot play kuhn_poker"),
+        (match.main, "az-match", ["mcts:100"], "kuhn_poker hides something, so a search plays at random"),
+    ]
+    for main, name, flags, why in refused:
+        said = one_line(main, [given[0], *flags, *given[1:]], f"{name}: ")
+        assert why in said, said

@@ -162,6 +162,19 @@ def test_a_bad_view_key_is_an_error_that_says_what_was_expected() -> None:
         azpy.Search(azpy.UniformEvaluator()).run(Guess((1,), "list"))
 
 
+def test_a_person_sees_the_text_of_a_view_or_what_the_game_says() -> None:
+    class Told(Guess):
+        def render_view(self, player: int) -> str:
+            return f"you have {self.line[player]}"
+
+    assert azpy.State(Told((2, 1))).render_view(0) == "you have 2"
+    assert azpy.State(Told((2,))).render_view(1) == "(render_view cannot be shown)"  # the error may say too much
+    for view in ("text", "number", "bytes"):
+        game = Guess((2, 1), view)
+        assert azpy.State(game).render_view(1) == str(game.view_key(1))
+    assert azpy.make_game("tic_tac_toe").render_view(0) == str(azpy.make_game("tic_tac_toe"))
+
+
 class Late(Guess):
     """A game that says only after the deal that it hides something."""
 

@@ -36,7 +36,7 @@ export class Deal {
   async ask(message) {
     this.wait("…");
     try {
-      this.show(await this.connection.ask({ model: this.model.name, game: "board", ...message }).answer);
+      this.show(await this.connection.ask({ model: this.model.name, ...message }).answer);
       complain("");
     } catch (error) {
       this.wait("The game cannot go on.");

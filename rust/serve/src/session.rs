@@ -1,6 +1,7 @@
 //! The messages of one client: queries and actions are taken, and answered when their searches have an end.
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::RandomState;
 use std::sync::Arc;
 
 use azpy_core::rng::Stream;
@@ -9,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::{action_response, line_of, show};
-use crate::deals::{Deal, Secret, refuse_hidden};
+use crate::deals::{Deal, refuse_hidden};
 use crate::error::Error;
 use crate::games::{read, write};
 use crate::history::History;
@@ -66,14 +67,14 @@ struct NamedGame<G, K> {
 pub struct Session<G: Position, S: Searcher<G>> {
     /// Who searches.
     pub searcher: S,
-    pub(crate) limits: Limits,
-    draws: Stream,
+    limits: Limits,
+    pub(crate) draws: Stream,
     /// The game that was asked for last stands last.
     games: Vec<NamedGame<G, S::Game>>,
     open: BTreeMap<u64, OpenSearch<G>>,
-    /// Games that hide something; see `deals`.
-    pub(crate) deals: Vec<Deal<G>>,
-    pub(crate) secret: Secret,
+    /// A game that hides something; see `deals`.
+    pub(crate) deal: Option<Deal<G>>,
+    pub(crate) secret: RandomState,
     /// The actions `renew` that go on, and the numbers of their players.
     renewing: BTreeMap<u64, (Object, usize)>,
     /// Of the last request.
@@ -91,8 +92,8 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
             draws: Stream::keyed(&[seed]),
             games: Vec::new(),
             open: BTreeMap::new(),
-            deals: Vec::new(),
-            secret: Secret::new(seed),
+            deal: None,
+            secret: RandomState::new(),
             renewing: BTreeMap::new(),
             token: 0,
             warned: HashSet::new(),
@@ -102,7 +103,8 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
 
     /// Whether there are more responses to come to what was asked for.
     pub fn is_busy(&self) -> bool {
-        !(self.open.is_empty() && self.renewing.is_empty()) || self.deals.iter().any(Deal::is_waiting)
+        let deal_waits = self.deal.as_ref().is_some_and(|deal| deal.waits.is_some());
+        deal_waits || !(self.open.is_empty() && self.renewing.is_empty())
     }
 
     /// Takes a query or an action as JSON, and returns the responses that there are at once.
@@ -156,7 +158,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     pub fn close(&mut self) {
         self.games.clear();
         self.renewing.clear();
-        self.drop_deals();
+        self.drop_deal();
         for token in std::mem::take(&mut self.open).into_keys() {
             self.searcher.cancel(token);
         }
@@ -225,7 +227,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                 self.searcher.renew(number, token);
                 return Ok(());
             }
-            "deal" | "play" => return self.act_in_deal(fields, action, named(&players, fields)?),
+            "deal" | "play" => return self.act_in_deal(fields, action == "deal", named(&players, fields)?),
             _ => {
                 let (_, player) = named(&players, fields)?;
                 refuse_hidden(&player.start)?;
