@@ -28,6 +28,8 @@ class Game(ABC):
     - `view_key(player) -> str | bytes | int` says that the game hides something, and identifies what the player knows
       here, with all that it saw and did before; an int is in [0, 2**128). `encode` and `legal_actions` are then what
       the player to move knows, and `key` stays the number of the true position. azpy does not search such a game.
+    - `render_view(player) -> str` is what a person on this side sees of a game that hides something (default: the text
+      of `view_key`).
     - `result_text() -> str` says at the end who won and how: "Red wins by 12 points".
     - `to_svg() -> str` returns the position as an SVG document.
     - `touches(action) -> list` returns what a person clicks, in order, to play a legal action. Without `to_svg`, these

@@ -120,8 +120,9 @@ RULES = {
         "return f'{card} {history}' for example: what this player has seen and done so far",
     ),
     "view": Rule(
-        "positions with equal view_keys offer the player to move the same: equal legal actions, equal observations",
-        "make encode and legal_actions depend only on what the player to move knows, or make view_key say more",
+        "positions with equal view_keys offer the player to move the same: equal legal actions, observations and texts",
+        "make encode, legal_actions, action_name and render_view depend only on what the player to move knows, or make "
+        "view_key say more",
     ),
     "recall": Rule(
         "a view_key says all that its player has seen and done (perfect recall)",

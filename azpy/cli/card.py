@@ -43,7 +43,7 @@ def write_card(run: StoredRun, iteration: int, folder: str, license_name: str) -
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", license_name):
         raise SettingsError(f"--license takes a name such as apache-2.0 or cc-by-4.0, got {license_name[:40]!r}")
     if not must_be_typed(run.settings.game) and run.start.hides:
-        raise SettingsError(f"--card: {run.settings.game} hides something, and a card says how to play on a board")
+        raise SettingsError(f"--card: {run.settings.game} hides something, and a card describes a player that searches")
     place, checkpoint = Path(os.path.realpath(folder)), f"checkpoints/{iteration:06d}"
     called = place.name
     if not called.isprintable():  # it stands in README.md

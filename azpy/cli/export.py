@@ -156,7 +156,7 @@ def _check_page(run: StoredRun, crate: Path | None) -> None:
 def _page(run: StoredRun, iteration: int, folder: Path, game: str | None, crate: Path | None) -> int:
     """Writes the page of a checkpoint's player; returns its bytes."""
     checkpoint = run.path / f"checkpoints/{iteration:06d}"
-    served = open_player(str(checkpoint), game, _SIMULATIONS)
+    served = open_player(str(checkpoint), game, _SIMULATIONS, shows_views=True)
     # The name of the run: nobody needs to know where it lies here.
     named = replace(served, name=f"{run.path.resolve().name}, iteration {iteration}")
     shape = shape_of(run.start, str(run.settings.network), run.settings.value_smoothing)

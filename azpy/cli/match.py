@@ -113,6 +113,10 @@ class _Table:
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self._slots: int | None = given.slots
         self.games = games_of(start, given.games, games)
+        if start.hides and given.book is not None:
+            raise SettingsError(
+                f"--book: {start.game} hides something, so each pair gets a deal by chance: leave it out"
+            )
         if given.book is not None:
             most = None if given.games is None else self.rounds
             self.book = read_book(given.book, start, self.seed, given.opening_plies, most)
@@ -200,6 +204,8 @@ class _Table:
         facts = {"game": self.game, "opening_plies": self.book.plies, "seed": self.seed}
         facts["book"] = None if self.book.file is None else str(self.book.file)
         facts["device"] = self.networks[0].device if self.networks else None
+        if self.start.hides:
+            facts |= {"hides": True, "payoff_unit": [*self.start.payoff_unit]}
         facts["search"] = {str(entrant): entrant.search for entrant in self.entrants if entrant.search}
         # The book holds more openings than rounds if a match was stopped early.
         return facts | {"distinct_openings": min(len(self.book), rounds)}

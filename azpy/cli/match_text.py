@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import Any
 
 from azpy.cli.common import columns
-from azpy.games.names import make_game
 from azpy.matches.ratings import Rating, Sprt
 from azpy.matches.results import Fault, MatchResult, figure, told
 
@@ -33,7 +32,8 @@ def report(
     openings, plies = facts["distinct_openings"], facts["opening_plies"]
     of = facts["book"] or f"{plies} random {'ply' if plies == 1 else 'plies'}"
     lines = ["stopped; the result so far:"] if stopped else []
-    lines += _alone(result) if result.is_alone else _score(result)
+    worth, of_what = facts.get("payoff_unit", (1.0, ""))
+    lines += _alone(result) if result.is_alone else _score(result, worth, of_what)
     lines += [f"{result.distinct} distinct games from {openings} distinct opening{'s' * (openings != 1)} of {of}"]
     lines += repeated_rounds(result.repeated, len(result.rounds), facts, unit)
     lines += [fault_line(side, faults) for side, faults in zip("AB", result.faults, strict=True) if faults]
@@ -56,8 +56,8 @@ def options_text(search: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {f'{one:.12g}' if isinstance(one, float) else one}" for name, one in shown.items())
 
 
-def _score(result: MatchResult) -> list[str]:
-    """What A scored against B or its copies."""
+def _score(result: MatchResult, worth: float, unit: str) -> list[str]:
+    """What A scored against B or its copies. An outcome of 1 is `worth` so many of a unit."""
     copies, score = result.copies, f"score of A: {told(result.score, result.interval, '.3f')}, Elo {_elo(result)}"
     seats = ", ".join(
         f"as seat {seat} {share:.3f} (+{wins} ={draws} -{losses})"
@@ -66,22 +66,24 @@ def _score(result: MatchResult) -> list[str]:
     drew = "drew" if copies == 1 else "shared the win of"
     games = f"{result.games} games: won {result.wins}, {drew} {result.draws}, lost {result.losses}; {seats}"
     if copies > 1:
-        return [f"{score} (A's {result.share('B')}; 95 % intervals, from the rounds)", games, *_outcome(result)]
+        line = f"{score} (A's {result.share('B')}; 95 % intervals, from the rounds)"
+        return [line, games, *_outcome(result, worth, unit)]
     points = zip(("0", "1/2", "1", "3/2", "2"), result.counts, strict=True)
     return [
         f"{score} (95 % intervals, from the pairs)",
         games,
-        *_outcome(result),
+        *_outcome(result, worth, unit),
         f"points of A in {len(result.rounds)} pairs: {', '.join(f'{each} in {count}' for each, count in points)}",
     ]
 
 
-def _outcome(result: MatchResult) -> list[str]:
+def _outcome(result: MatchResult, worth: float, unit: str) -> list[str]:
     if not result.has_grades:
         return []
-    a, b = (told(*result.outcome_of(player)) for player in (0, 1))
-    more = "; a win of this game is worth up to 1" if result.zero_sum else f", of B: {b}"
-    return [f"outcome of A: {a} a game{more}"]
+    each = [result.outcome_of(player) for player in (0, 1)]
+    a, b = (told(worth * mean, interval and (worth * interval[0], worth * interval[1])) for mean, interval in each)
+    more = "" if unit else "; a win of this game is worth up to 1"
+    return [f"outcome of A: {a}{f' {unit}' if unit else ''} a game{more if result.zero_sum else f', of B: {b}'}"]
 
 
 def _elo(result: MatchResult) -> str:
@@ -100,8 +102,8 @@ def _alone(result: MatchResult) -> list[str]:
 
 
 def repeated_rounds(repeated: int, rounds: int, facts: Mapping[str, Any], unit: str) -> list[str]:
-    """A line on rounds that repeat earlier ones, if any do. Where something is hidden, they repeat by chance alone."""
-    if not repeated or make_game(facts["game"]).hides:
+    """A line on rounds that repeat earlier ones, if any do."""
+    if not repeated or facts.get("hides"):  # there players draw each move, so equal games are samples like others
         return []
     more = "a larger --opening-plies" if facts["book"] is None else "fewer --games or a larger book"
     return [f"{repeated} of {rounds} {unit}s repeat an earlier one, so the intervals are too narrow: give {more}"]

@@ -13,7 +13,8 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 
-from azpy.cli.common import Parser, add_number, add_player, command, player_options, when_told_to_end
+from azpy.cli.common import Parser, add_number, add_player, command, player_options, refuse_idle, when_told_to_end
+from azpy.cli.hidden_terminal import HiddenTerminal
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install, warn_once
@@ -46,9 +47,10 @@ def _play(arguments: Sequence[str]) -> int:
     add("--side", metavar="SIDE", help=text)
     given = parser.parse_args(arguments)
     warn_of_unused([parse_player(given.player)], vars(given))
-    model = open_model(given.player, total_memory_mb=2048, **player_options(given))
+    model = open_model(given.player, shows_views=True, total_memory_mb=2048, **player_options(given))
     with contextlib.ExitStack() as stack:
         stack.callback(model.close)
+        refuse_idle(given, model.player.start)
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:
@@ -56,7 +58,8 @@ def _play(arguments: Sequence[str]) -> int:
             if given.port is not None:
                 warn_once("--port has no effect in the terminal")
             side = "first" if given.side is None else given.side
-            return Terminal(model, sides_of(side, model.player.start)).run()
+            start = model.player.start
+            return (HiddenTerminal if start.hides else Terminal)(model, sides_of(side, start)).run()
         if given.side is not None:
             warn_once("--side has no effect on the board, which asks for the sides")
         return _board(model, given.player, given.game, given.port, not given.no_browser)
@@ -70,7 +73,8 @@ def _board(model: PlayerEngine, player: str, game: str | None, port: int | None,
         problem = f"{error.name} is not installed: {pip_install('serve')}; or give --terminal"
         raise MissingPackageError(problem) from error
     with _free_place(listening) if port is None else listening("127.0.0.1", port) as place:
-        site = Site({"main": model}, run=_run(player, game), renews=True)
+        run = None if model.player.start.hides else _run(player, game)
+        site = Site({"main": model}, run=run, renews=True)
         address = f"http://127.0.0.1:{place.getsockname()[1]}/"
         print(f"{model.player.name} plays {model.player.start.game} at {address}   (Ctrl-C to stop)", flush=True)
         if opens:

@@ -131,8 +131,7 @@ def _train(arguments: Sequence[str]) -> int:
             for event in run.run():
                 display.show(event)
         except BaseException as error:
-            is_played = storage.numbered(Path(out) / "checkpoints") and not _hides(settings)
-            if was_interrupted(error) and is_played:
+            if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
                 display.line(_to_play(settings, out))
             raise
     _say_next(settings, event, run.flags)
@@ -186,8 +185,7 @@ def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
     ]
     collected = done.collected is not None
     has_model = not collected and (done.iteration > 0 or done.has_model)
-    hides = _hides(settings)  # then no board shows it, and a search would be uniform play
-    if has_model and not hides:
+    if has_model:
         print(_to_play(settings, done.path))
     if not collected and (Path(done.path) / "report.html").is_file():
         print(f"report: {shlex.quote(run)}/report.html")
@@ -198,7 +196,7 @@ def _say_next(settings: Settings, done: Event, flags: Sequence[str]) -> None:
         steps["get training arrays"] = ["az-export", run, "--npz", f"{file}.npz", *typed]
         steps["train on these games"] = on
     elif has_model:
-        steps["play a match"] = ["az-match", run, "random" if hides else "mcts:1000", *typed]
+        steps["play a match"] = ["az-match", run, "random" if _hides(settings) else "mcts:1000", *typed]
         steps["export the model"] = ["az-export", run, "--onnx", f"{file}.onnx"]
     for what, line in steps.items():
         print(f"to {what}: {shlex.join(line)}")

@@ -280,5 +280,9 @@ class HiddenGame(OpenSpielGame):
             self._known[key] = f"{player}\n{self.state.information_state_string(player)}"
         return self._known[key]  # type: ignore[no-any-return]
 
+    def render_view(self, player: int) -> str:
+        """OpenSpiel's information state: what a person sees."""
+        return str(self.state.information_state_string(player))
+
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_known": {}}

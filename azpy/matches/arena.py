@@ -1,9 +1,9 @@
 """Matches between players: each opening from every seat, many games in lock-step.
 
-The games of one opening, a round, have the same dice. In a game of two players a round is a pair: the players exchange
-their seats. With more players, A has each seat once, and copies of B have the others. In a game of one player each
-plays alone. So no player is favoured. Every move is searched with a fresh tree. Another program follows each game from
-its start, and loses the game where it breaks the rules.
+The games of one opening, a round, have the same dice and deals. In a game of two players a round is a pair: the
+players exchange their seats. With more players, A has each seat once, and copies of B have the others. In a game of one
+player each plays alone. So no player is favoured. Every move is searched with a fresh tree. Another program follows
+each game from its start, and loses the game where it breaks the rules.
 """
 
 import math
@@ -178,9 +178,10 @@ def play_rounds(
     """Play rounds of games, as many games at a time as there are slots.
 
     Round n begins with `book[first + n]`; `seed` fixes dice and players. The games depend on `slots`, the number of
-    games in play at a time, only where a player is random or another program. `may_go_on` is asked before every ply;
-    False ends the match at once. `ended` hears of games as soon as they are over, those of one ply at a time: some of
-    them are not yielded if the match is stopped. `players` are A and B; in a game of one player any number.
+    games in play at a time, only where a player is random or another program, or the game hides something. `may_go_on`
+    is asked before every ply; False ends the match at once. `ended` hears of games as soon as they are over, those of
+    one ply at a time: some of them are not yielded if the match is stopped. `players` are A and B; in a game of one
+    player any number.
 
     Yields:
         Rounds in the order of their openings, so stopping early does not favour short games. The points are A's.

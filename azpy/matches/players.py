@@ -249,10 +249,12 @@ def load_players(
             raise SettingsError(
                 f"player {called!r}: {start.game} hides something, so a search plays at random: give random"
             )
-        if start.hides and (spec.simulations or spec.search):
+        if start.hides and (spec.simulations or spec.search or spec.temperature is not None):
+            at_all = spec.simulations or spec.temperature is not None
+            given = ["simulations, temperatures and levels"] * bool(at_all) + [*spec.search]
             raise SettingsError(
-                f"player {called!r}: {start.game} hides something, so its players do not search: leave out "
-                f"{', '.join(['simulations and levels'] * bool(spec.simulations) + [*spec.search])}"
+                f"player {called!r}: {start.game} hides something, so its players draw from their policies and do not "
+                f"search: leave out {', '.join(given)}"
             )
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)

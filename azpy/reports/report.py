@@ -36,7 +36,7 @@ def make_report(
     game = str(settings["game"])
     title, run = html.escape(f"{game}: {path}"), shlex.quote(path_argument(path))
     typed = f" --game {shlex.quote(game)}" if must_be_typed(game) else ""
-    play = "" if start.hides else f"Play against it: <code>{html.escape(f'az-play {run}{typed}')}</code>"
+    play = f"Play against it: <code>{html.escape(f'az-play {run}{typed}')}</code>"
     measure = html.escape(f"az-match {run} {'random' if start.hides else 'mcts:1000'}{typed}")
     warnings = "".join(f'<p class="alarm">{html.escape(text)}</p>' for text in alarms(rows))
     positions, charts = searched_positions(records), _charts(rows, start.num_players)

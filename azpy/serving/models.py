@@ -117,6 +117,7 @@ def open_model(
     temperature: float = 0.0,
     others: Iterable[str] = (),
     seed: int | None = None,
+    shows_views: bool = False,
     **options: Any,
 ) -> PlayerEngine:
     """A player with its engine; see `open_player` and `open_engine`."""
@@ -138,7 +139,7 @@ def open_model(
         now = None if path is None else (path, path.stat().st_ino, path.stat().st_mtime_ns)
         if before is not None and now == before:
             return None
-        player = open_player(text, game, simulations, device, temperature, others, seed)
+        player = open_player(text, game, simulations, device, temperature, others, seed, shows_views)
         before = now  # what cannot be opened is tried again
         return player
 
@@ -169,6 +170,7 @@ def open_player(
     temperature: float = 0.0,
     others: Iterable[str] = (),
     seed: int | None = None,
+    shows_views: bool = False,
 ) -> Player:
     """The player that `text` names, see `az-match --help`.
 
@@ -180,6 +182,8 @@ def open_player(
         temperature: of the actions it plays, where `text` does not say it.
         others: the players beside which it is opened.
         seed: of its draws; None for other ones each time.
+        shows_views: whether a person is shown no more than a view (`State.render_view`): else a game that hides
+            something is refused.
 
     Raises:
         AzpyError: no such player or game, one that must be typed and was not, a model that does not fit the game, a
@@ -198,11 +202,13 @@ def open_player(
         raise SettingsError(f"which game does {text!r} play? give --game")
     refuse_untyped(game or own, game, run, "the engine", "--game {}")
     start = make_game(game or own)
-    if start.hides:
+    if start.hides and not shows_views:
         raise SettingsError(
-            f"{start.game} hides something from its players, and a board or a protocol would show it: only az-train, "
-            "az-match, az-replay and az-check-game take such games"
+            f"{start.game} hides something from its players, and a protocol or a level would search its true position: "
+            "az-play and az-serve play it, and az-match measures its players"
         )
+    if start.hides and (temperature or seed is not None):
+        raise SettingsError(f"--temperature and --seed: no effect on {start.game}, whose players draw: leave them out")
     if settings is not None and game not in (None, own):
         is_same = not must_be_typed(own) and make_game(own).game == start.game
         if not is_same and not ("+conv" in settings.network and differ_in_size(own, game)):

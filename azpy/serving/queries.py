@@ -99,12 +99,13 @@ def about(name: str, player: Player, limits: Limits) -> dict[str, Any]:
         "rules": player.start.rules,
         "sideNames": player.start.side_names,
         "canRotate": player.start.can_rotate and player.start.num_players > 1,
+        **({"hides": True} if player.start.hides else {}),
         "network": player.network,
         "simulations": min(player.simulations, limits.simulations),
         "levels": [
             {"name": name, "simulations": level.simulations, "temperature": level.temperature}
             | ({} if player.ladder.network is None else {"elo": round(level.elo)})
-            for name, level in player.ladder.levels.items()
+            for name, level in ({} if player.start.hides else player.ladder.levels).items()
         ],
         "ladder": player.ladder.about(player.network),
         "limits": {"simulations": limits.simulations, "seconds": limits.seconds},

@@ -123,7 +123,7 @@ class Guess(azpy.Game):
         self.line += (action,)
 
     def clone(self) -> "Guess":
-        return Guess(self.line, self.view)
+        return type(self)(self.line, self.view)
 
     def outcome(self) -> float:
         return -1.0 if self.line[2] == self.line[0] else 0.5
@@ -160,6 +160,33 @@ def test_a_game_in_python_may_hide_something(view: str) -> None:
 def test_a_bad_view_key_is_an_error_that_says_what_was_expected() -> None:
     with pytest.raises(azpy.GameError, match=r"Guess.view_key\(\) gave \[1\], expected str, bytes or a whole number"):
         azpy.Search(azpy.UniformEvaluator()).run(Guess((1,), "list"))
+
+
+def test_a_person_sees_the_text_of_a_view_or_what_the_game_says() -> None:
+    class Told(Guess):
+        def render_view(self, player: int) -> str:
+            return f"you have {self.line[player]}"
+
+    assert azpy.State(Told((2, 1))).render_view(0) == "you have 2"
+    assert azpy.State(Told((2,))).render_view(1) == "(render_view cannot be shown)"  # the error may say too much
+    for view in ("text", "number", "bytes"):
+        game = Guess((2, 1), view)
+        assert azpy.State(game).render_view(1) == str(game.view_key(1))
+    assert azpy.make_game("tic_tac_toe").render_view(0) == str(azpy.make_game("tic_tac_toe"))
+
+
+class Late(Guess):
+    """A game that says only after the deal that it hides something."""
+
+    def view_key(self, player: int) -> Any:
+        return super().view_key(player) if self.line else None
+
+
+def test_a_search_that_meets_a_view_later_grows_no_tree() -> None:
+    with azpy.Engine(Noise(3), simulations=50) as engine:
+        game = engine.game(Late())
+        game.play(1)
+        assert game.search().result().visits.tolist() == [0, 0, 0]
 
 
 def told(state: azpy.State) -> list[list[float]]:

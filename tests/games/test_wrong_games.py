@@ -123,7 +123,7 @@ def test_the_five_games_are_right_and_the_wrong_ones_a_hundred() -> None:
     ids=[f"{edit[2]}-{game}" for edit, game in CASES],
 )
 def test_a_wrong_game_is_found_and_the_advice_names_its_place(
-    edit: tuple[str, ...],
+    edit: tuple[str, str, str, str, str],
     game: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -484,6 +484,8 @@ BREAKING: list[Row] = [
         *("ViewWithoutThePast", "recall", SeenKuhn),
         {"view_key": lambda game, player: str(game.cards[player:][:1]), "encode": _with_card_alone},
     ),
+    ("SeesAllCards", "view", SeenKuhn, {"render_view": lambda game, player: str(game.cards)}),
+    ("NamesTheOtherCard", "view", SeenKuhn, {"action_name": lambda game, action: f"{action} of {game.cards}"}),
     ("ViewAsAList", "view-type", SeenKuhn, {"view_key": lambda game, player: [*game.cards]}),
     (
         "ViewAfterTheDeal",

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from azpy.serving.models import PlayerEngine, open_model
+import azpy
+from azpy.serving.models import Player, PlayerEngine, open_engine, open_model
 from azpy.web.app import Bounds, Site
 from azpy.web.server import Server, listening
 from running import az
@@ -20,6 +21,12 @@ def site_of(
     """A site of these players in this process; gives its address, such as 127.0.0.1:8123."""
     with running(Site(models, bounds=bounds, **options), port) as address:
         yield address
+
+
+def hiding(game: str) -> PlayerEngine:
+    """A player of a game that hides something, which draws from all actions alike."""
+    player = Player("even", azpy.make_game(game), azpy.UniformEvaluator(), 1, {}, has_model=False)
+    return PlayerEngine(player, open_engine(player))
 
 
 @contextmanager

@@ -87,8 +87,9 @@ def test_the_command_ends_with_the_certificate(tmp_path: Path, capsys: pytest.Ca
     lines = capsys.readouterr().out.splitlines()
     assert "hides something, so it is trained by mirror descent" in lines[0]
     assert any(re.fullmatch(r"exploitability \d\.\d{3} chips; uniform play 2\.374", line) for line in lines)
-    assert not any("strength" in line or "az-play" in line for line in lines)
-    with pytest.raises(SettingsError, match="leduc_poker hides something from its players, and a board or a protocol"):
+    assert any(line == f"to play: az-play {tmp_path}/run" for line in lines)
+    assert not any("strength" in line for line in lines)
+    with pytest.raises(SettingsError, match="leduc_poker hides something from its players, and a protocol or a level"):
         open_player(str(tmp_path / "run"), None, 1)
     for more, what in (("@5", "simulations and levels"), ("?c_puct=3", "c_puct")):
         with pytest.raises(SettingsError, match=f"so its players do not search: leave out {what}"):

@@ -17,13 +17,18 @@ export function tell(what, detail) {
   if (isEmbedded) parent.postMessage({ azpy: what, ...detail }, "*");
 }
 
+/** The side of the person as the tag says it; the first one without it. */
+export function sideAsked() {
+  const side = asked.get("side") ?? "first";
+  return { first: 0, second: 1 }[side] ?? Number(side);
+}
+
 /** Who plays, and how strongly, as the tag says it. @param {import("./settings.js").Settings} settings */
 export function seatAsAsked(settings) {
   if (!isEmbedded) return;
-  const side = asked.get("side") ?? "first";
-  const own = { first: 0, second: 1 }[side] ?? Number(side);
   const { name } = settings.model;
-  const players = settings.names.map((_, player) => (side === "all" || player === own ? "" : name));
+  const isPerson = (player) => asked.get("side") === "all" || player === sideAsked();
+  const players = settings.names.map((_, player) => (isPerson(player) ? "" : name));
   settings.decide({ ...settings.chosen, players, strength: asked.get("level") ?? "" });
 }
 

@@ -7,6 +7,7 @@ import { Clock } from "./clock.js";
 import { Connection, Lost } from "./connection.js";
 import { Controls } from "./controls.js";
 import { Agreement } from "./dead.js";
+import { Deal } from "./deal.js";
 import { bindFiles } from "./dialogs.js";
 import { announce, byId, complain, messageOf, onClick } from "./dom.js";
 import { hearOf, seatAsAsked, tell } from "./embed.js";
@@ -51,6 +52,8 @@ new Setup(play, settings, {
   },
 });
 const GONE = "The program that serves this page has ended, or cannot be reached. Start it again: the game goes on here.";
+/** @type {Deal | null} in place of all else, where the game hides something */
+let deal = null;
 let begun = ""; // the name of the game on the board; empty before the first
 const clock = new Clock((late) => play.end(late, "on time"));
 
@@ -205,15 +208,15 @@ function bind() {
     settings.swap();
     return begin(newGame(settings.model.game));
   });
-  hearOf(() => begin(newGame(settings.model.game)));
+  hearOf(() => deal?.begin() ?? begin(newGame(settings.model.game)));
   window.addEventListener("pagehide", keepGame);
   window.addEventListener("resize", () => begun !== "" && render(false));
 }
 
 /** Has the server load the newest model of a run, where a run is played that may still train. */
-async function renew() {
+async function renew(model = settings.model.name) {
   try {
-    const answer = await connection.ask({ action: "renew", model: settings.model.name }).answer;
+    const answer = await connection.ask({ action: "renew", model }).answer;
     if (answer.changed) announce("A newer model was loaded.");
   } catch (error) {
     complain(`The newest model cannot be loaded: ${messageOf(error)}`);
@@ -259,13 +262,18 @@ async function main() {
     if (byId("problem").hidden) complain("This page cannot play. Reload it, or have it exported again.");
   });
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
-  window.addEventListener("hashchange", async () => complain((await openLinked()) ?? ""));
+  window.addEventListener("hashchange", async () => deal === null && complain((await openLinked()) ?? ""));
   let isFirst = true;
   connection.addEventListener("open", async () => {
     complain("");
     tellConnection("open", about.local ? "plays in this browser" : "connected");
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
+      const [model] = models;
+      if (model.hides) {
+        deal ??= new Deal(connection, model, async () => about.renews && renew(model.name));
+        return deal.begin();
+      }
       const isSame = settings.offer(models);
       play.game.know(models);
       if (isFirst) seatAsAsked(settings);

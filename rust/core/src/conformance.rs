@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
-use std::fmt;
+use std::{fmt, iter};
 
 mod facts;
 mod views;
@@ -236,8 +236,17 @@ impl<G: Notation, E> Walk<G, E> {
         self.check_text(&facts)?;
         self.check_images(&facts)?;
         self.ok(&self.state)?;
-        let same_look = self.views.meet(&facts, &self.line)?;
+        let seen = if facts.views.is_empty() { String::new() } else { self.seen(&facts) };
+        let same_look = self.views.meet(&facts, &self.line, seen)?;
+        self.ok(&self.state)?;
         Ok(Look { facts, followers, ends, shared_name, same_look })
+    }
+
+    /// What a person in the place of the player to move sees.
+    fn seen(&self, facts: &Facts) -> String {
+        let Turn::Player(player) = facts.turn else { return String::new() };
+        let names = facts.actions.iter().map(|&action| self.state.action_name(action));
+        iter::once(self.state.render_view(player)).chain(names).collect::<Vec<_>>().join("\n")
     }
 
     fn ok(&self, state: &G) -> Result<(), Violation<E>> {

@@ -114,7 +114,11 @@ pub enum GameFault {
     TooLong(usize),
 }
 
-pub(crate) fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> {
+/// Checks the outcomes of a roll.
+///
+/// # Errors
+/// Probabilities that do not sum to 1, or too many outcomes.
+pub fn check_chance(outcomes: &[(Action, f32)]) -> Result<(), GameFault> {
     let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
     let fine = outcomes.iter().all(|&(_, p)| p >= 0.0) && (sum - 1.0).abs() < 1e-3;
     if outcomes.len() > usize::from(u16::MAX) {
@@ -284,10 +288,10 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// The board as a person draws it in a terminal, without colours. Errors show it too.
     fn render(&self) -> String;
 
-    /// What [`Game::render`] shows to `player` alone. Games that hide nothing show all.
+    /// What a person who plays `player` sees: all that [`Game::view_key`] says, and nothing else. Games that hide nothing
+    /// show all; without this method, a game that hides something shows nothing.
     fn render_view(&self, player: Player) -> String {
-        let _ = player;
-        self.render()
+        self.view_key(player).map_or_else(|| self.render(), |_| "(this game has no render_view)".to_owned())
     }
 
     /// Plays `action` if it is legal here.

@@ -476,6 +476,16 @@ impl Game for PyGame {
     fn render(&self) -> String {
         self.shown(text_of).unwrap_or_else(|error| format!("(cannot be drawn: {error})"))
     }
+
+    /// What the game's own `render_view(player)` gives, else its `view_key` as text. What fails may name what is hidden.
+    fn render_view(&self, player: Player) -> String {
+        if self.view_key(player).is_none() {
+            return self.render();
+        }
+        let method = if self.has("render_view") { "render_view" } else { "view_key" };
+        let view = self.shown(|object| text_of(&object.call_method1(method, (player.index(),))?));
+        view.unwrap_or_else(|_| format!("({method} cannot be shown)"))
+    }
 }
 
 impl Notation for PyGame {

@@ -412,6 +412,15 @@ impl State {
         Ok(if color { colored(&self.inner, &text) } else { text })
     }
 
+    /// Return the board as text, as far as a player sees it.
+    ///
+    /// Args:
+    ///     player: whose view it is. In a game that hides nothing all is shown.
+    fn render_view(&self, player: Whole) -> PyResult<String> {
+        let player = player_of(Some(player), self.inner.num_players())?;
+        self.ask(|state| player.map_or_else(|| state.render(), |player| state.render_view(player)))
+    }
+
     /// Return the position as an SVG document.
     ///
     /// A game in Python can have a method `to_svg` for it, or `touches` for a board of cells. Otherwise the picture is

@@ -133,7 +133,7 @@ fn each<P: Position>(state: &P, values: &[f32]) -> Vec<f64> {
 }
 
 /// The outcome of a position where the game is over.
-fn outcome<P: Position>(state: &P) -> Outcome {
+pub(crate) fn outcome<P: Position>(state: &P) -> Outcome {
     let each = (state.turn() == Turn::Terminal).then(|| state.outcome().each());
     if state.is_zero_sum() {
         Outcome::Outcome(each.map(|each| each.of(Side::Zero)))

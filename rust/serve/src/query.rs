@@ -19,8 +19,8 @@ use crate::player;
 pub const LONGEST_NAME: usize = 200;
 /// Seconds between reports.
 const LEAST_REPORT: f64 = 0.05;
-const ACTIONS: [&str; 8] =
-    ["query_version", "query_models", "show", "read", "write", "terminate", "terminate_all", "renew"];
+const ACTIONS: [&str; 10] =
+    ["query_version", "query_models", "show", "read", "write", "deal", "play", "terminate", "terminate_all", "renew"];
 /// The fields of a query.
 const KNOWN: &str = "id model game level position moves analyzeTurns simulations seconds \
     priority reportDuringSearchEvery allowMoves avoidMoves analysisPVLen includePolicy includeLcb includeShortNames";

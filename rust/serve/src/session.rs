@@ -1,6 +1,7 @@
 //! The messages of one client: queries and actions are taken, and answered when their searches have an end.
 
 use std::collections::{BTreeMap, HashSet};
+use std::hash::RandomState;
 use std::sync::Arc;
 
 use azpy_core::rng::Stream;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::{action_response, line_of, show};
+use crate::deals::{Deal, refuse_hidden};
 use crate::error::Error;
 use crate::games::{read, write};
 use crate::history::History;
@@ -66,10 +68,13 @@ pub struct Session<G: Position, S: Searcher<G>> {
     /// Who searches.
     pub searcher: S,
     limits: Limits,
-    draws: Stream,
+    pub(crate) draws: Stream,
     /// The game that was asked for last stands last.
     games: Vec<NamedGame<G, S::Game>>,
     open: BTreeMap<u64, OpenSearch<G>>,
+    /// A game that hides something; see `deals`.
+    pub(crate) deal: Option<Deal<G>>,
+    pub(crate) secret: RandomState,
     /// The actions `renew` that go on, and the numbers of their players.
     renewing: BTreeMap<u64, (Object, usize)>,
     /// Of the last request.
@@ -87,6 +92,8 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
             draws: Stream::keyed(&[seed]),
             games: Vec::new(),
             open: BTreeMap::new(),
+            deal: None,
+            secret: RandomState::new(),
             renewing: BTreeMap::new(),
             token: 0,
             warned: HashSet::new(),
@@ -96,7 +103,8 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
 
     /// Whether there are more responses to come to what was asked for.
     pub fn is_busy(&self) -> bool {
-        !(self.open.is_empty() && self.renewing.is_empty())
+        let deal_waits = self.deal.as_ref().is_some_and(|deal| deal.waits.is_some());
+        deal_waits || !(self.open.is_empty() && self.renewing.is_empty())
     }
 
     /// Takes a query or an action as JSON, and returns the responses that there are at once.
@@ -137,6 +145,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                 Event::Done(token, report) => (token, Ok(report)),
                 Event::Failed(token, error) => (token, Err(error)),
             };
+            let Some(found) = self.answer_deal(token, found) else { continue };
             let Some(open) = self.open.remove(&token) else { continue };
             if let Err(error) = found.and_then(|report| self.answer(&open, &report, false)) {
                 self.fail(Some(&open.query.id), Some(open.position().0), &error);
@@ -149,16 +158,17 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     pub fn close(&mut self) {
         self.games.clear();
         self.renewing.clear();
+        self.drop_deal();
         for token in std::mem::take(&mut self.open).into_keys() {
             self.searcher.cancel(token);
         }
     }
 
-    fn respond(&mut self, line: String, search: Option<(String, usize)>, is_report: bool) {
+    pub(crate) fn respond(&mut self, line: String, search: Option<(String, usize)>, is_report: bool) {
         self.responses.push(Response { line, status: 200, search, is_report });
     }
 
-    fn fail(&mut self, id: Option<&str>, turn: Option<usize>, error: &Error) {
+    pub(crate) fn fail(&mut self, id: Option<&str>, turn: Option<usize>, error: &Error) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Failure<'a> {
@@ -189,7 +199,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         self.searcher.fault(position).map_or(found, Err)
     }
 
-    fn next_token(&mut self) -> u64 {
+    pub(crate) fn next_token(&mut self) -> u64 {
         self.token += 1;
         self.token
     }
@@ -217,8 +227,10 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                 self.searcher.renew(number, token);
                 return Ok(());
             }
+            "deal" | "play" => return self.act_in_deal(fields, action == "deal", named(&players, fields)?),
             _ => {
                 let (_, player) = named(&players, fields)?;
+                refuse_hidden(&player.start)?;
                 let response = match action {
                     "show" => show,
                     "read" => read,
@@ -259,6 +271,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
 
     fn search(&mut self, fields: &Object) -> Result<(), Error> {
         let (number, player) = named(&self.searcher.players()?, fields)?;
+        refuse_hidden(&player.start)?;
         let query = Query::read(fields, &player, &self.limits);
         let query = Arc::new(self.sound(&player.start, query)?);
         let fresh = query.ignored.iter().filter(|said| !self.warned.contains(*said)).cloned();

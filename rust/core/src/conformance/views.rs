@@ -14,6 +14,8 @@ struct Met {
     actions: Vec<Action>,
     /// The observation.
     look: u64,
+    /// What a person sees.
+    shown: String,
     /// The player's view and action one decision before.
     before: Option<(u128, Action)>,
     line: Vec<Action>,
@@ -42,8 +44,13 @@ impl Views {
     }
 
     /// Compares a position at the end of `line` with those of the same view, and gives a line to one that looks the same
-    /// and has another view.
-    pub(super) fn meet<E>(&mut self, facts: &Facts, line: &[Action]) -> Result<Option<Vec<Action>>, Violation<E>> {
+    /// and has another view. `shown` is what a person in the place of the player to move sees.
+    pub(super) fn meet<E>(
+        &mut self,
+        facts: &Facts,
+        line: &[Action],
+        shown: String,
+    ) -> Result<Option<Vec<Action>>, Violation<E>> {
         let Turn::Player(player) = facts.turn else { return Ok(None) };
         let player = player.index();
         let Some(&view) = facts.views.get(player) else { return Ok(None) };
@@ -55,6 +62,7 @@ impl Views {
         let met = self.met.entry((player, view)).or_insert_with(|| Met {
             actions: facts.actions.clone(),
             look,
+            shown: shown.clone(),
             before,
             line: line.to_vec(),
         });
@@ -67,6 +75,10 @@ impl Views {
         }
         if met.look != look {
             return broken("view", "the observation", "equal observations, or two view_keys");
+        }
+        if met.shown != shown {
+            let differ = "what a person sees (render_view, or names of legal actions)";
+            return broken("view", differ, "equal texts, or two view_keys");
         }
         if met.before != before {
             let differ = "what the player knew or did at its turn before";

@@ -178,6 +178,9 @@ impl<G: Game> Search<G> {
     /// # Errors
     /// A root at a chance turn is refused, and an option that is not for this game.
     pub fn begin(&mut self, simulations: u32, stream: Stream) -> Result<(), GameFault> {
+        if self.mirror.is_none() && self.position.hides() {
+            self.reset(self.position.clone()); // the first view came later than the first position
+        }
         self.run = Run::new(stream);
         self.config.check_for(&self.position)?;
         match self.position.turn() {

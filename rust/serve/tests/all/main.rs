@@ -1,5 +1,6 @@
 //! Tests of azpy-serve over real games, in one program.
 
+mod deals;
 mod queries;
 mod searchers;
 mod stepping;

@@ -1,0 +1,56 @@
+// How is a game played that hides something? Its position is with the server, which tells what the person sees; nothing is
+// kept, linked or searched here.
+
+import { announce, byId, complain, fill, make, messageOf, offer, onClick } from "./dom.js";
+import { sideAsked, tell } from "./embed.js";
+
+/** One person's games, one after the other. */
+export class Deal {
+  /** @param {import("./connection.js").Connection} connection @param {any} model as the server describes it @param
+   * {() => Promise<unknown>} renew has the newest network loaded */
+  constructor(connection, model, renew) {
+    [this.connection, this.model, this.renew] = [connection, model, renew];
+    byId("main").hidden = true;
+    byId("deal").hidden = false;
+    byId("about").textContent = `${model.game}, ${model.internalName}`;
+    const seats = Array.from({ length: model.numPlayers ?? 2 }, (_, side) => model.sideNames?.[side] ?? `player ${side}`);
+    offer("deal_side", seats.map((name, side) => [`${side}`, name]), seats.length > 1);
+    byId("deal_side").value = `${sideAsked()}`;
+    onClick("deal_new", () => this.begin());
+    byId("deal_side").onchange = () => this.begin();
+    connection.addEventListener("lost", () => this.wait("The game ended with the connection."));
+  }
+
+  async begin() {
+    await this.renew();
+    return this.ask({ action: "deal", side: Number(byId("deal_side").value) });
+  }
+
+  /** Nothing can be played for now. */
+  wait(why) {
+    byId("deal_status").textContent = why;
+    fill(byId("deal_actions"), []);
+  }
+
+  /** Sends a message, and shows what the person sees then. */
+  async ask(message) {
+    this.wait("…");
+    try {
+      this.show(await this.connection.ask({ model: this.model.name, ...message }).answer);
+      complain("");
+    } catch (error) {
+      this.wait("The game cannot go on.");
+      complain(messageOf(error));
+    }
+  }
+
+  show({ view, actions, result, moves }) {
+    byId("view").textContent = view;
+    byId("deal_status").textContent = result === null ? "Your move." : `${result}.`;
+    byId("deal_played").textContent = result === null ? "" : `Played: ${moves.join(" ")}`;
+    const button = (move) => make("button", { type: "button", textContent: move, onclick: () => this.ask({ action: "play", move }) });
+    fill(byId("deal_actions"), actions.map(button));
+    announce(`${view} ${byId("deal_status").textContent}`);
+    if (result !== null) tell("end", { moves, result });
+  }
+}

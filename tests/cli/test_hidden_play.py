@@ -1,0 +1,124 @@
+"""az-play in the terminal and az-match, in games that hide something."""
+
+import io
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import azpy
+from azpy import _core
+from azpy.cli import engine, match, play, serve
+from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
+from azpy.matches.openings import Book
+from models import make_model
+from served import hiding
+
+Typed = Callable[..., str]
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """Types lines into az-play; gives what it said."""
+
+    def typed(game: str, *lines: str, side: str = "first") -> str:
+        monkeypatch.setattr(play, "open_model", lambda *_, **__: hiding(game))
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "quit", ""])))
+        assert play.main(["random", "--side", side, "--terminal"]) == 0
+        return capsys.readouterr().out
+
+    return typed
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_screen_follows_from_what_the_person_knows(typed: Typed, side: int) -> None:
+    rng, known = random.Random(2), defaultdict[int, set[str]](set)
+    lines = list[str]()
+    for _ in range(300):
+        lines += [*rng.choices(["call", "check", "raise", "fold"], k=12), "hint", "text", "new"]
+    said = typed("leduc_poker", *lines, side=("first", "second")[side])
+    games = said.split("type help for the commands\n")[1:]
+    screen = re.compile(r"(?:> )*\n(player 0: .*)\n\n(.* to move: .*|played: (.*)\n.*)\n")
+    ended = 0
+    for shown in games:
+        screens = list(screen.finditer(shown))
+        # The other lines answer what was typed and is refused.
+        assert {line[:2] for line in screen.sub("", shown).splitlines()} <= {"> "}
+        state = azpy.make_game("leduc_poker")
+        for move in (screens[-1][3] or "").split():
+            if state.turn == side:
+                known[_core.Walk(state).facts().views[side]].add(screens.pop(0)[0])
+            state.play(state.parse_actions(move)[0])
+            ended += state.is_terminal and str(state) == screens[0][1]
+    assert ended > 250
+    assert all(len(texts) == 1 for texts in known.values()), known
+
+
+def test_the_terminal_refuses_to_look_deeper(typed: Typed, one_line: Any) -> None:
+    said = typed("kuhn_poker", "hint", "undo", "save a.json", "bet", "bet", "switch both", "switch second")
+    assert said.startswith("even; you play Player 0; type help for the commands\n\nplayer 0: ")
+    assert all(f"kuhn_poker hides something, so there is no {word} (" in said for word in ("hint", "undo", "save"))
+    alone = "one person plays kuhn_poker, because others at this screen would see the same cards"
+    assert "move: the game is over: deal another one" in said
+    assert alone in said
+    assert "you play Player 1" in said
+    assert alone in one_line(play.main, ["random", "--side", "both", "--terminal"], "az-play: ")
+
+
+def test_pairs_of_a_match_have_equal_deals_from_both_seats() -> None:
+    start = azpy.make_game("leduc_poker")
+    players: list[Any] = [SearchPlayer(azpy.UniformEvaluator(), 1), RandomPlayer()]
+    shared = different = 0
+    for one in play_rounds(Book(start, 0, 3), players, 200, 5):
+        games = one.actions
+        assert games[0][:2] == games[1][:2]
+        third = []
+        for actions in games:
+            state = start.clone()
+            for index, action in enumerate(actions):
+                if state.turn == azpy.CHANCE and index > 1:
+                    third.append(action)
+                state.play(action)
+        shared += len(third) == 2
+        assert len({*third}) <= 1
+        different += games[0][2:] != games[1][2:]
+    assert shared > 30
+    assert different > 150  # players draw each move anew
+
+
+def test_a_match_tells_what_a_game_is_worth(tmp_path: Path, capsys: pytest.CaptureFixture[str], one_line: Any) -> None:
+    model = tmp_path / "kuhn.onnx"
+    model.write_bytes(make_model(shape=("batch", 11, 1, 1), actions=2))
+    given = [str(model), "random", "--game", "kuhn_poker", "--games", "200"]
+    assert match.main(given) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^outcome of A: [+-]\d\.\d+ \[[^]]*\] chips a game$", said, re.MULTILINE), said
+    assert "repeat an earlier one" not in said
+    for query in ("?temperature=0.5", "@40", "?simulations=3", "?c_puct=2"):
+        refused = one_line(match.main, [f"{model}{query}", *given[1:]], "az-match: ")
+        assert "its players draw from their policies and do not search: leave out" in refused
+
+
+def test_what_a_search_would_do_is_refused_at_each_door(tmp_path: Path, one_line: Any) -> None:
+    model, book = tmp_path / "kuhn.onnx", tmp_path / "lines.txt"
+    model.write_bytes(make_model(shape=("batch", 11, 1, 1), actions=2))
+    book.write_text("J K bet\n")
+    given = [str(model), "--game", "kuhn_poker"]
+    whole = "kuhn_poker hides something from its players, and a protocol or a level would search its true position"
+    refused: list[tuple[Any, str, list[str], str]] = [
+        (play.main, "az-play", ["--simulations", "50"], "--simulations: no effect on kuhn_poker"),
+        (play.main, "az-play", ["--temperature", "1"], "--temperature and --seed: no effect on kuhn_poker"),
+        (serve.main, "az-serve", ["--simulations", "50"], "--simulations: no effect on kuhn_poker"),
+        (engine.main, "az-engine", ["--protocol", "gtp"], whole),
+        (engine.main, "az-engine", ["--protocol", "ugi"], whole),
+        (match.main, "az-match", ["random", "--book", str(book)], "--book: kuhn_poker hides something"),
+        (match.main, "az-match", ["uci:cat"], "other programs cannot play kuhn_poker"),
+        (match.main, "az-match", ["mcts:100"], "kuhn_poker hides something, so a search plays at random"),
+    ]
+    for main, name, flags, why in refused:
+        said = one_line(main, [given[0], *flags, *given[1:]], f"{name}: ")
+        assert why in said, said
