@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,11 @@ def test_a_new_game_passes_its_check_and_its_tests(tmp_path: Path) -> None:
     files = {path.relative_to(tmp_path / "my_game").as_posix() for path in (tmp_path / "my_game").rglob("*.*")}
     assert files == {"my_game.py", "test_my_game.py", "Cargo.toml", "pyproject.toml", "src/lib.rs"}
     assert not [path for path in (tmp_path / "my_game").rglob("*.*") if "hexapawn" in path.read_text().lower()]
+    crates = tomllib.loads((tmp_path / "my_game/Cargo.toml").read_text())["dependencies"]
+    here = Path(azpy.__file__).parents[1] / "rust"
+    for crate in ("core", "own"):
+        found = crates[f"azpy-{crate}"]
+        assert found["path"] == str(here / crate) if here.is_dir() else found["tag"] == f"v{azpy.__version__}"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     done = ended(command, cwd=tmp_path / "my_game")
     assert done.code == 0, done.out
