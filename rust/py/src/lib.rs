@@ -87,7 +87,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_class::<engine::Engine>()?;
     module.add_class::<engine::EngineGame>()?;
     module.add_class::<state::State>()?;
-    module.add_class::<state::Variations>()?;
+    module.add_class::<variations::Variations>()?;
     module.add_class::<walk::Facts>()?;
     module.add_class::<walk::Look>()?;
     module.add_class::<walk::Walk>()?;

@@ -1,10 +1,7 @@
 //! `azpy.State`: a position of any game, written in Rust or in Python.
 
-use std::collections::HashMap;
-
 use azpy_core::game::{Game, Player, Turn, Values};
 use azpy_core::text::{Notation, Position, result_words, unmarked};
-use azpy_core::written::Variations as CoreVariations;
 use azpy_games::any::AnyGame;
 use numpy::ndarray::Array3;
 use numpy::{IntoPyArray, PyArray3, PyReadonlyArray3, PyUntypedArrayMethods};
@@ -21,28 +18,10 @@ use crate::position::{AnyState, Fallible, legal_of, rolls_of};
 use crate::pygame::PyGame;
 use crate::registry::described;
 use crate::settings::{Whole, whole, within};
-use crate::variations::{NotesByIndex, bounds, named, notes_by_index, notes_in_order};
+use crate::variations::{NotesByIndex, Variations, bounds, named, notes_in_order};
 
 /// x, y, width and height.
 type Rect = (f64, f64, f64, f64);
-
-/// A game with its variations, as `State.read_variations` returns it.
-#[pyclass(module = "azpy", frozen, get_all)]
-pub(crate) struct Variations {
-    /// The position where the moves begin.
-    start: Py<State>,
-    /// The moves as (before, name, short name). `before` is the index of the move before, or -1 at the start. The first
-    /// move after a position belongs to the main line, and a line comes before the variations of its moves.
-    moves: Vec<(i64, String, String)>,
-    /// What the text says of the game, by name: PGN's tags, SGF's game info properties. `State.write_variations` takes
-    /// it. If a name comes twice, its first value counts. `Result` is there if PGN has a result.
-    tags: HashMap<String, String>,
-    /// What the text says of positions: by the index of the move before (-1 for the start), a dict from name to values.
-    /// Names are SGF's properties; in PGN, `C` is a comment and `NAG` has the numbers of glyphs.
-    notes: NotesByIndex,
-    /// Why lines end early or are missing, one text each.
-    left_out: Vec<String>,
-}
 
 /// A position of any game. `azpy.make_game` returns the start of a named game.
 ///
@@ -609,13 +588,9 @@ impl State {
         let bounds = bounds(max_moves, max_depth)?;
         let read = caught(|| Ok(py.detach(|| self.inner.read_variations(text, bounds))));
         self.inner.take_error()?;
-        let CoreVariations { start, moves, tags, notes, left_out } = read?.map_err(RustError::raised)?;
-        let start = Py::new(py, Self::of(start))?;
-        let notes = notes_by_index(&notes, &moves);
-        let named =
-            moves.all().iter().map(|(before, told)| (*before as i64 - 1, told.name.clone(), told.short.clone()));
-        // The first value of a name counts: a later one would replace it.
-        Ok(Variations { start, moves: named.collect(), tags: tags.into_iter().rev().collect(), notes, left_out })
+        let read = read?.map_err(RustError::raised)?;
+        let start = Py::new(py, Self::of(read.start))?;
+        Ok(Variations::of(start, read.moves, read.tags, &read.notes, read.left_out))
     }
 
     /// Write a game with variations that begins here: PGN for chess, SGF for Go.

@@ -7,9 +7,44 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::settings::{SIZE, Whole, within};
+use crate::state::State;
 
 /// Notes by the index of the move that leads to their position, and by their names.
 pub(crate) type NotesByIndex = HashMap<i64, HashMap<String, Vec<String>>>;
+
+/// A game with its variations, as `State.read_variations` returns it.
+#[pyclass(module = "azpy", frozen, get_all)]
+pub(crate) struct Variations {
+    /// The position where the moves begin.
+    start: Py<State>,
+    /// The moves as (before, name, short name). `before` is the index of the move before, or -1 at the start. The first
+    /// move after a position belongs to the main line, and a line comes before the variations of its moves.
+    moves: Vec<(i64, String, String)>,
+    /// What the text says of the game, by name: PGN's tags, SGF's game info properties. `State.write_variations` takes
+    /// it. If a name comes twice, its first value counts. `Result` is there if PGN has a result.
+    tags: HashMap<String, String>,
+    /// What the text says of positions: by the index of the move before (-1 for the start), a dict from name to values.
+    /// Names are SGF's properties; in PGN, `C` is a comment and `NAG` has the numbers of glyphs.
+    notes: NotesByIndex,
+    /// Why lines end early or are missing, one text each.
+    left_out: Vec<String>,
+}
+
+impl Variations {
+    /// What was read from a text. The first value of a tag counts: a later one would replace it.
+    pub(crate) fn of(
+        start: Py<State>,
+        moves: Moves<ReadMove>,
+        tags: Vec<(String, String)>,
+        notes: &Notes,
+        left_out: Vec<String>,
+    ) -> Self {
+        let notes = notes_by_index(notes, &moves);
+        let named =
+            moves.all().iter().map(|(before, told)| (*before as i64 - 1, told.name.clone(), told.short.clone()));
+        Self { start, moves: named.collect(), tags: tags.into_iter().rev().collect(), notes, left_out }
+    }
+}
 
 /// The bounds of a game with variations.
 pub(crate) fn bounds(max_moves: i128, max_depth: i128) -> PyResult<Bounds> {
@@ -29,7 +64,7 @@ pub(crate) fn named(moves: Vec<(Whole, String)>) -> PyResult<Vec<Named>> {
 }
 
 /// The notes on the start and on each move; none of positions without any.
-pub(crate) fn notes_by_index(start: &Notes, moves: &Moves<ReadMove>) -> NotesByIndex {
+fn notes_by_index(start: &Notes, moves: &Moves<ReadMove>) -> NotesByIndex {
     let all = std::iter::once(start).chain(moves.all().iter().map(|(_, told)| &told.notes));
     let noted = (-1..).zip(all).filter(|(_, notes)| !notes.is_empty());
     noted.map(|(index, notes)| (index, notes.clone().into_iter().collect())).collect()
