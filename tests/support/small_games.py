@@ -108,7 +108,7 @@ class Nim(Small):
         return 1 - self.player
 
     def is_over(self) -> bool:
-        return sum(self.board) == 0
+        return not any(self.board)
 
     def legal_actions(self) -> list[int]:
         return [3 * heap + more for heap in range(3) for more in range(self.board[heap])]
