@@ -8,7 +8,7 @@ an observation may leave out counters of plies and of repetitions.
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,9 +99,10 @@ class Alike:
         look_alike = observed(facts)
         row = hashlib.blake2b(_row(facts), digest_size=16, salt=bytes([facts.turn])).digest()
         first, its_look = self._rows.setdefault(row, (path, look_alike))
-        if its_look != look_alike and self.warning is None:
-            got = f"two positions with equal observations for player {facts.turn}, but not the same legal actions"
-            self.warning = Broken("hidden", got, "another observation", path.line, first.line)
+        if its_look != look_alike and self.warning is None and self._seconds > 0:
+            shared = set(facts.actions).intersection(self._after(first.line).actions)
+            what = f"two positions with equal observations and other legal actions for player {facts.turn}"
+            self.warning = self._followed(what, path.line, first.line, sorted(shared))
         seen = self._seen.setdefault(look_alike, {})
         seen.setdefault(facts.turn, (path, facts.key, look.ends))
         self.shared = self.shared or len(seen) > 1
@@ -116,24 +117,28 @@ class Alike:
 
     def _difference(self, look: Look, line: Line, other: Line, turn: int, ends: Mapping[int, float]) -> Broken | None:
         """What differs in two positions that look the same, at the ends of two lines, but may be right."""
-        got = ""
-        if turn != look.facts.turn:
-            won, lost = ({action for action, result in each.items() if result > 0} for each in (look.ends, ends))
-            if won != lost:
-                got = f"{_ALIKE}: action {min(won ^ lost)} wins at once in one of them only"
-        elif self._seconds > 0:
-            begin, actions = time.monotonic(), [action for action, _ in look.followers]
-            for action in actions[:: -(-len(actions) // _ACTIONS)]:
-                lines = (*line, action), (*other, action)
+        if turn == look.facts.turn:
+            return self._followed(f"{_ALIKE} for player {turn}", line, other, [action for action, _ in look.followers])
+        won, lost = ({action for action, result in each.items() if result > 0} for each in (look.ends, ends))
+        if won == lost:
+            return None
+        got = f"{_ALIKE}: action {min(won ^ lost)} wins at once in one of them only"
+        return Broken("hidden", got, "another observation", line, other)
+
+    def _followed(self, what: str, line: Line, other: Line, actions: Sequence[int]) -> Broken | None:
+        """Return what differs in two positions after one of these actions in both."""
+        begin, found = time.monotonic(), None
+        for action in actions[:: -(-len(actions) // _ACTIONS) or 1] if self._seconds > 0 else ():
+            lines = (*line, action), (*other, action)
+            mine, theirs = map(self._after, lines)
+            while mine.turn == CHANCE and digest(mine) == digest(theirs):  # a roll shows nothing
+                lines = (*lines[0], mine.actions[0]), (*lines[1], mine.actions[0])
                 mine, theirs = map(self._after, lines)
-                while mine.turn == CHANCE and digest(mine) == digest(theirs):  # a roll shows nothing
-                    lines = (*lines[0], mine.actions[0]), (*lines[1], mine.actions[0])
-                    mine, theirs = map(self._after, lines)
-                if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):
-                    continue
-                if digest(mine) != digest(theirs):
-                    got = f"{_ALIKE} for player {turn}: after action {action} in both, they differ in "
-                    got += mine.differences(theirs)
-                    break
-            self._seconds -= time.monotonic() - begin
-        return Broken("hidden", got, "another observation", line, other) if got else None
+            if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):
+                continue
+            if digest(mine) != digest(theirs):
+                got = f"{what}: after action {action} in both, they differ in {mine.differences(theirs)}"
+                found = Broken("hidden", got, "another observation", line, other)
+                break
+        self._seconds -= time.monotonic() - begin
+        return found

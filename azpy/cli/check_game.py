@@ -72,7 +72,8 @@ def _new(name: str, rust: bool) -> None:
     spec = new_game(name, rust)
     run = f"runs/{spec.replace(':', '-')}"
     print(f"wrote {name}, a game of pawns to change into yours. Next:\n\n    cd {name}")
-    print(f"    az-check-game {spec}\n    az-train {spec} --minutes 2\n    az-play {run} --game {spec}")
+    print(f"    az-check-game {spec}\n    az-play mcts:1000 --game {spec}")
+    print(f"    az-train {spec} --minutes 2\n    az-play {run} --game {spec}")
     if rust:
         print(f"\nIn Rust:\n\n    pip install .\n    az-check-game {name}\n    az-train {name} --minutes 2")
 
