@@ -249,7 +249,10 @@ def load_players(
             player = SearchPlayer(network or _core.UniformEvaluator(), count, **search, **warmth)
         usual = {name: row["default"] for name, row in _core.OPTIONS.items()}
         differing = {name: value for name, value in search.items() if value != usual.get(name, value)}
-        players.append(Entrant(called, count, player, network, search=differing))
+        if start.hides:  # there it does not search
+            players.append(Entrant(called, None, player, network))
+        else:
+            players.append(Entrant(called, count, player, network, search=differing))
     return players
 
 

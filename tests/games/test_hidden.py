@@ -102,6 +102,14 @@ def test_games_without_an_exploitability_are_refused_in_a_line() -> None:
         _core.Exploitability("leduc_poker", most=9456)
 
 
+def test_a_game_without_an_observation_tensor_is_opened() -> None:
+    battleship = "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=2)"
+    state = azpy.make_game(f"open_spiel:{battleship}")
+    assert state.hides
+    state.play(1)
+    assert "(0, 1)" not in state.render_view(1)
+
+
 class Guess(azpy.Game):
     """Player 0 gets one of three cards and says it, or lies; player 1 guesses the card."""
 
