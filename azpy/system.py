@@ -75,6 +75,14 @@ def lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def current_folder() -> Path | None:
+    """Return the current folder; None if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
 def lock_folder(path: Path) -> int:
     """Lock a folder as `lock` does; closing the returned descriptor unlocks it."""
     if sys.platform == "win32":  # Windows cannot open a folder, so lock a file beside it

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from azpy._core import TERMINAL, Facts, Look
+from azpy._core import CHANCE, TERMINAL, Facts, Look
 from azpy.checks.faults import Broken, Line, Path
 
 _ACTIONS = 8  # of a pair of positions, evenly chosen
@@ -22,10 +22,13 @@ _ALIKE = "two positions with equal observations and equal legal actions"
 
 def observed(facts: Facts) -> bytes:
     """The observation and the legal actions: equal if a network cannot tell two positions apart."""
+    return hashlib.blake2b(repr(facts.actions).encode() + _row(facts), digest_size=16).digest()
+
+
+def _row(facts: Facts) -> bytes:
     array = facts.observation
     # -0.0 and 0.0 are equal.
-    row = b"" if array is None else (array + np.float32(0)).tobytes()
-    return hashlib.blake2b(repr(facts.actions).encode() + row, digest_size=16).digest()
+    return b"" if array is None else (array + np.float32(0)).tobytes()
 
 
 def digest(facts: Facts, *more: object) -> bytes:
@@ -84,6 +87,7 @@ class Alike:
     def __init__(self, after: Callable[[Line], Facts], max_plies: int, seconds: float) -> None:
         self._after, self._max_plies, self._seconds = after, max_plies, seconds
         self._seen: dict[bytes, dict[int, tuple[Path, int, Mapping[int, float]]]] = {}
+        self._rows: dict[bytes, tuple[Path, bytes]] = {}  # by player and observation: what it can play, too
         self.warning: Broken | None = None
         self.shared = False
 
@@ -92,7 +96,13 @@ class Alike:
         facts = look.facts
         if facts.turn < 0:
             return None
-        seen = self._seen.setdefault(observed(facts), {})
+        look_alike = observed(facts)
+        row = hashlib.blake2b(_row(facts), digest_size=16, salt=bytes([facts.turn])).digest()
+        first, its_look = self._rows.setdefault(row, (path, look_alike))
+        if its_look != look_alike and self.warning is None:
+            got = f"two positions with equal observations for player {facts.turn}, but not the same legal actions"
+            self.warning = Broken("hidden", got, "another observation", path.line, first.line)
+        seen = self._seen.setdefault(look_alike, {})
         seen.setdefault(facts.turn, (path, facts.key, look.ends))
         self.shared = self.shared or len(seen) > 1
         for turn, (other, key, ends) in seen.items():
@@ -116,6 +126,9 @@ class Alike:
             for action in actions[:: -(-len(actions) // _ACTIONS)]:
                 lines = (*line, action), (*other, action)
                 mine, theirs = map(self._after, lines)
+                while mine.turn == CHANCE and digest(mine) == digest(theirs):  # a roll shows nothing
+                    lines = (*lines[0], mine.actions[0]), (*lines[1], mine.actions[0])
+                    mine, theirs = map(self._after, lines)
                 if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):
                     continue
                 if digest(mine) != digest(theirs):

@@ -21,70 +21,82 @@ RULES = {
         "return 0 or 1 for the player to move (not 1 and 2), azpy.CHANCE before a roll, azpy.TERMINAL when the "
         "game is over. If the game does not have two players, set num_players (1 to 6)",
     ),
-    "legal-type": Rule("legal actions are a list of whole numbers", "return a list; array.tolist() converts an array"),
+    "legal-type": Rule(
+        "legal actions are a list of whole numbers",
+        "have legal_actions return a list of the actions, not a mask of all of them; array.tolist() converts an array",
+    ),
     "legal-none": Rule(
         "there is a legal action at every player's turn",
-        "end the game there (azpy.TERMINAL), give the turn to the other player, or add an action that passes",
+        "have turn return azpy.TERMINAL there or give the turn to the other player, or have legal_actions list the "
+        "action that is missing, such as a pass",
     ),
     "legal-range": Rule(
-        "legal actions are from 0 to num_actions - 1", "set num_actions to the number of all possible actions"
+        "legal actions are from 0 to num_actions - 1",
+        "number the actions of legal_actions from 0, and set num_actions to the number of all possible ones",
     ),
-    "legal-order": Rule("legal actions ascend", "return sorted(actions)"),
+    "legal-order": Rule("legal actions ascend", "have legal_actions return sorted(actions)"),
     "legal-twice": Rule(
         "no legal action is listed twice",
-        "check why the number is listed twice: different actions need different numbers",
+        "check why legal_actions lists the number twice: different actions need different numbers",
     ),
     "chance-type": Rule(
         "chance outcomes are pairs (outcome, probability), the outcomes ascending whole numbers, the probabilities "
         "from 0 to 1",
-        "return a list such as [(0, 0.5), (1, 0.5)], sorted by outcome, each outcome once",
+        "have chance_outcomes return a list such as [(0, 0.5), (1, 0.5)], sorted by outcome, each outcome once",
     ),
     "chance-sum": Rule(
-        "the probabilities of a roll sum to 1", "divide each by their sum, or look for an outcome that is missing"
+        "the probabilities of a roll sum to 1",
+        "divide each probability of chance_outcomes by their sum, or look for an outcome that is missing",
     ),
     "outcome": Rule(
         "the outcome is a number in [-1, 1], not a bool; with more than two players it is one number a player",
-        "return 1.0 if player 0 won, -1.0 if player 0 lost and 0.0 for a draw, or points divided by the highest "
-        "possible; False would count as a draw. With num_players = 3 return three numbers, player 0 first",
+        "have outcome return 1.0 if player 0 won, -1.0 if player 0 lost and 0.0 for a draw, or points divided by the "
+        "highest possible; False would count as a draw. With num_players = 3 return three numbers, player 0 first",
     ),
     "encode-type": Rule(
         "an observation is a numpy array of float32 with the shape obs_shape",
-        "make it with np.zeros(self.obs_shape, np.float32), or end with .astype(np.float32).reshape(self.obs_shape)",
+        "begin encode with np.zeros(self.obs_shape, np.float32), or end it with "
+        ".astype(np.float32).reshape(self.obs_shape)",
     ),
-    "encode-finite": Rule("observations are finite", "look for a division by 0"),
+    "encode-finite": Rule("observations are finite", "look for a division by 0 in encode"),
     "encode-own": Rule(
         "every observation is a new array",
         "make a new array in encode, or return a .copy() of a stored one",
     ),
     "key-range": Rule(
         "key is a whole number in [0, 2**128)",
-        "build it from the parts of the position, for an array with int.from_bytes(hashlib.blake2b(array.tobytes(), "
+        "build key from the parts of the position, for an array with int.from_bytes(hashlib.blake2b(array.tobytes(), "
         "digest_size=16).digest()); do not use hash(), which can be negative",
     ),
     "asking": Rule(
         "reading a position does not change it: the same call returns the same answer",
-        "only play may change the position; what happens by chance belongs in chance_outcomes",
+        "only play may change the position, not encode, key, turn or legal_actions; what happens by chance belongs in "
+        "chance_outcomes",
     ),
     "clone": Rule(
         "a clone is an independent copy of the position",
-        "copy every list, set, dict and array in clone, and do not keep changing state on the class",
+        "copy in clone all that play changes, and make a new list, set, dict or array of each; do not keep changing "
+        "state on the class",
     ),
     "replay": Rule(
         "the same actions lead to the same position, whether or not methods were called on the way",
-        "recompute cached values, such as a list of legal actions, in play; do not use random numbers in play",
+        "recompute cached values, such as a list of legal actions, in play; do not use random numbers in play; do not "
+        "change the position in encode, key, turn or legal_actions",
     ),
     "start": Rule(
         "every game starts from the same position", "do not keep changing state on the class or in the module"
     ),
     "length": Rule(
         "every game ends within max_plies, rolls included",
-        "raise max_plies to the longest possible game; if games can go on forever, count plies, end the game at a "
-        "limit and make the count part of key",
+        "look at the position: if the game is over there, have turn return azpy.TERMINAL, and if an action of "
+        "legal_actions is impossible, leave it out. Else raise max_plies to the longest possible game; if games can go "
+        "on forever, count plies, end the game at a limit and make the count part of key",
     ),
     "repeat": Rule(
         "no key repeats within one game",
-        "if positions can repeat, a game may never end: count plies or repetitions, end the game at a limit and "
-        "make the count part of key",
+        "if the two positions differ, include in key what differs. If not, leave out of legal_actions what changes "
+        "nothing; or if positions can repeat, a game may never end: count plies or repetitions, end the game at a "
+        "limit and make the count part of key",
     ),
     "key": Rule(
         "positions with equal keys are equal and have equal futures",
@@ -146,9 +158,9 @@ RULES = {
         "num_players = 1. If the other player moves only in rare games, ignore this warning",
     ),
     "one-score": Rule(
-        "random games of one player have different outcomes",
-        "if random play never reaches the goal, the network cannot learn: reward progress in outcome "
-        "too, or use easier starts",
+        "random games have different outcomes",
+        "check that outcome says who has won. If random play never reaches the goal, the network cannot learn: reward "
+        "progress in outcome too, or use easier starts",
     ),
     "one-sided": Rule(
         "each player wins some random games",

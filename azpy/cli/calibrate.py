@@ -23,6 +23,7 @@ from azpy.serving.models import Player, open_player
 
 CALIBRATION_GAMES = 100
 MINUTES = 10.0
+SIMULATIONS = 100  # of players without a number
 _ANCHOR_NODES = 100_000  # a move of a program without its own: so many that its UCI_Elo limits it, and they do not
 _NOT_FOR_IT = ("round_robin", "checkpoints", "book", "save", "slots", "transcripts", "elo0", "elo1")
 
@@ -69,6 +70,8 @@ def _run(given: argparse.Namespace) -> tuple[Path, int]:
     for name in _NOT_FOR_IT:
         if getattr(given, name):
             raise SettingsError(f"--{name.replace('_', '-')} does not belong to --calibrate")
+    if "simulations" in given and given.anchor is None:
+        raise SettingsError("--simulations does not belong to --calibrate: give RUN@N for N at full strength")
     if len(given.players) != 1:
         raise SettingsError(f"--calibrate takes one run folder, got {len(given.players)} players")
     [text] = given.players
@@ -93,7 +96,9 @@ def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Cali
     served, anchor = open_player(str(run), given.game, simulations, given.device), None
     if given.anchor is not None:
         spec = parse_player(given.anchor)
-        elo, nodes = _elo_of(spec, given), given.simulations if spec.program is None else _ANCHOR_NODES
+        elo, nodes = _elo_of(spec, given), _ANCHOR_NODES
+        if spec.program is None:
+            nodes = vars(given).get("simulations", SIMULATIONS)
         (entrant,) = load_players([spec], start, nodes, given.device, Transcripts(None))
         anchor = entrant.player, given.anchor, elo
     stored = StoredRun(run)

@@ -40,6 +40,10 @@ def _check(arguments: Sequence[str]) -> int:
     add("--rust", action="store_true", help="with --new: also write the game as a crate in Rust")
     given = parser.parse_args(arguments)
     if given.new:
+        kept = ("game", "new", "rust")
+        for name in (name for name, value in vars(given).items() if value != parser.get_default(name)):
+            if name not in kept:
+                raise SettingsError(f"--{name} does not go with --new")
         _new(given.game, given.rust)
         return 0
     if given.rust:

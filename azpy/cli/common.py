@@ -18,7 +18,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 from azpy._core import EvaluatorError, GameError, __version__
@@ -27,7 +26,7 @@ from azpy.errors import AzpyError, SettingsError, SettingsWarning, did_you_mean,
 from azpy.games.names import is_python_class
 from azpy.settings.about import About
 from azpy.settings.run import ABOUT, checked, default_of
-from azpy.system import ENDING
+from azpy.system import ENDING, current_folder
 
 GAME = "NAME, 'NAME(key=1,key=2)', module:Class or open_spiel:NAME"
 GAME_OF_RUN = "game of the run (module:Class); required for games written in Python"
@@ -212,7 +211,8 @@ def add_player(parser: Parser, simulations: int, several: bool = True, **options
     add, rare = parser.section("Player")
     text = "game for mcts, uniform and model files; required for Python games (default: the run's)"
     add("--game", type=not_empty, metavar="GAME", help=text)
-    add_setting(add, "simulations", "simulations per move", simulations)
+    add_setting(add, "simulations", f"simulations per move (default: {simulations})")
+    parser.set_defaults(usual=simulations)
     add_number(rare, "--temperature", "temperature of moves; 0 plays the best", 0.0, kind=float)
     add_number(rare, "--seed", "seed of moves drawn at a temperature or level (default: random)", low=0)
     add_device(add)
@@ -223,12 +223,13 @@ def add_player(parser: Parser, simulations: int, several: bool = True, **options
 
 def player_options(given: argparse.Namespace) -> dict[str, Any]:
     """What the flags of `add_player` say, as `open_player` takes it."""
-    return {name: getattr(given, name) for name in ("game", "simulations", "device", "temperature", "seed")}
+    typed = {name: getattr(given, name) for name in ("game", "device", "temperature", "seed")}
+    return typed | {"simulations": vars(given).get("simulations", given.usual)}
 
 
-def refuse_idle(parser: Parser, given: argparse.Namespace, start: Any) -> None:
+def refuse_idle(given: argparse.Namespace, start: Any) -> None:
     """Raise a `SettingsError` if --simulations was given for a game that hides something, whose players draw."""
-    if start.hides and given.simulations != parser.get_default("simulations"):
+    if start.hides and "simulations" in given:
         raise SettingsError(f"--simulations: no effect on {start.game}, whose players do not search: leave it out")
 
 
@@ -349,9 +350,8 @@ def _import_games_from_here(given: Sequence[str]) -> None:
     """Makes Python look in the current folder first, if the user typed a Python class or function."""
     specs = [part for argument in given for part in re.split("[=&]", argument)]
     if any(re.fullmatch(r"[\w.]+:[^\W\d]\w*", one) and is_python_class(one) for one in specs):
-        with contextlib.suppress(FileNotFoundError):  # the folder was deleted
-            here = str(Path.cwd())
-            sys.path[:0] = [here] if here not in sys.path else []
+        here = current_folder()
+        sys.path[:0] = [str(here)] if here is not None and str(here) not in sys.path else []
 
 
 def drop_output() -> None:
@@ -373,9 +373,12 @@ def _run(prog: str, command: Callable[[Sequence[str]], int], given: list[str], s
             _complain(prog, error)
             return 2
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
+        what = f"{error.filename} cannot be used: {error.strerror}"
+        if error.errno == errno.ENOENT and current_folder() is None:
+            what = "the current folder was deleted: change to another one"
+        elif error.errno != errno.ENAMETOOLONG:
             raise
-        _complain(prog, f"{error.filename} cannot be used: {error.strerror}")
+        _complain(prog, what)
         return 2
     except BaseException as error:
         if not was_interrupted(error):

@@ -15,6 +15,7 @@ from types import FrameType
 
 from azpy.cli.common import Parser, add_player, command, not_empty, player_options, when_told_to_end
 from azpy.errors import SettingsError
+from azpy.matches.players import parse_player, warn_of_unused
 from azpy.serving.lines import Conversation
 from azpy.serving.models import Player, open_player
 from azpy.serving.protocols import PROTOCOLS
@@ -37,6 +38,7 @@ def _models(given: argparse.Namespace) -> dict[str, Player]:
     """The players by name: PLAYER first, then those of `--model`, all of games that the protocol is for."""
     only, models = PROTOCOLS[given.protocol].games, dict[str, Player]()
     named = [("", given.player), *given.model]
+    warn_of_unused([parse_player(player) for _, player in named], vars(given))
     for name, player in named:
         others = [other for _, other in named]
         served = open_player(player, others=others, **player_options(given))

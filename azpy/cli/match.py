@@ -15,7 +15,7 @@ from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
-from azpy.cli.calibrate import CALIBRATION_GAMES, MINUTES, calibrate
+from azpy.cli.calibrate import CALIBRATION_GAMES, MINUTES, SIMULATIONS, calibrate
 from azpy.cli.common import GAME, Parser, add_device, add_number, add_setting, command, not_empty
 from azpy.cli.match_text import (
     facts_of,
@@ -44,6 +44,7 @@ from azpy.matches.players import (
     parse_player,
     settings_of,
     slots_for,
+    warn_of_unused,
 )
 from azpy.matches.programs import MOST_SLOTS, Transcripts
 from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
@@ -64,7 +65,7 @@ def _match(arguments: Sequence[str]) -> int:
     add("--game", type=not_empty, metavar="GAME", help=f"{GAME} (default: the run's)")
     counts = f"{_PAIRING_GAMES} per pairing, {CALIBRATION_GAMES} per level, all of --book"
     add_number(add, "--games", f"games per match (default: {_MATCH_GAMES}; {counts})", low=1)
-    add_setting(add, "simulations", "simulations per move, for players without a number", 100)
+    add_setting(add, "simulations", f"simulations per move, for players without a number (default: {SIMULATIONS})")
     add_device(add)
     add_number(rare, "--elo0", "stop once A is clearly X or --elo1 Elo stronger (SPRT)", kind=float)
     add_number(rare, "--elo1", "upper bound of the test; must be above --elo0", kind=float)
@@ -106,8 +107,9 @@ class _Table:
         self.start = start = make_game(self.game)
         if given.device.kind != "cpu" and all(spec.model is None for spec in specs):
             raise SettingsError(f"device {given.device}: no player of this match has a network")
-        transcripts = Transcripts(given.transcripts)
-        self.entrants = load_players(specs, start, given.simulations, given.device, transcripts)
+        warn_of_unused(specs, vars(given), searches=not start.hides)
+        simulations, transcripts = vars(given).get("simulations", SIMULATIONS), Transcripts(given.transcripts)
+        self.entrants = load_players(specs, start, simulations, given.device, transcripts)
         self.networks = [entrant.network for entrant in self.entrants if entrant.network is not None]
         self._slots: int | None = given.slots
         self.games = games_of(start, given.games, games)

@@ -18,7 +18,7 @@ from azpy.cli.hidden_terminal import HiddenTerminal
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
 from azpy.errors import AzpyError, MissingPackageError, SettingsError, pip_install, warn_once
-from azpy.matches.players import parse_player
+from azpy.matches.players import parse_player, warn_of_unused
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import PlayerEngine, open_model
 
@@ -46,10 +46,11 @@ def _play(arguments: Sequence[str]) -> int:
     text = "your sides in the terminal: first, second, ..., both or all (default: first)"
     add("--side", metavar="SIDE", help=text)
     given = parser.parse_args(arguments)
+    warn_of_unused([parse_player(given.player)], vars(given))
     model = open_model(given.player, shows_views=True, total_memory_mb=2048, **player_options(given))
     with contextlib.ExitStack() as stack:
         stack.callback(model.close)
-        refuse_idle(parser, given, model.player.start)
+        refuse_idle(given, model.player.start)
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:

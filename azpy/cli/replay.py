@@ -105,7 +105,7 @@ def _text(found: dict[str, Any], comparison: ReplayCheck | None) -> str:
 
 def _position(row: dict[str, Any]) -> list[str]:
     if row["player"] == CHANCE:
-        return [f"ply {row['ply']}, dice:", row["board"], f"rolled {row['name']}"]
+        return [f"ply {row['ply']}, chance:", row["board"], f"drawn {row['name']}"]
     head = f"ply {row['ply']}, player {row['player']} to move:"
     if "root_value" not in row:
         what = "played elsewhere" if row["elsewhere"] else "opening, not searched: played"

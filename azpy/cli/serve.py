@@ -27,6 +27,7 @@ from azpy.cli.common import (
     when_told_to_end,
 )
 from azpy.errors import MissingPackageError, SettingsError, pip_install
+from azpy.matches.players import parse_player, warn_of_unused
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
 from azpy.serving.models import PlayerEngine, open_model
 from azpy.system import HANGUP, plain_text
@@ -132,7 +133,20 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
     """The site of these settings; `stack` closes its players."""
     from azpy.web.app import Bounds, Site
 
-    token, models = _token(given), dict[str, PlayerEngine]()
+    models = dict[str, PlayerEngine]()
+    limits = replace(
+        CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
+    )
+    # Made before the players, which take long to load, because it refuses wrong names and origins.
+    site = Site(
+        models,
+        hosts=[given.address, *given.host],
+        origins=given.origin,
+        frames=given.frame_origin,
+        token=_token(given),
+        bounds=Bounds(client=limits),
+    )
+    warn_of_unused([parse_player(player) for player in given.models.values()], vars(given))
     for name, player in given.models.items():
         models[name] = open_model(
             player,
@@ -143,22 +157,12 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
             **player_options(given),
         )
         stack.callback(models[name].close)
-        refuse_idle(_parser(), given, models[name].player.start)
+        refuse_idle(given, models[name].player.start)
     hiding = {name: model.player.start.hides for name, model in models.items()}
     if len({*hiding.values()}) > 1:
         names = ", ".join(name for name, hides in hiding.items() if hides)
         raise SettingsError(f"players of games that hide something need a server of their own: {names}")
-    limits = replace(
-        CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
-    )
-    return Site(
-        models,
-        hosts=[given.address, *given.host],
-        origins=given.origin,
-        frames=given.frame_origin,
-        token=token,
-        bounds=Bounds(client=limits),
-    )
+    return site
 
 
 def _serve(arguments: Sequence[str]) -> int:

@@ -81,7 +81,7 @@ class Terminal:
         while True:
             self._go_on()
             try:
-                words = input("> ").split()
+                words = input("> ").removeprefix("\ufeff").split()  # PowerShell puts a mark before piped text
             except EOFError:
                 print()
                 return 0

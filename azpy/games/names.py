@@ -18,6 +18,7 @@ from azpy._core import State
 from azpy.errors import SettingsError, did_you_mean, raised
 from azpy.game import Game
 from azpy.games.openspiel import PREFIX, open_spiel
+from azpy.system import current_folder
 
 # In a spec of OpenSpiel: games that are read from a file, and parameters that are paths.
 _NAMES_FILES = "[en]fg_game|file|path|root"
@@ -257,9 +258,10 @@ def imported(what: str, spec: str) -> Any:
         # Otherwise the module is there, and imports another one.
         if not isinstance(error, ModuleNotFoundError) or not f"{module_name}.".startswith(f"{error.name}."):
             raise SettingsError(f"{what} {spec!r} cannot be made: {raised(error)}") from error
-        near = did_you_mean(module_name, (file.stem for file in Path.cwd().glob("*.py")))
+        near = did_you_mean(module_name, (file.stem for file in Path().glob("*.py")))
+        here = current_folder() or "(which was deleted)"
         raise SettingsError(
-            f"{what} {spec!r}: no module {error.name}: Python looks in the current folder {Path.cwd()}, in those of "
+            f"{what} {spec!r}: no module {error.name}: Python looks in the current folder {here}, in those of "
             f"PYTHONPATH, and among its packages{near}"
         ) from error
     near = did_you_mean(name, (one for one, value in vars(module).items() if callable(value)))

@@ -168,6 +168,17 @@ def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
     return game
 
 
+def warn_of_unused(specs: Sequence[Spec], typed: Mapping[str, Any], *, searches: bool = True) -> None:
+    """Warn of typed flags that no player uses. `searches` says whether players search this game."""
+    own = "each player has its own, or does not search"
+    if "simulations" in typed and not (searches and any(one.kind != "random" and not one.simulations for one in specs)):
+        warn_once(f"--simulations has no effect: {own}")
+    if typed.get("temperature") and all(one.temperature is not None for one in specs):
+        warn_once("--temperature has no effect: each player has its own")
+    if typed.get("transcripts") is not None and all(one.program is None for one in specs):
+        warn_once("--transcripts has no effect: no player is another program")
+
+
 def slots_for(*players: Player | Follower) -> int:
     """Games in play at a time. Programs take turns with their opponents, so half of the games think."""
     programs = any(isinstance(player, Follower) for player in players)
@@ -239,9 +250,11 @@ def load_players(
                 f"player {called!r}: {start.game} hides something, so a search plays at random: give random"
             )
         if start.hides and (spec.simulations or spec.search or spec.temperature is not None):
+            at_all = spec.simulations or spec.temperature is not None
+            given = ["simulations, temperatures and levels"] * bool(at_all) + [*spec.search]
             raise SettingsError(
                 f"player {called!r}: {start.game} hides something, so its players draw from their policies and do not "
-                "search: leave out simulations, levels and settings"
+                f"search: leave out {', '.join(given)}"
             )
         if spec.kind == "mcts":
             player = mcts(count, **search, **warmth)
@@ -249,10 +262,9 @@ def load_players(
             player = SearchPlayer(network or _core.UniformEvaluator(), count, **search, **warmth)
         usual = {name: row["default"] for name, row in _core.OPTIONS.items()}
         differing = {name: value for name, value in search.items() if value != usual.get(name, value)}
-        if start.hides:  # there it does not search
-            players.append(Entrant(called, None, player, network))
-        else:
-            players.append(Entrant(called, count, player, network, search=differing))
+        # Where something is hidden, a player does not search.
+        told = {} if start.hides else {"search": differing}
+        players.append(Entrant(called, None if start.hides else count, player, network, **told))
     return players
 
 

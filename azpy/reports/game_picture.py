@@ -159,12 +159,12 @@ def _replay(start: State, actions: Sequence[int], title: Sequence[str], record: 
         head, tail = picture.rsplit("</svg>", 1) if marks and "</svg>" in picture else (picture, None)
         pictures.append(picture if tail is None else f"{head}{marks}</svg>{tail}")
         end = position.result_text() if position.is_terminal else ""
-        turn = f"{side_name(position, position.turn)} to move" if position.turn >= 0 else "Dice follow"
+        turn = f"{side_name(position, position.turn)} to move" if position.turn >= 0 else "Chance follows"
         thought = _thought(position, record, ply) if record is not None and ply < len(actions) else ""
         texts.append(f"{ply} of {len(actions)}{came}. {end or turn}{thought}")
         if ply < len(actions):
             action, mover = actions[ply], position.turn
-            came = f": {side_name(position, mover) if mover >= 0 else 'dice'} {position.short_name(action)}"
+            came = f": {side_name(position, mover) if mover >= 0 else 'chance'} {position.short_name(action)}"
             touches = position.touches(action) if mover >= 0 else []
             marks = "".join(_MARK.format(*rect) for _, rect in touches)
     return Replay("; ".join(title), tuple(pictures), tuple(texts))

@@ -199,8 +199,9 @@ def output_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         RunError: something is in this place, or the folder cannot be written.
     """
-    chosen, final = Path(path), Path(os.path.realpath(path))
+    chosen = Path(path)
     with disk_errors(chosen):
+        final = Path(os.path.realpath(chosen))
         if os.path.lexists(chosen):  # one that is there has an owner, rights, and perhaps a shell that stands in it
             raise RunError(f"{chosen} exists: give a new folder")
         # A random name: two exports may run at once in a user's folder.

@@ -5,6 +5,7 @@ is one client. `Site` is all that one process serves.
 """
 
 import asyncio
+import hashlib
 import logging
 import re
 import threading
@@ -206,7 +207,10 @@ class Site:
         name = request.path_params.get("name", "index.html")
         if name not in _ASSETS:
             raise HTTPException(404)
-        return Response(_ASSETS[name], media_type=TYPES[name.rpartition(".")[2]])
+        headers = _KEPT | {"etag": _TAGS[name]}
+        if _TAGS[name] in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(_ASSETS[name], headers=headers, media_type=TYPES[name.rpartition(".")[2]])
 
     async def _login(self, request: Request) -> Response:
         found = await self._body(request, _LOGIN_BYTES)
@@ -454,3 +458,6 @@ def _game(run: StoredRun, number: int) -> dict[str, Any]:
 
 
 _ASSETS = assets()
+# Weak: they stay when the answer is compressed.
+_TAGS = {name: f'W/"{hashlib.sha256(data).hexdigest()[:16]}"' for name, data in _ASSETS.items()}
+_KEPT = {"cache-control": "no-cache"}  # of assets: a browser keeps them, and asks each time whether they changed

@@ -38,7 +38,6 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-store",
 }
 
 
@@ -178,8 +177,11 @@ class Server(uvicorn.Server):
         async def say(message: Message) -> None:
             if scope["type"] == "http" and connection.is_closing():
                 await connection.lost.wait()  # uvicorn refused the request, and nothing can follow
-            if has_two_lengths and message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            if message["type"] == "http.response.start":
+                headers = message["headers"]
+                if all(name != b"cache-control" for name, _ in headers):
+                    headers = [*headers, (b"cache-control", b"no-store")]
+                message["headers"] = [*headers, *[(b"connection", b"close")] * has_two_lengths]
             await send(message)
 
         with connection.request():

@@ -591,9 +591,19 @@ def test_an_unknown_command_is_named(name: str) -> None:
     assert done.errors.startswith("expected python -m azpy NAME ..., with a NAME of bench, check-game, ")
 
 
-def test_help_works_in_a_deleted_folder(tmp_path: Path) -> None:
-    here = tmp_path / "gone"
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("play --help", "Usage: az-play"),
+        ("match mcts random --game nowhere:Game", "no module nowhere: Python looks in the current folder (which was"),
+        ("check_game --new mine", "az-check-game: mine cannot be used: No such file or directory\n"),
+        ("export run --web page", "az-export: the current folder was deleted: change to another one\n"),
+    ],
+)
+def test_a_deleted_folder_is_one_line(arguments: str, said: str, tmp_path: Path) -> None:
+    here, (name, *flags) = tmp_path / "gone", arguments.split()
     here.mkdir()
-    text = f"import os; os.chdir({str(here)!r}); os.rmdir({str(here)!r}); from azpy.cli.play import main; main()"
-    done = program(text, "--help")
-    assert "Usage: az-play" in done.out, done.errors
+    text = f"import os; os.chdir({str(here)!r}); os.rmdir({str(here)!r}); from azpy.cli.{name} import main; main()"
+    done = program(text, *flags)
+    assert said in done.out + done.errors
+    assert done.errors.count("\n") == ("--help" not in flags)

@@ -28,7 +28,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     def typed(game: str, *lines: str, side: str = "first") -> str:
         monkeypatch.setattr(play, "open_model", lambda *_, **__: hiding(game))
         monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "quit", ""])))
-        assert play.main(["even", "--side", side, "--terminal"]) == 0
+        assert play.main(["random", "--side", side, "--terminal"]) == 0
         return capsys.readouterr().out
 
     return typed
@@ -66,12 +66,12 @@ def test_the_terminal_refuses_to_look_deeper(typed: Typed, one_line: Any) -> Non
     assert "move: the game is over: deal another one" in said
     assert alone in said
     assert "you play Player 1" in said
-    assert alone in one_line(play.main, ["even", "--side", "both", "--terminal"], "az-play: ")
+    assert alone in one_line(play.main, ["random", "--side", "both", "--terminal"], "az-play: ")
 
 
 def test_pairs_of_a_match_have_equal_deals_from_both_seats() -> None:
     start = azpy.make_game("leduc_poker")
-    players = [SearchPlayer(azpy.UniformEvaluator(), 1), RandomPlayer()]
+    players: list[Any] = [SearchPlayer(azpy.UniformEvaluator(), 1), RandomPlayer()]
     shared = different = 0
     for one in play_rounds(Book(start, 0, 3), players, 200, 5):
         games = one.actions

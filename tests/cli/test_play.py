@@ -91,6 +91,10 @@ def test_a_terminal_has_colors(typed: Typed, monkeypatch: pytest.MonkeyPatch) ->
             assert "\x1b" not in typed("tic_tac_toe", "a1", "b2", colors=True)
 
 
+def test_piped_text_may_begin_with_a_byte_order_mark(typed: Typed) -> None:
+    assert "last move: X a1\n" in typed("tic_tac_toe", "\ufeffa1")
+
+
 def test_a_game_is_saved_and_goes_on_in_another_game(typed: Typed, tmp_path: Path) -> None:
     file = tmp_path / "a game.pgn"
     said = typed("chess", "e4", f"save {file}", "undo", f"save {file}", "resign", f"save {file}", side="first")
@@ -170,6 +174,7 @@ def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPat
         (["--terminal", "--port", "9"], "--port has no effect in the terminal"),
         (["--no-browser", "--side", "second"], "--side has no effect on the board"),
         (["--terminal", "--device", "azpy"], "--device azpy has no effect: uniform:2 does not use a network"),
+        (["--terminal", "--simulations", "200"], "--simulations has no effect: each player has its own"),
     ],
 )
 def test_a_flag_without_effect_warns(flags: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:

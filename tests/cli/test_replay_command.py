@@ -111,7 +111,7 @@ def test_games_of_every_kind_repeat_to_the_same_bytes(
         again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record)
         assert again.to_bytes() == record.to_bytes()
         assert main([str(run.path), str(record.game_id), "--game", game]) == 0
-        assert capsys.readouterr().out.count(", dice:\n") == np.count_nonzero(record.players == -1)
+        assert capsys.readouterr().out.count(", chance:\n") == np.count_nonzero(record.players == -1)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from azpy.checks.check_game import check_game
 from azpy.checks.faults import Broken
 from azpy.checks.perspective import Perspective
 from azpy.checks.rules import RULES
+from azpy.checks.traces import traces
 from azpy.cli.check_game import main
 from azpy.games.names import make_game
 from oracles import observation_of, turn_of
@@ -320,6 +321,16 @@ def test_traces_are_games_of_the_rules(game: str, tmp_path: Path) -> None:
         assert one["outcome"] == (list(outcome) if isinstance(outcome, tuple) else outcome)
 
 
+def test_traces_are_drawn_by_seed_and_by_chance() -> None:
+    plain = list(traces("tic_tac_toe", 3, seed=1))
+    assert list(traces("tic_tac_toe", 2, seed=1)) == plain[:2]
+    assert list(traces("tic_tac_toe", 3, seed=2)) != plain
+    rolls = [ply for game in traces("game2048", 3) for ply in game["plies"] if ply["player"] == azpy.CHANCE]
+    shares = [(dict(ply["outcomes"])[ply["action"]], max(share for _, share in ply["outcomes"])) for ply in rolls]
+    fours = sum(share < most for share, most in shares) / len(rolls)
+    assert 0.04 < fours < 0.16, "one tile in ten is a 4"
+
+
 def test_a_wrong_game_leaves_no_traces(tmp_path: Path) -> None:
     assert main(["planted_games:ForgottenCase", "--traces", "3", str(tmp_path / "traces.jsonl")]) == 1
     assert list(tmp_path.iterdir()) == []
@@ -331,7 +342,9 @@ def test_a_wrong_game_leaves_no_traces(tmp_path: Path) -> None:
         (["nope"], "unknown game"),
         (["tic_tac_toe", "--traces", "0", "x"], "expected a number of games above 0"),
         (["tic_tac_toe", "--rust"], "--rust goes with --new"),
+        (["mine", "--new", "--traces", "3", "x"], "--traces does not go with --new"),
         (["2048", "--new"], "expected small letters"),
+        (["game", "--new"], "game makes a class Game, a word that the code needs: choose another name"),
         (["class", "--new"], "expected small letters"),
         (["go", "--new"], "go is the name of a game or a Python module already"),
         (["json", "--new"], "json is the name of a game or a Python module already"),

@@ -154,6 +154,25 @@ class Guess(azpy.Game):
         return {"text": str(seen), "bytes": str(seen).encode(), "list": [1], "number": hash(seen) % 2**64}[self.view]
 
 
+class Alike(Guess):
+    """No player knows anything, so the views of both are equal; only the observations say whose turn it is."""
+
+    def view_key(self, player: int) -> str:
+        return ""
+
+    def clone(self) -> "Alike":
+        return Alike(self.line)
+
+
+def test_equal_views_of_two_players_are_two_questions() -> None:
+    noise = Noise(3)
+    search = azpy.Search(noise, cache_positions=64, simulations=1)
+    for line in ((0,), (0, 0)):
+        state = azpy.State(Alike(line))
+        shares = np.exp(noise.logits(state.observation().reshape(-1)))
+        assert search.run(state).priors == pytest.approx(shares / shares.sum(), abs=1e-6)
+
+
 @pytest.mark.parametrize("view", ["text", "bytes", "number"])
 def test_a_game_in_python_may_hide_something(view: str) -> None:
     game = Guess(view=view)

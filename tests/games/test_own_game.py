@@ -1,7 +1,9 @@
 """The pages on games of one's own: they print the example, and do what they say: check, train and play."""
 
+import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,11 @@ def test_a_new_game_passes_its_check_and_its_tests(tmp_path: Path) -> None:
     files = {path.relative_to(tmp_path / "my_game").as_posix() for path in (tmp_path / "my_game").rglob("*.*")}
     assert files == {"my_game.py", "test_my_game.py", "Cargo.toml", "pyproject.toml", "src/lib.rs"}
     assert not [path for path in (tmp_path / "my_game").rglob("*.*") if "hexapawn" in path.read_text().lower()]
+    crates = tomllib.loads((tmp_path / "my_game/Cargo.toml").read_text())["dependencies"]
+    here = Path(azpy.__file__).parents[1] / "rust"
+    for crate in ("core", "own"):
+        found = crates[f"azpy-{crate}"]
+        assert found["path"] == str(here / crate) if here.is_dir() else found["tag"] == f"v{azpy.__version__}"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     done = ended(command, cwd=tmp_path / "my_game")
     assert done.code == 0, done.out
@@ -115,6 +122,22 @@ def test_the_page_shows_what_a_mistake_looks_like(folder: Path) -> None:
     assert done.code == 1
     shown = done.out.split("\n\n")[0]
     assert "\n".join(f"    {line}" for line in shown.splitlines()) in PAGE.read_text()
+
+
+def test_three_rounds_correct_the_wrong_game_of_the_page(folder: Path) -> None:
+    rounds = re.findall(
+        r"^\| `(\S+)` (?:at the start|after (\d) pl).*? \| `(.*)` becomes `(.*)` \|$", PAGE.read_text(), re.M
+    )
+    path = folder / "hexapawn.py"
+    for _, _, wrong, right in rounds:
+        path.write_text(path.read_text().replace(right, wrong))
+    for rule, plies, wrong, right in rounds:
+        done = ended(az("check-game", "hexapawn:Hexapawn", "--json"), cwd=folder)
+        (finding,) = json.loads(done.out)["findings"]
+        assert (done.code, finding["rule"], len(finding["lines"][0]["actions"])) == (1, rule, int(plies or 0))
+        path.write_text(path.read_text().replace(wrong, right))
+    assert len(rounds) == 3
+    assert ended(az("check-game", "hexapawn:Hexapawn", "--json"), cwd=folder).code == 0
 
 
 def test_the_example_is_trained_and_played(starts: Starts, folder: Path) -> None:

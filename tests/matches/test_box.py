@@ -14,7 +14,7 @@ from azpy.evaluators.net import NetEvaluator
 from azpy.games.names import make_game
 from azpy.matches.players import load_players, parse_player
 from azpy.runs.reader import names_in_box
-from azpy.serving.models import open_player
+from azpy.serving.models import open_model, open_player
 
 
 @pytest.mark.parametrize("name", names_in_box())
@@ -36,6 +36,16 @@ def test_a_folder_of_the_same_name_goes_first(tmp_path: Path, monkeypatch: pytes
     shutil.copytree(parse_player("tic_tac_toe").run or "", "connect_four")
     (entrant,) = load_players([parse_player("connect_four")], make_game("tic_tac_toe"), 10)
     assert entrant.name.startswith("connect_four/checkpoints/")
+
+
+def test_a_folder_does_not_replace_a_player_while_it_plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = open_model("tic_tac_toe", None, 9)
+    before = model.player.name
+    shutil.copytree(parse_player("hex").run or "", "tic_tac_toe")
+    assert not model.renew()
+    assert model.player.name == before
+    model.close()
 
 
 def test_go_plays_on_other_boards() -> None:

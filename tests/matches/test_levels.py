@@ -367,8 +367,8 @@ def test_a_calibration_in_two_sittings_is_that_of_one(
     assert [step["simulations"] for step in longer["steps"]] == [1, 1, 1, 1, 4, 16]
     assert [step["pairs"] for step in longer["steps"]][:5] == [step["pairs"] for step in one["steps"]]
     # Other openings are other games: nothing of before counts.
-    _, anew = measured(run, "--games", "10", "--opening-plies", "2")
-    assert [sum(step["pairs"]) for step in anew["steps"]] == [0, 5, 5, 5, 5]
+    _, anew = measured(run, "--games", "12", "--opening-plies", "2")
+    assert [sum(step["pairs"]) for step in anew["steps"]] == [0, 6, 6, 6, 6]
 
 
 # Plays the last legal action, in UGI.
@@ -494,6 +494,9 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
     assert main(["--calibrate", f"{run}@4"]) == 130
     after = json.loads((run / "ladder.json").read_text())
     assert all(sum(step["pairs"]) % 5 == 0 for step in after["steps"])
+    for found in (before, after):  # the steps take turns
+        played = [sum(step["pairs"]) for step in found["steps"][1:]]
+        assert max(played) - min(played) <= 5
     assert "not calibrated" in ladder_of(run, 800, True).about(None) or after["steps"][1]["elo"] is not None
 
 
@@ -505,6 +508,7 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
         (["--calibrate", "{run}/checkpoints/000007"], "--calibrate takes a run folder"),
         (["--calibrate", "{run}", "random"], "--calibrate takes one run folder, got 2 players"),
         (["--calibrate", "{run}", "--elo0", "5"], "--elo0 does not belong to --calibrate"),
+        (["--calibrate", "{run}", "--simulations", "100"], "give RUN@N for N at full strength"),
         (["--calibrate", "{run}", "--minutes", "0"], "--minutes must be more than 0"),
         (["{run}", "random", "--minutes", "1"], "--minutes belongs to --calibrate"),
         (["{run}", "random", "--anchor", "random"], "--anchor belongs to --calibrate"),

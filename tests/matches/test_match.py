@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 import azpy
 from azpy.cli.match import main
 from azpy.devices import Device
-from azpy.errors import DeviceError, RunError, SettingsError
+from azpy.errors import DeviceError, RunError, SettingsError, SettingsWarning, warn_once
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.games.names import make_game
 from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
 from azpy.matches.openings import Book
-from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player
+from azpy.matches.players import Entrant, _combined, checkpoints_of, load_players, parse_player, warn_of_unused
 from azpy.matches.results import MatchResult, told
 from models import make_model
 from oracles import pairs_of
@@ -451,6 +451,33 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: list[str], text: str, 
     for name in ("broken", "other"):
         shutil.copytree("c4/checkpoints/000001", f"{name}/checkpoints/000001")
     assert text in one_line(main, arguments, "az-match: ")
+
+
+@pytest.mark.parametrize(
+    ("players", "typed", "said"),
+    [
+        (["mcts:2", "random"], {"simulations": 100}, "--simulations has no effect"),
+        (["uniform?temperature=1", "mcts?temperature=0"], {"temperature": 0.5}, "--temperature has no effect"),
+        (["mcts", "random"], {"transcripts": Path("t")}, "--transcripts has no effect: no player is another program"),
+        (["mcts:2", "mcts"], {"simulations": 100, "temperature": 0.5, "transcripts": None}, None),
+    ],
+)
+def test_a_flag_that_no_player_uses_warns(players: list[str], typed: dict[str, Any], said: str | None) -> None:
+    warn_once.cache_clear()
+    specs = [parse_player(player) for player in players]
+    with contextlib.nullcontext() if said is None else pytest.warns(SettingsWarning, match=said):
+        warn_of_unused(specs, typed)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"), [(["--simulations", "100"], "--simulations"), (["--transcripts", "t"], "--transcripts")]
+)
+def test_az_match_warns_of_flags_that_do_nothing(
+    flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warn_once.cache_clear()
+    assert main(["random", "random", "--game", "tic_tac_toe", "--games", "2", *flags]) == 0
+    assert capsys.readouterr().err.startswith(f"az-match: {said} has no effect: ")
 
 
 def test_a_terminal_shows_the_score_live_and_after_ctrl_c(tmp_path: Path) -> None:

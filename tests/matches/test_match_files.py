@@ -249,6 +249,13 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
     assert (facts["book"], facts["opening_plies"], facts["games"]) == ("mine.txt", None, 2 * len(expected))
 
 
+def test_deals_that_repeat_by_chance_are_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["random", "random", "--game", "kuhn_poker", "--games", "80", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["repeated_pairs"] > 0
+    assert main(["random", "random", "--game", "kuhn_poker", "--games", "80"]) == 0
+    assert "repeat" not in capsys.readouterr().out
+
+
 def test_equal_moves_from_other_positions_are_other_games() -> None:
     Path("b.epd").write_text(f"{FEN}\n{FEN.replace('4P3', 'P7')}\n")
     found = read_book(Path("b.epd"), make_game("chess(max_plies=2)"), 0)

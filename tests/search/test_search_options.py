@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,15 @@ def test_self_play_with_every_option_makes_games_that_bear_out() -> None:
 
 OPTIONS = _core.OPTIONS
 SEARCH = [name for name in OPTIONS if OPTIONS[name]["group"] == "search"]
+
+
+def test_help_writes_each_default_as_python_does() -> None:
+    for kind in (azpy.Search, azpy.SelfPlay):
+        told = re.findall(r"^- (\w+) \((.*?)\):", kind.__doc__ or "", re.MULTILINE)
+        assert told
+        assert {name: ast.literal_eval(text) for name, text in told} == {
+            name: OPTIONS[name]["default"] for name, _ in told
+        }
 
 
 @pytest.mark.parametrize("name", OPTIONS)

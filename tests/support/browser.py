@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from azpy.serving.models import open_model
-from azpy.web import server
 from oracles import Countdown
 from served import site_of
 from talks import PATIENCE
@@ -378,14 +377,11 @@ def driver(saved: Path) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
-    """A server of one player for each game. The browser keeps the page's files, which saves half of a page's time."""
-    with ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
+    """A server of one player for each game."""
+    with pytest.MonkeyPatch.context() as patched:
         patched.syspath_prepend(Path(__file__).parents[2] / "azpy/checks/template")
-        with pytest.MonkeyPatch.context() as cached:
-            cached.setattr(server, "_HEADERS", server._HEADERS | {"cache-control": "max-age=3600"})
-            models = {name: open_model("uniform:20", game, 20) for name, game in GAMES.items()}
-            found = stack.enter_context(site_of(models))
-        yield found
+        with site_of({name: open_model("uniform:20", game, 20) for name, game in GAMES.items()}) as found:
+            yield found
 
 
 @pytest.fixture

@@ -243,9 +243,9 @@ class NeverEnds(azpy.Game):
 
 
 class Counted(NeverEnds):
-    """A draw after six plies, which no observation counts."""
+    """The end after seven plies, which no observation counts."""
 
-    last, max_plies, plies = 6, 6, 0
+    last, max_plies, plies = 7, 7, 0
 
     def turn(self) -> int:
         return self.player if self.plies < self.last else azpy.TERMINAL
@@ -258,6 +258,9 @@ class Counted(NeverEnds):
         copy = super().clone()
         copy.plies = self.plies
         return copy
+
+    def outcome(self) -> float:
+        return self.cell - 1.0
 
     def key(self) -> int:
         return 6 * self.plies + super().key()
@@ -498,8 +501,8 @@ WARNING: list[Row] = [
     ("LossIsZero", "one-sided", TicTacToe, {"outcome": lambda game: {-1: 0.5, 0: 1.0, 1: 0.0}[game.winner()]}),
     # Who would go on: after the own store this is the one who has played.
     ("KalahForTheOneToMove", "sides", Kalah, {"outcome": lambda game: game.lead(game.player)}),
-    ("CountedInSecret", "hidden", Counted, {"max_plies": 7}),  # its end is not that of max_plies
-    ("KuhnForNothing", "hidden", Kuhn, {"outcome": lambda game: 0.0}),  # but each player sees another card next
+    ("CountedInSecret", "hidden", Counted, {"max_plies": 8}),  # its end is not that of max_plies
+    ("KuhnWithoutCards", "hidden", Kuhn, {"outcome": lambda game: 0.5 - game.said[-1]}),  # but each sees a card
     ("BlindKuhn", "look", SeenKuhn, {"seen": lambda game: ()}),
     ("OneName", "names", Nim, {"action_name": lambda game, action: f"take {action % 3 + 1}"}),
 ]

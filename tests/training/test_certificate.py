@@ -1,19 +1,24 @@
 """Runs of games that hide something: they learn, go on, say how exploitable they are, and refuse what has no effect."""
 
+import contextlib
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 import azpy
 from azpy.cli import train
 from azpy.errors import SettingsError
+from azpy.matches.players import load_players, parse_player
 from azpy.serving.models import open_player
 from azpy.settings.choosing import choose
 from azpy.settings.run import Settings
+from azpy.training.certificate import Certificate
 from azpy.training.events import Measured, Noticed, Saved
 from azpy.training.sizing import sized
 from azpy.training.trainer import Trainer
@@ -90,6 +95,9 @@ def test_the_command_ends_with_the_certificate(tmp_path: Path, capsys: pytest.Ca
     assert not any("strength" in line for line in lines)
     with pytest.raises(SettingsError, match="leduc_poker hides something from its players, and a protocol or a level"):
         open_player(str(tmp_path / "run"), None, 1)
+    for more, what in (("@5", "simulations and levels"), ("?c_puct=3", "c_puct")):
+        with pytest.raises(SettingsError, match=f"so its players do not search: leave out {what}"):
+            load_players([parse_player(f"{tmp_path / 'run'}{more}")], azpy.make_game("leduc_poker"), 1)
     written = (tmp_path / "run/config.toml").read_text("utf-8")
     assert re.search(r"^payoff_scale = 0\.\d+$", written, re.MULTILINE)
 
@@ -103,6 +111,41 @@ def test_a_game_too_large_to_measure_is_trained_and_says_so(tmp_path: Path, monk
     said = [event.text for event in events if isinstance(event, Noticed)]
     assert said == ["exploitability cannot be computed: more than 1,000,000 positions"]
     assert (tmp_path / "report.html").exists()
+
+
+def test_rules_in_python_are_measured_up_to_a_smaller_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.training.certificate.MOST_IN_PYTHON", 10)
+    events = run(tmp_path, game="planted_games:SeenKuhn", iterations=1)
+    said = [event.text for event in events if isinstance(event, Noticed)]
+    assert said == ["exploitability cannot be computed: the game has more than 10 positions"]
+
+
+def test_measurements_are_few_and_take_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, rows = [0.0], list[dict[str, Any]]()
+
+    def measured(*_: Any) -> Iterator[Any]:
+        clock[0] += costs
+        rows.append({"kind": "exploitability", "iteration": loop.iteration})
+        yield from ()
+
+    sealed = SimpleNamespace(iterations=list)
+    folder = SimpleNamespace(sealed=sealed, metrics=lambda: rows, path="", replace=lambda *_: None)
+    budget = SimpleNamespace(progress=lambda done: done / 1000, elapsed=lambda: float(loop.iteration))
+    time = SimpleNamespace(stage=lambda _: contextlib.nullcontext())
+    loop: Any = SimpleNamespace(iteration=0, folder=folder, budget=budget, time=time, settings=settings(), start=None)
+    monkeypatch.setattr(Certificate, "_measured", measured)
+    monkeypatch.setattr("azpy.training.certificate.make_report", lambda *_: "")
+    monkeypatch.setattr("azpy.training.certificate.time.monotonic", lambda: clock[0])
+    for seconds, most in ((0.0, 21), (9.0, 4)):
+        costs = seconds
+        rows.clear()
+        certificate = Certificate(loop, cast("Any", None))
+        for loop.iteration in range(1, 1001):
+            [*certificate.measure(cast("Any", None), 1, last=False)]
+        assert most - 1 <= len(rows) <= most, "of a run's steps, and of its time"
+        for _ in range(2):  # a run that goes on after its end
+            [*certificate.measure(cast("Any", None), 1, last=True)]
+        assert [row["iteration"] for row in rows].count(1000) == 1
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,9 @@ def test_posts_and_pages_tell_a_view_and_no_more(place: tuple[str, str], side: i
 
 
 def test_a_server_of_open_and_hidden_games_is_refused(one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    models = {"cards": "kuhn_poker", "noughts": "tic_tac_toe"}
+    models = {"uniform:2": "kuhn_poker", "mcts:2": "tic_tac_toe"}
     monkeypatch.setattr("azpy.cli.serve.open_model", lambda player, **_: hiding(models[player]))
-    said = one_line(az_serve, ["cards", "--model", "b=noughts"], "az-serve: ")
+    said = one_line(az_serve, ["uniform:2", "--model", "b=mcts:2"], "az-serve: ")
     assert said == "az-serve: players of games that hide something need a server of their own: main\n"
 
 
@@ -131,7 +131,10 @@ def test_messages_between_page_and_worker_tell_a_view(side: int, tmp_path: Path)
     model, known, shown = hiding("kuhn_poker"), defaultdict[int, set[str]](set), set[str]()
     write_page(tmp_path / "page", model.player, None, b"")
     model.close()
-    once = [{"action": "deal", "side": side}, *({"action": "play", "move": move} for move in ("check", "call"))]
+    once: list[dict[str, Any]] = [
+        {"action": "deal", "side": side},
+        *({"action": "play", "move": move} for move in ("check", "call")),
+    ]
     games = zip(
         *[iter(ask_page(tmp_path / "page", [{"id": "1", **message} for message in once] * 200))] * 3, strict=True
     )

@@ -221,28 +221,36 @@ def test_options_of_a_player_reach_it(command: Any, one_line: Any, monkeypatch: 
     assert asked == [["uniform", "pig", 7, Device("azpy"), 0.5, 3, 2048]]
 
 
+@pytest.mark.parametrize("flag", ["--host", "--address", "--origin", "--frame-origin"])
+def test_a_wrong_name_is_refused_before_a_player_is_loaded(
+    flag: str, one_line: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:  # there is no such run, which would be said
+    monkeypatch.setenv("AZPY_TOKEN", TOKEN)
+    assert "got 'https://me/here'" in one_line(serve.main, ["no/such/run", flag, "https://me/here"], "az-serve: --")
+
+
 def test_a_player_without_a_game_plays_that_of_the_run_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    start, seen = make_game("connect_four"), dict[str, PlayerEngine]()
+    start, seen = make_game("connect_four"), list[dict[str, PlayerEngine]]()
     for name, game in (("connect_four", "connect_four"), ("evil", "evil:Evil")):
         with RunFolder(tmp_path / "runs" / name, {"game": game}) as run:
             model = make_model(shape=("batch", *start.obs_shape), actions=start.num_actions)
             run.save_checkpoint(1, model={}, optimizer={}, state={}, onnx=model)
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
 
-    def watched(models: dict[str, PlayerEngine], **_: Any) -> None:
-        seen.update(models)
-        raise AzpyError("seen")
+    def loaded(*_: Any) -> None:
+        raise AzpyError("loaded")
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("azpy.web.app.Site", watched)
+    monkeypatch.setattr("azpy.web.app.Site", lambda models, **_: seen.append(models))
+    monkeypatch.setattr("azpy.web.server.listening", loaded)
     (example,) = re.findall(r"```toml\n(player.*?)```", SERVING.read_text("utf-8"), re.DOTALL)
     Path("az-serve.toml").write_text(example.replace("/srv/", ""))
     assert serve.main(["--config", "az-serve.toml"]) == 2
-    assert capsys.readouterr().err == "az-serve: seen\n"
-    assert {name: model.player.start.game for name, model in seen.items()} == dict.fromkeys(
+    assert capsys.readouterr().err == "az-serve: loaded\n"
+    assert {name: model.player.start.game for name, model in seen[0].items()} == dict.fromkeys(
         ("main", "weak"), "connect_four"
     )
     given = engine._parser().parse_args(["mcts:9", "--protocol", "ugi", "--model", "run=runs/connect_four"])

@@ -152,6 +152,19 @@ def test_all_but_the_page_and_the_state_needs_the_token(run: StoredRun) -> None:
         assert web.get("/board/app.py").status_code == 401
 
 
+def test_a_browser_keeps_the_page_until_it_changes() -> None:
+    with serving("tic_tac_toe") as address, httpx.Client(base_url=f"http://{address}") as web:
+        for path in ("/", "/board/main.js", "/board/board.css"):
+            first = web.get(path)
+            assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
+            again = web.get(path, headers={"if-none-match": first.headers["etag"]})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
+            assert again.headers["content-security-policy"] == first.headers["content-security-policy"]
+            assert web.get(path, headers={"if-none-match": 'W/"another"'}).content == first.content
+        for path in ("/about", "/health", "/board/none.js"):  # what may change, or says who asks
+            assert web.get(path).headers.get_list("cache-control") == ["no-store"]
+
+
 def test_games_of_an_iteration_are_listed_up_to_a_bound(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(run.settings.game, run=run) as address, httpx.Client(base_url=f"http://{address}") as web:
         for most, query, iteration in ((200, "", 2), (200, "?iteration=1", 1), (3, "", 2)):

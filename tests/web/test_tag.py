@@ -1,6 +1,7 @@
 """A player in other people's pages and programs: <azpy-board>, and the class Player without a board."""
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from running import ended
 
 pytest_plugins = ["browser"]
 
+TRIO = "connect_four_for_three"
 EXAMPLES = Path(__file__).parents[2] / "examples/web"
 
 
@@ -24,7 +26,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples/web"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the examples and two players."""
     folder = tmp_path_factory.mktemp("site")
-    for name, game in (("player", "connect_four"), ("noughts", "tic_tac_toe"), ("dice", "pig(target=10)")):
+    games = {"player": "connect_four", "noughts": "tic_tac_toe", "dice": "pig(target=10)", "trio": TRIO}
+    for name, game in games.items():
         with served_by(game) as model:
             write_page(folder / name, model.player, None, b"")
     for example in EXAMPLES.iterdir():
@@ -88,6 +91,43 @@ def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path
     assert found["level"].startswith("level: expected one of beginner, ")
     assert "nothing/azpy.json" in found["missing"]
     assert found["closed"] == "the player was closed"
+
+
+@needs_node
+def test_of_several_players_each_gets_an_outcome(site: Path) -> None:
+    state, moves = make_game(TRIO), list[str]()
+    while not state.is_terminal:
+        moves.append(state.action_name(state.legal_actions()[0]))
+        state.play(state.legal_actions()[0])
+    found = in_node(
+        site,
+        f"""
+        import {{ Player }} from "./trio/azpy.js";
+        const player = await Player.load();
+        console.log(JSON.stringify(await player.look({json.dumps(moves)})));
+        """,
+    )
+    assert (found["outcome"], found["result"]) == (list(state.outcome()), state.result_text())
+
+
+@needs_node
+def test_a_session_that_failed_says_so_once(site: Path) -> None:
+    said = in_node(
+        site,
+        f"""
+        import {{ Session }} from "./player/{files_of(site / "player").name}/board/session.js";
+        const said = [];
+        const session = new Session(null, (line) => said.push(line));
+        session.engine = {{ ask() {{ throw new Error("no memory"); }}, said: () => [] }};
+        session.ask("one");
+        session.ask("another");
+        console.log(JSON.stringify(said));
+        """,
+    )
+    assert [line and json.loads(line)["error"] for line in said] == [
+        "the search stopped, perhaps because the page ran out of memory: Error: no memory",
+        None,
+    ]
 
 
 @needs_node
@@ -158,8 +198,12 @@ def test_a_person_plays_on_the_board_of_another_page(page: Board) -> None:
     assert page.one("who_1").text == "azpy, casual"
     page.click("column 4")
     page.until(lambda: page.ply == 2)
+    # No other page begins a new game.
+    heard = "const [done] = arguments; addEventListener('message', () => setTimeout(done, 100));"
+    driver.execute_async_script(f"{heard} postMessage({{azpy: 'new'}}, '*')")
+    assert page.ply == 2
     driver.switch_to.default_content()
-    page.until(lambda: page.one("said").text == "2 moves")
+    page.until(lambda: re.fullmatch(r"Moves: 4 \d", page.one("said").text))
     moves, height, content = page.script(
         """
         const board = document.querySelector("azpy-board");
@@ -194,6 +238,21 @@ def test_two_boards_of_one_page_play_different_games(page: Board) -> None:
     assert page.script("return document.querySelector('azpy-board').moves.length") == 0
     dark = "return arguments[0].contentWindow.matchMedia('(prefers-color-scheme: dark)').matches"
     assert page.script(dark, frame(page, 1))
+    ground = page.script("return getComputedStyle(arguments[0]).backgroundColor", frame(page, 1))
+    assert re.fullmatch(r"rgb\(\d\d, \d\d, \d\d\)", ground)  # dark, as its text is light
+
+
+@needs_browser
+def test_a_board_fits_a_narrow_page_and_has_no_scroll_bar(page: Board) -> None:
+    tag = "document.querySelector('azpy-board')"
+    page.script(
+        f"document.body.style.width = '200px'; {tag}.setAttribute('side', 'none'); {tag}.setAttribute('level', '1')"
+    )
+    page.until(lambda: "wins" in page.one("said").text or "draw" in page.one("said").text)
+    widths = (
+        f"const f = {tag}.shadowRoot.lastChild; return [f.clientWidth, f.contentDocument.documentElement.clientWidth]"
+    )
+    assert page.script(widths) == [200, 200]
 
 
 @needs_browser

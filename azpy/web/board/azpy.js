@@ -141,7 +141,7 @@ export class Player {
   }
 }
 
-const STYLE = ":host { display: block } iframe { display: block; width: 100%; border: 0 }";
+const STYLE = ":host { display: block; max-width: 100% } iframe { display: block; width: 100%; border: 0 }";
 
 /**
  * A board to play on. Attributes: `src`, the exported folder; `side` of the person (first, second, a number, all or
@@ -185,8 +185,11 @@ class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
 
   /** @param {string} name */
   attributeChangedCallback(name) {
-    if (name === "theme") this.#frame.style.colorScheme = this.getAttribute("theme") ?? "";
-    else if (name === "size") this.style.width = this.getAttribute("size") ?? "";
+    if (name === "theme") {
+      const theme = this.getAttribute("theme") ?? "";
+      // With a ground of its own, as the page around it may have the other theme.
+      Object.assign(this.#frame.style, { colorScheme: theme, background: theme && "Canvas" });
+    } else if (name === "size") this.style.width = this.getAttribute("size") ?? "";
     else if (this.isConnected) this.#open();
   }
 

@@ -51,7 +51,7 @@ export class Play extends Asking {
     complain("");
     const player = this.game.current.shown?.player ?? null;
     this.game.play(move);
-    const who = player === null ? "The dice" : upper(this.names[player]);
+    const who = player === null ? "Chance" : upper(this.names[player]);
     announce(`${who}: ${this.game.current.label}`);
     return this.refresh();
   }

@@ -86,6 +86,9 @@ pub(crate) fn open(
         return Err(Error::Argument(format!("the player in {folder} plays {own}, not {game}: leave the game out")));
     }
     let start = AnyGame::open(BUILT_IN, &wanted, Vec::new()).map_err(Error::game)?;
+    if start.hides() {
+        return Err(Error::Game(format!("{wanted} hides something from its players, and azpy_look would show it")));
+    }
     each!(start.by_payoff(), start => open_at(start, run, position, KEPT))
 }
 

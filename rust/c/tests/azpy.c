@@ -209,6 +209,8 @@ static void errors_are_texts_and_leave_the_game_as_it_was(const char *players) {
     SAYS("unknown game");
     CHECK(azpy_open(NULL, "chequers", NULL) == NULL);
     SAYS("unknown game");
+    CHECK(azpy_open(NULL, "kuhn_poker", NULL) == NULL);
+    SAYS("kuhn_poker hides something");
     CHECK(azpy_open(NULL, "\xff", NULL) == NULL);
     SAYS("game is not UTF-8");
     CHECK(azpy_open(NULL, "go(size=99)", NULL) == NULL && azpy_open(NULL, "chess", "no position") == NULL);

@@ -92,7 +92,8 @@ fn run(source: &Path, folders: &[PathBuf]) -> Option<Output> {
     compile.args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-I"]).arg(env!("CARGO_MANIFEST_DIR"));
     compile.arg(source).arg("-o").arg(&program).arg("-L").arg(libraries).args(["-lazpy", "-lm"]);
     done(compile.arg(format!("-Wl,-rpath,{}", libraries.display())));
-    Some(done(Command::new(&program).args(folders)))
+    // Cargo's path begins with the folder of `cargo build`, where an older library may lie.
+    Some(done(Command::new(&program).args(folders).env_remove("LD_LIBRARY_PATH")))
 }
 
 #[test]

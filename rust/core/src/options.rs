@@ -324,20 +324,38 @@ impl<T: OptionType> OptionType for Option<T> {
     }
 }
 
+/// A default as Python writes it.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! in_python {
+    (true) => {
+        "True"
+    };
+    (false) => {
+        "False"
+    };
+    (Zero) => {
+        "'zero'"
+    };
+    ($default:tt) => {
+        stringify!($default)
+    };
+}
+
 /// Declares a structure of options. Each row: the help as a comment, `name: type = default`, and what differs from
 /// [`OptionRow::PLAIN`]. Fields after `with` are no options. The macro named after `help` gives the list of all options.
 macro_rules! options {
     (
         help = $listed:ident;
         $(#[$about:meta])* pub struct $config:ident {
-            $($(#[doc = $help:literal])+ $name:ident: $type:ty = $default:expr $(, $fact:ident = $value:expr)*;)*
+            $($(#[doc = $help:literal])+ $name:ident: $type:ty = $default:tt $(, $fact:ident = $value:expr)*;)*
             $(with $($(#[doc = $plain_help:literal])+ $plain:ident: $plain_type:ty;)*)?
         }
     ) => {
         /// The options as a list in Markdown, for documentation.
         #[macro_export]
         macro_rules! $listed {
-            () => { concat!($("- ", stringify!($name), " (", stringify!($default), "):", $($help),+, "\n"),*) };
+            () => { concat!($("- ", stringify!($name), " (", $crate::in_python!($default), "):", $($help),+, "\n"),*) };
         }
 
         $(#[$about])*
