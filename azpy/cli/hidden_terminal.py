@@ -82,7 +82,7 @@ class HiddenTerminal:
         if seen["result"] is None:
             print(f"{side_name(self._start, seen['side'])} (you) to move: {', '.join(seen['actions'])}", flush=True)
         else:
-            print(f"played: {' '.join(seen['moves'])}\n{seen['result']} - new, switch SIDE or quit", flush=True)
+            print(f"played: {', '.join(seen['moves'])}\n{seen['result']} - new, switch SIDE or quit", flush=True)
 
     def _begin(self) -> None:
         try:

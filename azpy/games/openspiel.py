@@ -107,9 +107,9 @@ class _Rules:
                 f"OpenSpiel's {name} has {', '.join(reasons)}; azpy plays games of one to {MAX_PLAYERS} players with "
                 "listed chance outcomes, and an observation tensor or, where something is hidden, an information state"
             )
-        sizes = tuple(game.observation_tensor_shape())
-        if hides:
-            sizes = (math.prod(game.information_state_tensor_shape()),)
+        # Some games that hide something have no observation tensor, and fail when its shape is asked for.
+        flat = (math.prod(game.information_state_tensor_shape()),) if hides else ()
+        sizes = flat or tuple(game.observation_tensor_shape())
         max_plies = game.max_game_length() + game.max_chance_nodes_in_history()
         zero_sum = players == 2 and kind.utility == pays.ZERO_SUM
         # Of two players with a zero sum the most that can be got is the scale, so that a draw is 0.

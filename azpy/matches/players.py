@@ -262,7 +262,9 @@ def load_players(
             player = SearchPlayer(network or _core.UniformEvaluator(), count, **search, **warmth)
         usual = {name: row["default"] for name, row in _core.OPTIONS.items()}
         differing = {name: value for name, value in search.items() if value != usual.get(name, value)}
-        players.append(Entrant(called, None if start.hides else count, player, network, search=differing))
+        # Where something is hidden, a player does not search.
+        told = {} if start.hides else {"search": differing}
+        players.append(Entrant(called, None if start.hides else count, player, network, **told))
     return players
 
 

@@ -49,7 +49,7 @@ def test_a_screen_follows_from_what_the_person_knows(typed: Typed, side: int) ->
         # The other lines answer what was typed and is refused.
         assert {line[:2] for line in screen.sub("", shown).splitlines()} <= {"> "}
         state = azpy.make_game("leduc_poker")
-        for move in (screens[-1][3] or "").split():
+        for move in (screens[-1][3] or "").replace(",", "").split():
             if state.turn == side:
                 known[_core.Walk(state).facts().views[side]].add(screens.pop(0)[0])
             state.play(state.parse_actions(move)[0])
@@ -98,6 +98,7 @@ def test_a_match_tells_what_a_game_is_worth(tmp_path: Path, capsys: pytest.Captu
     said = capsys.readouterr().out
     assert re.search(r"^outcome of A: [+-]\d\.\d+ \[[^]]*\] chips a game$", said, re.MULTILINE), said
     assert "repeat an earlier one" not in said
+    assert "simulations" not in said
     for query in ("?temperature=0.5", "@40", "?simulations=3", "?c_puct=2"):
         refused = one_line(match.main, [f"{model}{query}", *given[1:]], "az-match: ")
         assert "its players draw from their policies and do not search: leave out" in refused

@@ -102,6 +102,18 @@ def test_games_without_an_exploitability_are_refused_in_a_line() -> None:
         _core.Exploitability("leduc_poker", most=9456)
 
 
+def test_a_game_without_an_observation_tensor_is_opened() -> None:
+    battleship = "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=2)"
+    state = azpy.make_game(f"open_spiel:{battleship}")
+    assert state.hides
+    seen = set()
+    for place in state.legal_actions():
+        after = state.clone()
+        after.play(place)
+        seen.add(after.render_view(1))
+    assert len(seen) == 1
+
+
 class Guess(azpy.Game):
     """Player 0 gets one of three cards and says it, or lies; player 1 guesses the card."""
 
@@ -202,10 +214,10 @@ class Late(Guess):
 
 
 def test_a_search_that_meets_a_view_later_grows_no_tree() -> None:
-    with azpy.Engine(Noise(3), simulations=50) as engine:
-        game = engine.game(Late())
-        game.play(1)
-        assert game.search().result().visits.tolist() == [0, 0, 0]
+    search = azpy.VectorSearch([Late()], Noise(3))
+    search.advance([1])
+    search.run(50)
+    assert search.results()[0].visits.tolist() == [0, 0, 0]
 
 
 def told(state: azpy.State) -> list[list[float]]:

@@ -47,7 +47,7 @@ export class Deal {
   show({ view, actions, result, moves }) {
     byId("view").textContent = view;
     byId("deal_status").textContent = result === null ? "Your move." : `${result}.`;
-    byId("deal_played").textContent = result === null ? "" : `Played: ${moves.join(" ")}`;
+    byId("deal_played").textContent = result === null ? "" : `Played: ${moves.join(", ")}`;
     const button = (move) => make("button", { type: "button", textContent: move, onclick: () => this.ask({ action: "play", move }) });
     fill(byId("deal_actions"), actions.map(button));
     announce(`${view} ${byId("deal_status").textContent}`);
