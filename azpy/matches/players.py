@@ -261,10 +261,9 @@ def load_players(
         else:
             player = SearchPlayer(network or _core.UniformEvaluator(), count, **search, **warmth)
         usual = {name: row["default"] for name, row in _core.OPTIONS.items()}
-        differing = {name: value for name, value in search.items() if value != usual.get(name, value)}
-        # Where something is hidden, a player does not search.
-        told = {} if start.hides else {"search": differing}
-        players.append(Entrant(called, None if start.hides else count, player, network, **told))
+        told = {} if start.hides else search  # where something is hidden, a player does not search
+        differing = {name: value for name, value in told.items() if value != usual.get(name, value)}
+        players.append(Entrant(called, None if start.hides else count, player, network, search=differing))
     return players
 
 

@@ -95,8 +95,10 @@ def test_the_command_ends_with_the_certificate(tmp_path: Path, capsys: pytest.Ca
     assert not any("strength" in line for line in lines)
     with pytest.raises(SettingsError, match="leduc_poker hides something from its players, and a protocol or a level"):
         open_player(str(tmp_path / "run"), None, 1)
-    for more, what in (("@5", "simulations and levels"), ("?c_puct=3", "c_puct")):
-        with pytest.raises(SettingsError, match=f"so its players do not search: leave out {what}"):
+    for more, what in (("@5", "simulations, temperatures and levels"), ("?c_puct=3", "c_puct")):
+        with pytest.raises(
+            SettingsError, match=f"its players draw from their policies and do not search: leave out {what}"
+        ):
             load_players([parse_player(f"{tmp_path / 'run'}{more}")], azpy.make_game("leduc_poker"), 1)
     written = (tmp_path / "run/config.toml").read_text("utf-8")
     assert re.search(r"^payoff_scale = 0\.\d+$", written, re.MULTILINE)

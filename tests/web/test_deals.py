@@ -18,6 +18,7 @@ from azpy.cli.serve import main as az_serve
 from azpy.web.page import write_page
 from browser import Board, needs_browser
 from pages import ask_page, needs_node
+from planted_games import SeenKuhn
 from served import hiding, site_of
 
 pytest_plugins = ["browser"]
@@ -100,6 +101,24 @@ def test_a_server_of_open_and_hidden_games_is_refused(one_line: Any, monkeypatch
     monkeypatch.setattr("azpy.cli.serve.open_model", lambda player, **_: hiding(models[player]))
     said = one_line(az_serve, ["uniform:2", "--model", "b=mcts:2"], "az-serve: ")
     assert said == "az-serve: players of games that hide something need a server of their own: main\n"
+
+
+class Failing(SeenKuhn):
+    """Its error says what it hides."""
+
+    def legal_actions(self) -> list[int]:
+        assert len(self.said) != 1, self.cards
+        return super().legal_actions()
+
+
+def test_a_game_ends_before_its_error_is_told() -> None:
+    model = hiding("test_deals:Failing")
+    with site_of({"main": model}) as address, connect(f"ws://{address}/ws") as socket:
+        wire = Wire(socket)
+        wire.ask(action="deal")
+        assert "(" in wire.ask(action="play", move="1")["error"]
+        assert "there is no game" in wire.ask(action="play", move="1")["error"]
+    model.close()
 
 
 @needs_browser
