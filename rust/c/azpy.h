@@ -58,8 +58,8 @@ typedef struct {
  * folder: a player, as `az-export RUN --card FOLDER` writes it, or a run of az-train. Its newest checkpoint plays, with
  *   the options of search of the run's matches, and after training with ranked rewards with the score that its games
  *   were to beat. NULL: no network, but a plain tree search with random games.
- * game: such as "othello" or "go(size=9)". NULL: that of the folder. A player plays its own game. If its network has
- *   "+conv", it also plays other sizes.
+ * game: such as "othello" or "go(size=9)", but none that hides something, such as a card game. NULL: that of the
+ *   folder. A player plays its own game. If its network has "+conv", it also plays other sizes.
  * position: where the game begins: a position in the game's notation, such as a FEN of chess, or moves by their names,
  *   such as "4 4 5". NULL: the game's start. */
 azpy_game *azpy_open(const char *folder, const char *game, const char *position);

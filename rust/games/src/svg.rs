@@ -153,7 +153,7 @@ fn standing<G: Notation>(game: &G) -> String {
     match (game.turn(), game.side_names()) {
         (Turn::Player(player), Some(names)) => format!("{} to move", names[player.index()]),
         (Turn::Player(player), None) => format!("player {} to move", player.index()),
-        (Turn::Chance, _) => "the dice roll".to_owned(),
+        (Turn::Chance, _) => "chance decides".to_owned(),
         (Turn::Terminal, _) => game.result_text(),
     }
 }
