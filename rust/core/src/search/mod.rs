@@ -17,6 +17,7 @@ use crate::search::tree::{Kind, MOST_VISITS, ROOT, Tree};
 
 mod ahead;
 mod descent;
+mod folded;
 mod gumbel;
 pub mod look;
 mod mirror;
@@ -75,7 +76,7 @@ struct Run {
     /// Plies of the longest descent.
     depth: usize,
     stats: SearchStats,
-    /// Those that [`Search::take_counts`] has told.
+    /// Those that [`Search::count`] has told.
     told: SearchStats,
     stop: Stop,
     fault: Option<GameFault>,
@@ -315,6 +316,11 @@ impl<G: Game> Search<G> {
         self.tree.memory_after((self.config.eval_batch + known as usize).saturating_mul(widest_leaf + self.widest_roll))
     }
 
+    /// See [`Tree::fold`]. For searches whose memory nobody counts.
+    pub(crate) fn fold(&mut self) {
+        self.tree.fold();
+    }
+
     /// See [`Tree::shrink`].
     pub fn shrink(&mut self) {
         self.tree.shrink();
@@ -348,10 +354,10 @@ impl<G: Game> Search<G> {
         &self.run.stats
     }
 
-    /// Counts since the last call, or since `begin`.
-    pub(crate) fn take_counts(&mut self) -> SearchStats {
-        let told = std::mem::replace(&mut self.run.told, self.run.stats);
-        self.run.stats.since(&told)
+    /// Adds the counts since the last call, or since `begin`.
+    pub(crate) fn count(&mut self, stats: &mut SearchStats) {
+        stats.add_since(&self.run.stats, &self.run.told);
+        self.run.told = self.run.stats;
     }
 
     /// Why the last search ended (or, while it goes on, would).
