@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -72,29 +73,9 @@ impl Workers {
 
     /// Calls `job` for every item, in any order.
     pub fn for_each<T: Send>(&self, items: &mut [T], job: impl Fn(&mut T) + Sync + Send) {
-        self.count(items, |(), item| job(item), |(), ()| ());
-    }
-
-    /// As [`Workers::for_each`]. `job` counts what it finds, and `add` adds up counts, in any order too.
-    fn count<T: Send, N: Default + Send>(
-        &self,
-        items: &mut [T],
-        job: impl Fn(&mut N, &mut T) + Sync + Send,
-        add: impl Fn(N, N) -> N + Sync + Send,
-    ) -> N {
-        let counted = |mut count: N, item: &mut T| {
-            job(&mut count, item);
-            count
-        };
         match self.pool(items.len(), PARALLEL_FROM) {
-            Some(pool) => {
-                pool.install(|| items.par_iter_mut().with_min_len(4).fold(N::default, counted).reduce(N::default, add))
-            }
-            None => {
-                let mut count = N::default();
-                items.iter_mut().for_each(|item| job(&mut count, item));
-                count
-            }
+            Some(pool) => pool.install(|| items.par_iter_mut().with_min_len(4).for_each(job)),
+            None => items.iter_mut().for_each(job),
         }
     }
 
@@ -237,70 +218,34 @@ impl<G: Game> Rounds<G> {
         searches: &mut [Search<G>],
         evaluator: &mut E,
     ) -> Result<bool, SearchError<E::Error>> {
-        let then = |is_more: &mut bool, search: &mut Search<G>| *is_more |= !search.is_done();
-        self.run_and(searches, evaluator, then, |one, other| one | other)
-    }
-
-    /// As [`Rounds::run`]. `then` is called for each search after its answers, and `add` adds up what it counts.
-    ///
-    /// The searches are looked at twice, before and after the evaluator: where there are thousands, each look at all of
-    /// them reads memory that no cache holds.
-    pub(crate) fn run_and<S: AsMut<Search<G>> + Send, E: Evaluator<G>, N: Default + Send>(
-        &mut self,
-        searches: &mut [S],
-        evaluator: &mut E,
-        then: impl Fn(&mut N, &mut S) + Sync + Send,
-        add: impl Fn(N, N) -> N + Sync + Send,
-    ) -> Result<N, SearchError<E::Error>> {
-        let outcome = self.gather_and_evaluate(searches, evaluator);
-        if let Err(error) = outcome {
-            searches.iter_mut().for_each(|search| search.as_mut().abandon());
-            return Err(error);
+        let outcome = self.try_run(searches, evaluator);
+        if outcome.is_err() {
+            searches.iter_mut().for_each(Search::abandon);
         }
-        let job = |(stats, count): &mut (SearchStats, N), search: &mut S| {
-            self.apply(search.as_mut());
-            search.as_mut().count(stats);
-            then(count, search);
-        };
-        let (stats, count) = self.workers.count(searches, job, |(mut stats, count), (more, other)| {
-            stats.add(&more);
-            (stats, add(count, other))
-        });
-        self.stats.searches.add(&stats);
-        Ok(count)
+        outcome
     }
 
-    fn gather_and_evaluate<S: AsMut<Search<G>> + Send, E: Evaluator<G>>(
+    fn try_run<E: Evaluator<G>>(
         &mut self,
-        searches: &mut [S],
+        searches: &mut [Search<G>],
         evaluator: &mut E,
-    ) -> Result<(), SearchError<E::Error>> {
+    ) -> Result<bool, SearchError<E::Error>> {
         let known = self.known;
-        self.network = evaluator.network();
-        self.clear();
-        let is_faulty = match self.workers.pool(searches.len(), PARALLEL_FROM) {
-            Some(_) => {
-                let is_faulty = self.gather(searches, self.network, |_| known);
-                searches.iter_mut().for_each(|search| self.collect(search.as_mut()));
-                is_faulty
-            }
-            None => searches.iter_mut().map(AsMut::as_mut).fold(false, |is_faulty, search| {
-                self.gather_one(search, known);
-                self.collect(search);
-                is_faulty | search.fault().is_some()
-            }),
-        };
-        let fault = |(index, search): (usize, &mut S)| Some((index, search.as_mut().fault()?.clone()));
-        if is_faulty && let Some((search, fault)) = searches.iter_mut().enumerate().find_map(fault) {
+        if self.gather(searches, evaluator.network(), |_| known)
+            && let Some((search, fault)) =
+                searches.iter().enumerate().find_map(|(index, search)| Some((index, search.fault()?.clone())))
+        {
             return Err(SearchError::Game { search, fault });
         }
-        self.evaluate_rows(evaluator)
-    }
-
-    fn gather_one(&self, search: &mut Search<G>, known: u64) {
-        if !search.has_leaves() {
-            search.gather(self.network.map(|network| (network, self.cache.as_deref())), known);
+        self.evaluate(searches, evaluator)?;
+        self.take_up(searches);
+        // One pass: where there are thousands of searches, each look at all of them reads memory that no cache holds.
+        let mut is_more = false;
+        for search in searches {
+            self.stats.searches.add(&search.take_counts());
+            is_more |= !search.is_done();
         }
+        Ok(is_more)
     }
 
     /// The first part of a round: every search without leaves gathers some. A search that meets a fault is left with
@@ -312,12 +257,17 @@ impl<G: Game> Rounds<G> {
         known: impl Fn(&S) -> u64 + Sync + Send,
     ) -> bool {
         self.network = network;
-        let job = |is_faulty: &mut bool, search: &mut S| {
+        let (keyed, faulty) = (network.map(|network| (network, self.cache.as_deref())), AtomicBool::new(false));
+        self.workers.for_each(searches, |search| {
             let (known, search) = (known(search), search.as_mut());
-            self.gather_one(search, known);
-            *is_faulty |= search.fault().is_some();
-        };
-        self.workers.count(searches, job, |one, other| one | other)
+            if !search.has_leaves() {
+                search.gather(keyed, known);
+            }
+            if search.fault().is_some() {
+                faulty.store(true, Ordering::Relaxed);
+            }
+        });
+        faulty.into_inner()
     }
 
     /// The second part: the gathered leaves are evaluated. On an error the leaves are lost,
@@ -327,23 +277,6 @@ impl<G: Game> Rounds<G> {
         searches: &mut [S],
         evaluator: &mut E,
     ) -> Result<(), SearchError<E::Error>> {
-        self.clear();
-        searches.iter_mut().for_each(|search| self.collect(search.as_mut()));
-        self.evaluate_rows(evaluator)
-    }
-
-    /// The third part: searches apply the answers to their leaves. Searches without leaves take part too.
-    pub(crate) fn take_up<S: AsMut<Search<G>> + Send>(&self, searches: &mut [S]) {
-        self.workers.for_each(searches, |search| self.apply(search.as_mut()));
-    }
-
-    fn apply(&self, search: &mut Search<G>) {
-        let Self { offsets, logits, values, proofs, .. } = self;
-        search.apply(Replies { offsets, logits, values, proofs }, self.cache.as_deref().zip(self.network));
-    }
-
-    /// Begins a batch.
-    fn clear(&mut self) {
         self.spare.append(&mut self.states);
         self.streams.clear();
         self.actions.clear();
@@ -352,7 +285,18 @@ impl<G: Game> Rounds<G> {
         self.logits.clear();
         self.values.clear();
         self.proofs.clear();
-        self.seen.clear();
+        self.collect(searches);
+        // Keep as many as the next batch probably needs, so that a large batch does not hold memory.
+        self.spare.truncate(self.states.len());
+        if self.states.is_empty() { Ok(()) } else { self.evaluate_rows(evaluator) }
+    }
+
+    /// The third part: searches apply the answers to their leaves. Searches without leaves take part too.
+    pub(crate) fn take_up<S: AsMut<Search<G>> + Send>(&self, searches: &mut [S]) {
+        let cache = self.cache.as_deref().zip(self.network);
+        let Self { offsets, logits, values, proofs, .. } = self;
+        let replies = Replies { offsets, logits, values, proofs };
+        self.workers.for_each(searches, |search| search.as_mut().apply(replies, cache));
     }
 
     /// Gives searches whose batch was not evaluated their leaves back, as they were gathered.
@@ -367,53 +311,50 @@ impl<G: Game> Rounds<G> {
         }
     }
 
-    /// Gives every leaf of a search a row.
-    fn collect(&mut self, search: &mut Search<G>) {
-        if search.round.states.is_empty() {
-            return;
-        }
-        self.stats.rows_capacity += search.eval_batch() as u64;
-        // Append positions at once, because they may be kilobytes; duplicates are removed below.
-        let begin = self.states.len();
-        search.round.spare.extend((0..search.round.states.len()).map_while(|_| self.spare.pop()));
-        self.states.append(&mut search.round.states);
-        let mut row = begin;
-        let waiting = search.round.leaves.iter_mut().filter(|leaf| matches!(leaf.answer, Answer::Row(_)));
-        for (position, leaf) in (begin..).zip(waiting) {
-            let legal = &search.round.legal[leaf.legal.start as usize..leaf.legal.end as usize];
-            leaf.answer = Answer::Row(row as u32);
-            if self.network.is_some() && leaf.key != 0 {
-                let first = *self.seen.entry(leaf.key).or_insert(row as u32) as usize;
-                // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
-                let same = first < row
-                    && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
-                if same {
-                    leaf.answer = Answer::Row(first as u32);
-                    self.stats.shared += 1;
-                    continue;
+    /// Gives every leaf a row.
+    fn collect<S: AsMut<Search<G>>>(&mut self, searches: &mut [S]) {
+        self.seen.clear();
+        for search in searches.iter_mut().map(AsMut::as_mut) {
+            if search.round.states.is_empty() {
+                continue;
+            }
+            self.stats.rows_capacity += search.eval_batch() as u64;
+            // Append positions at once, because they may be kilobytes; duplicates are removed below.
+            let begin = self.states.len();
+            let spare = self.spare.len().saturating_sub(search.round.states.len());
+            search.round.spare.extend(self.spare.drain(spare..));
+            self.states.append(&mut search.round.states);
+            let mut row = begin;
+            let waiting = search.round.leaves.iter_mut().filter(|leaf| matches!(leaf.answer, Answer::Row(_)));
+            for (position, leaf) in (begin..).zip(waiting) {
+                let legal = &search.round.legal[leaf.legal.start as usize..leaf.legal.end as usize];
+                leaf.answer = Answer::Row(row as u32);
+                if self.network.is_some() && leaf.key != 0 {
+                    let first = *self.seen.entry(leaf.key).or_insert(row as u32) as usize;
+                    // Equal keys with other legal actions are a game's mistake; it must not become a panic here.
+                    let same = first < row
+                        && self.actions[self.offsets[first] as usize..self.offsets[first + 1] as usize] == *legal;
+                    if same {
+                        leaf.answer = Answer::Row(first as u32);
+                        self.stats.shared += 1;
+                        continue;
+                    }
                 }
+                if position > row {
+                    self.states.swap(row, position);
+                }
+                row += 1;
+                self.streams.push(leaf.stream);
+                self.actions.extend_from_slice(legal);
+                self.offsets.push(self.actions.len() as u32);
             }
-            if position > row {
-                self.states.swap(row, position);
-            }
-            row += 1;
-            self.streams.push(leaf.stream);
-            self.actions.extend_from_slice(legal);
-            self.offsets.push(self.actions.len() as u32);
-        }
-        while self.states.len() > row {
-            self.spare.extend(self.states.pop());
+            self.spare.extend(self.states.drain(row..));
         }
     }
 
-    /// Has the evaluator answer the rows, if there are any, and refuses invalid answers.
+    /// Has the evaluator answer the rows, and refuses invalid answers.
     fn evaluate_rows<E: Evaluator<G>>(&mut self, evaluator: &mut E) -> Result<(), SearchError<E::Error>> {
         let rows = self.states.len();
-        // Keep as many as the next batch probably needs, so that a large batch does not hold memory.
-        self.spare.truncate(rows);
-        if rows == 0 {
-            return Ok(());
-        }
         // NaN marks rows that the evaluator did not answer.
         self.logits.resize(self.actions.len(), f32::NAN);
         self.values.resize(rows, PovOf::<G>::filled(self.states[0].num_players(), f32::NAN));

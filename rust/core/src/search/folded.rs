@@ -57,6 +57,9 @@ impl Folded {
 
     /// Drops all lists but those at the places of these nodes, which it tells where their lists are then.
     pub(super) fn keep<'a>(&mut self, nodes: impl Iterator<Item = &'a mut Node>) {
+        if self.entries.is_empty() {
+            return;
+        }
         let mut kept: Vec<&mut NodeId> = nodes.map(|node| &mut node.first_child).collect();
         kept.sort_unstable();
         let mut end = 0;

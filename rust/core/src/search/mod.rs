@@ -76,7 +76,7 @@ struct Run {
     /// Plies of the longest descent.
     depth: usize,
     stats: SearchStats,
-    /// Those that [`Search::count`] has told.
+    /// Those that [`Search::take_counts`] has told.
     told: SearchStats,
     stop: Stop,
     fault: Option<GameFault>,
@@ -354,10 +354,10 @@ impl<G: Game> Search<G> {
         &self.run.stats
     }
 
-    /// Adds the counts since the last call, or since `begin`.
-    pub(crate) fn count(&mut self, stats: &mut SearchStats) {
-        stats.add_since(&self.run.stats, &self.run.told);
-        self.run.told = self.run.stats;
+    /// Counts since the last call, or since `begin`.
+    pub(crate) fn take_counts(&mut self) -> SearchStats {
+        let told = std::mem::replace(&mut self.run.told, self.run.stats);
+        self.run.stats.since(&told)
     }
 
     /// Why the last search ended (or, while it goes on, would).

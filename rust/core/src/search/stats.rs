@@ -22,18 +22,27 @@ pub struct SearchStats {
 impl SearchStats {
     /// Adds another search's counts.
     pub fn add(&mut self, other: &Self) {
-        self.add_since(other, &Self::default());
+        self.simulations += other.simulations;
+        self.evaluations += other.evaluations;
+        self.cache_hits += other.cache_hits;
+        self.terminals += other.terminals;
+        self.collisions += other.collisions;
+        self.rounds += other.rounds;
+        self.unexpanded += other.unexpanded;
     }
 
-    /// Adds another search's counts `now`, less those that it had `before`.
-    pub(crate) fn add_since(&mut self, now: &Self, before: &Self) {
-        self.simulations += now.simulations - before.simulations;
-        self.evaluations += now.evaluations - before.evaluations;
-        self.cache_hits += now.cache_hits - before.cache_hits;
-        self.terminals += now.terminals - before.terminals;
-        self.collisions += now.collisions - before.collisions;
-        self.rounds += now.rounds - before.rounds;
-        self.unexpanded += now.unexpanded - before.unexpanded;
+    /// What came after `earlier`, of the same searches.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            simulations: self.simulations - earlier.simulations,
+            evaluations: self.evaluations - earlier.evaluations,
+            cache_hits: self.cache_hits - earlier.cache_hits,
+            terminals: self.terminals - earlier.terminals,
+            collisions: self.collisions - earlier.collisions,
+            rounds: self.rounds - earlier.rounds,
+            unexpanded: self.unexpanded - earlier.unexpanded,
+        }
     }
 }
 

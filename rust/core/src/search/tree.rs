@@ -160,7 +160,7 @@ impl Tree {
 
     /// Has the tree keep the children of a node in a quarter of their memory until a descent comes back to it. A tree of
     /// limited memory does not: it would need more for those that come back.
-    pub fn fold(&mut self) {
+    pub(crate) fn fold(&mut self) {
         self.folds = self.max_nodes >= UNLIMITED;
     }
 
@@ -200,7 +200,7 @@ impl Tree {
 
     /// How many nodes there are, those that are folded included.
     #[must_use]
-    pub fn num_nodes(&self) -> usize {
+    pub(crate) fn num_nodes(&self) -> usize {
         self.nodes.len() + self.folded.waiting()
     }
 
@@ -294,9 +294,7 @@ impl Tree {
     /// With more than 65,535 children; the search refuses such a game first.
     pub fn expand(&mut self, id: NodeId, kind: Kind, actions: &[Action], priors: &[f32]) {
         self.set_kind(id, kind);
-        self.make_room(actions.len());
-        self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
-        self.adopt(id, actions.len());
+        self.adopt(id, actions.iter().copied().zip(priors.iter().copied()));
     }
 
     /// As [`Tree::expand`], for a node that was evaluated, with at least one child.
@@ -320,32 +318,24 @@ impl Tree {
     #[inline(never)]
     fn unfold_at(&mut self, id: NodeId) {
         let mut folded = std::mem::take(&mut self.folded);
-        let children = folded.take(self.nodes[id as usize].first_child);
-        self.make_room(children.len());
-        self.nodes.extend(children.iter().map(|&(action, prior)| Node::new(action, prior)));
-        self.adopt(id, children.len());
+        self.adopt(id, folded.take(self.nodes[id as usize].first_child).iter().copied());
         self.folded = folded;
     }
 
-    /// Has room for so many nodes more.
+    /// Makes children of a node, given the action and prior of each.
     #[inline]
-    fn make_room(&mut self, more: usize) {
-        let needed = self.nodes.len() + more;
-        if needed > self.nodes.capacity() {
-            self.grow_to(self.capacity_for(needed));
+    fn adopt(&mut self, id: NodeId, children: impl ExactSizeIterator<Item = (Action, f32)>) {
+        let (first_child, count) = (self.nodes.len(), children.len());
+        if first_child + count > self.nodes.capacity() {
+            self.grow_to(self.capacity_for(first_child + count));
         }
-    }
-
-    /// Makes the last nodes the children of one.
-    #[inline]
-    fn adopt(&mut self, id: NodeId, children: usize) {
+        self.nodes.extend(children.map(|(action, prior)| Node::new(action, prior)));
         if self.sums > 0 {
             self.beside.resize(self.nodes.len() * self.sums, 0.0);
         }
-        let first_child = (self.nodes.len() - children) as NodeId;
         let node = &mut self.nodes[id as usize];
-        node.first_child = first_child;
-        node.num_children = u16::try_from(children).expect("at most 65,535 children");
+        node.first_child = first_child as NodeId;
+        node.num_children = u16::try_from(count).expect("at most 65,535 children");
     }
 
     /// Ends a simulation: adds `value` to every node of `path` (root first) from the view of whoever chose it.
@@ -483,14 +473,11 @@ impl Tree {
         // Breadth first: the nodes from `next` on are the queue.
         let mut next = 0;
         while let Some(&node) = below.nodes.get(next) {
-            let Node { first_child, num_children, .. } = node;
-            if node.is_folded() {
-                below.nodes[next].first_child = below.folded.copy(&self.folded, first_child);
-                next += 1;
-                continue;
-            }
-            let (first, end) = (first_child as usize, first_child as usize + usize::from(num_children));
-            below.nodes[next].first_child = below.nodes.len() as NodeId;
+            let is_folded = node.is_folded();
+            let first = if is_folded { 0 } else { node.first_child as usize };
+            let end = first + usize::from(node.num_children);
+            below.nodes[next].first_child =
+                if is_folded { below.folded.copy(&self.folded, node.first_child) } else { below.nodes.len() as NodeId };
             below.nodes.extend_from_slice(&self.nodes[first..end]);
             below.beside.extend_from_slice(&self.beside[first * self.sums..end * self.sums]);
             next += 1;
@@ -503,118 +490,4 @@ impl Tree {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_takes_32_bytes() {
-        assert_eq!(size_of::<Node>(), 32);
-    }
-
-    #[test]
-    fn a_million_releases_leave_no_trace() {
-        let mut tree = Tree::default();
-        tree.mark(ROOT);
-        tree.set_kind(ROOT, Kind::Pending);
-        tree.expand(ROOT, Kind::Decision(Player::One), &[0, 1], &[0.5, 0.5]);
-        tree.ascend(&[ROOT], Value(0.1));
-        for id in [ROOT, 1] {
-            tree.mark(id);
-        }
-        tree.ascend(&[ROOT, 1], Value(0.3));
-        let before = (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits());
-        assert_eq!(tree.node(1).value_sum, -f64::from(0.3_f32));
-        for _ in 0..1_000_000 {
-            tree.mark(ROOT);
-            tree.mark(1);
-            tree.release(&[ROOT, 1]);
-        }
-        assert_eq!(before, (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits()));
-        assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
-    }
-
-    #[test]
-    fn the_kept_subtree_keeps_its_statistics_and_the_old_memory() {
-        let mut tree = Tree::default();
-        tree.mark(ROOT);
-        tree.expand(ROOT, Kind::Decision(Player::One), &[3, 5], &[0.25, 0.75]);
-        tree.ascend(&[ROOT], Value(0.5));
-        for id in [ROOT, 2] {
-            tree.mark(id);
-        }
-        tree.expand(2, Kind::Decision(Player::Zero), &[1, 4, 6], &[0.2, 0.3, 0.5]);
-        tree.ascend(&[ROOT, 2], Value(-0.25));
-        tree.keep_subtree(5);
-        assert_eq!(tree.nodes().len(), 4);
-        assert_eq!((tree.node(ROOT).visits, tree.node(ROOT).value_sum), (1, -0.25));
-        assert_eq!(tree.children(ROOT).iter().map(|child| child.action).collect::<Vec<_>>(), [1, 4, 6]);
-        tree.keep_subtree(9);
-        assert_eq!((tree.nodes().len(), tree.node(ROOT).kind), (1, Kind::New));
-    }
-
-    /// What is known below a node, each child by its action; in depth-first order.
-    fn below(tree: &Tree, id: NodeId, out: &mut Vec<(Action, u32, u64, Vec<u64>)>) {
-        for (child, node) in (tree.node(id).first_child..).zip(tree.children(id)) {
-            let sums = tree.sums(child).iter().map(|sum| sum.to_bits()).collect();
-            out.push((node.action, node.visits, node.value_sum.to_bits(), sums));
-            below(tree, child, out);
-        }
-    }
-
-    #[test]
-    fn a_subtree_moves_up_whole_and_alone() {
-        for seed in 0..200 {
-            let mut stream = crate::rng::Stream::keyed(&[seed]);
-            let mut tree = Tree::new(usize::MAX, [0, 3][seed as usize % 2]);
-            for _ in 0..60 {
-                let mut path = vec![ROOT];
-                while let Some(children) = Some(tree.children(path[path.len() - 1])).filter(|all| !all.is_empty()) {
-                    path.push(tree.node(path[path.len() - 1]).first_child + stream.below(children.len()) as NodeId);
-                }
-                path.iter().for_each(|&id| tree.mark(id));
-                let actions: Vec<Action> = (0..1 + stream.below(4) as Action).collect();
-                let kind = Kind::Decision(Player::ALL[stream.below(2)]);
-                tree.expand(path[path.len() - 1], kind, &actions, &[0.25, 0.25, 0.25, 0.25][..actions.len()]);
-                let value = crate::game::Values::new(&[stream.unit() as f32, 0.5, -0.5]);
-                if tree.sums == 0 {
-                    tree.ascend(&path, Value(value.each().numbers()[0]))
-                } else {
-                    tree.ascend(&path, value)
-                }
-            }
-            let action = stream.below(tree.children(ROOT).len()) as Action;
-            let child = tree.node(ROOT).first_child + action;
-            let (mut before, mut after, mut copied) = (Vec::new(), Vec::new(), Vec::new());
-            below(&tree, child, &mut before);
-            let (known, memory) = (tree.node(child).kind != Kind::New, tree.memory_bytes());
-            let copy = tree.subtree(action);
-            below(&copy, ROOT, &mut copied);
-            tree.keep_subtree(action);
-            below(&tree, ROOT, &mut after);
-            assert_eq!((&before, &before), (&after, &copied), "seed {seed}");
-            assert_eq!((tree.nodes().len(), tree.memory_bytes()), (before.len() + 1, memory));
-            assert_eq!(copy.memory_bytes(), Tree::bytes_of(before.len() + 1, tree.sums));
-            assert!(known || before.is_empty());
-            assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
-        }
-    }
-
-    #[test]
-    fn a_tree_fills_its_memory_and_tells_its_growth_before() {
-        for sums in [0, 3] {
-            let most = 2_000_003;
-            let mut tree = Tree::new(most, sums);
-            let mut id = ROOT;
-            while tree.has_room(7) {
-                let ahead = tree.memory_after(7);
-                tree.expand(id, Kind::Chance, &[0, 1, 2, 3, 4, 5, 6], &[0.1; 7]);
-                id += 1;
-                assert_eq!(tree.memory_bytes(), ahead);
-                let held = tree.nodes.capacity() * 32 + tree.beside.capacity() * 8;
-                assert_eq!(tree.memory_bytes(), held);
-            }
-            assert_eq!(tree.memory_bytes(), Tree::bytes_of(most, sums));
-            assert!(tree.nodes().len() + 7 > most);
-        }
-    }
-}
+mod tests;

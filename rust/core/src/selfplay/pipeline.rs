@@ -37,44 +37,6 @@ impl Ramp {
     }
 }
 
-/// A game, and the search of its next action.
-struct Slot<G: Game> {
-    search: Search<G>,
-    game: GameInPlay,
-}
-
-impl<G: Game> AsMut<Search<G>> for Slot<G> {
-    fn as_mut(&mut self) -> &mut Search<G> {
-        &mut self.search
-    }
-}
-
-/// What a pipeline has to know of its games after a round.
-#[derive(Default)]
-struct Look {
-    /// Plies of the longest game, and of the longest without its random opening.
-    longest: [usize; 2],
-    /// Whether a game is over or has failed.
-    has_ended: bool,
-}
-
-impl Look {
-    fn at(&mut self, game: &GameInPlay) {
-        if game.over || game.fault.is_some() {
-            self.has_ended = true;
-            return;
-        }
-        let plies = game.record.plies.len();
-        self.longest[0] = self.longest[0].max(plies);
-        self.longest[1] = self.longest[1].max(plies.saturating_sub(game.opening));
-    }
-
-    fn and(self, other: Self) -> Self {
-        let longest = std::array::from_fn(|which| self.longest[which].max(other.longest[which]));
-        Self { longest, has_ended: self.has_ended || other.has_ended }
-    }
-}
-
 /// A thread's games and evaluator.
 pub(crate) struct Pipeline<E, G: Game> {
     index: usize,
@@ -82,9 +44,11 @@ pub(crate) struct Pipeline<E, G: Game> {
     start: G,
     rounds: Rounds<G>,
     evaluator: E,
-    slots: Vec<Slot<G>>,
+    /// The slots: their searches and their games, in step.
+    searches: Vec<Search<G>>,
+    games: Vec<GameInPlay>,
     ramp: Ramp,
-    /// See [`Look::longest`].
+    /// Plies of the longest game after the last round, and of the longest without its random opening.
     longest: [usize; 2],
     /// Finished games not handed over yet, and since when.
     spent: PipelineStats,
@@ -108,7 +72,8 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             start,
             rounds,
             evaluator,
-            slots: Vec::new(),
+            searches: Vec::new(),
+            games: Vec::new(),
             longest: [0; 2],
             spent: PipelineStats::default(),
             began: Instant::now(),
@@ -132,7 +97,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         state.running -= 1;
         state.ended[index] = true;
         if error.is_none() {
-            let begun = self.slots.into_iter().map(|slot| slot.game.record).filter(|record| record.samples() > 0);
+            let begun = self.games.into_iter().map(|game| game.record).filter(|record| record.samples() > 0);
             state.unfinished.extend(begun);
         }
         if let Some(error) = error {
@@ -149,40 +114,44 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let mut over = Vec::new();
         while self.hand_over(shared, std::mem::take(&mut over)) {
             self.refill(shared)?;
-            if self.slots.is_empty() {
+            if self.searches.is_empty() {
                 continue; // another pipeline took the games, or they were over at once
             }
-            let (network, config) = (self.network(), &self.config);
             let mut clocked = Clocked { inner: &mut self.evaluator, evaluating: Duration::ZERO };
-            // Games end and start here. An unfinished search needs nothing.
-            let then = |look: &mut Look, Slot { search, game }: &mut Slot<G>| {
+            self.rounds.run(&mut self.searches, &mut clocked)?;
+            self.spent.evaluating += clocked.evaluating;
+            self.spent.rounds += 1;
+            let network = self.network();
+            let config = &self.config;
+            let mut slots_in_play: Vec<_> = self.searches.iter_mut().zip(&mut self.games).collect();
+            self.rounds.workers().for_each(&mut slots_in_play, |(search, game)| {
+                // Games end and start here. An unfinished search needs nothing.
                 if search.is_done() {
                     finish_move(search, game, config, network);
                     begin_move(search, game, config, network);
                 }
-                look.at(game);
-            };
-            let look = self.rounds.run_and(&mut self.slots, &mut clocked, then, Look::and)?;
-            self.spent.evaluating += clocked.evaluating;
-            self.spent.rounds += 1;
-            self.longest = look.longest;
-            if look.has_ended {
-                over = self.take_over()?;
+            });
+            for index in self.look()?.into_iter().rev() {
+                self.searches.swap_remove(index);
+                over.push(self.games.swap_remove(index).into_record());
             }
         }
         Ok(())
     }
 
-    /// Takes out the games that are over.
-    fn take_over(&mut self) -> Result<Vec<GameRecord>, SearchError<E::Error>> {
-        let fault = |(search, slot): (usize, &Slot<G>)| Some((search, slot.game.fault.clone()?));
-        if let Some((search, fault)) = self.slots.iter().enumerate().find_map(fault) {
-            return Err(SearchError::Game { search, fault });
-        }
+    /// The slots whose games are over, ascending. Notes how long the others are.
+    fn look(&mut self) -> Result<Vec<usize>, SearchError<E::Error>> {
         let mut over = Vec::new();
-        for slot in (0..self.slots.len()).rev() {
-            if self.slots[slot].game.over {
-                over.push(self.slots.swap_remove(slot).game.into_record());
+        self.longest = [0; 2];
+        for (slot, game) in self.games.iter().enumerate() {
+            if game.over {
+                over.push(slot);
+            } else if let Some(fault) = &game.fault {
+                return Err(SearchError::Game { search: slot, fault: fault.clone() });
+            } else {
+                let plies = game.record.plies.len();
+                let lengths = [plies, plies.saturating_sub(game.opening)];
+                self.longest = std::array::from_fn(|which| self.longest[which].max(lengths[which]));
             }
         }
         Ok(over)
@@ -195,7 +164,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
 
     /// Starts games until every open slot has one or no game is left.
     fn refill(&mut self, shared: &Shared<E, E::Error>) -> Result<(), SearchError<E::Error>> {
-        while self.slots.len() < self.ramp.open {
+        while self.searches.len() < self.ramp.open {
             let next = {
                 let mut state = shared.lock();
                 if state.stop {
@@ -214,13 +183,14 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             search.fold();
             begin_move(&mut search, &mut game, &self.config, self.network());
             if let Some(fault) = game.fault {
-                return Err(SearchError::Game { search: self.slots.len(), fault });
+                return Err(SearchError::Game { search: self.searches.len(), fault });
             }
             // A game without any search (over at once, or all opening) still counts.
             if game.over {
                 self.hand_over(shared, vec![game.into_record()]);
             } else {
-                self.slots.push(Slot { search, game });
+                self.searches.push(search);
+                self.games.push(game);
             }
         }
         Ok(())
@@ -245,14 +215,14 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
         let mut spent = std::mem::take(&mut self.spent);
         let [longest, searched] = self.longest; // random openings need no search
         self.ramp.widen(searched, over.len());
-        (spent.in_play, spent.longest) = (self.slots.len(), longest);
+        (spent.in_play, spent.longest) = (self.games.len(), longest);
         spent.growing = self.began.elapsed().saturating_sub(spent.evaluating);
         state.pipelines[self.index].add(&spent);
         if !over.is_empty() {
             state.finished.extend(over);
             shared.changed.notify_all();
         }
-        let has_games = !self.slots.is_empty();
+        let has_games = !self.searches.is_empty();
         let mut waiting = false;
         loop {
             if let Some(evaluator) = state.next[self.index].take() {
