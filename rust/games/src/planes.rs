@@ -47,7 +47,9 @@ pub(crate) fn put_bits(plane: &mut [f32], words: &[u64]) {
         let last = whole.len();
         whole.iter_mut().zip(bytes).for_each(|(cells, byte)| *cells = BITS[usize::from(byte)]);
         if !rest.is_empty() {
-            rest.copy_from_slice(&BITS[usize::from(bytes[last])][..rest.len()]);
+            // One cell on boards of 9x9, 11x11 and 19x19. To copy it from the table would be a call.
+            let byte = bytes[last];
+            rest.iter_mut().enumerate().for_each(|(place, cell)| *cell = f32::from(byte >> place & 1));
         }
     }
 }

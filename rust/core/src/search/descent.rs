@@ -41,6 +41,7 @@ impl<G: Game> Search<G> {
                 let value = PovValue(proven).absolute(chooser);
                 return Ok(Descent::Known(G::Payoff::of_proven(value), None));
             }
+            self.tree.unfold(id);
             // Select before marking, so that this descent does not count as in flight.
             let chosen = match kind {
                 Kind::Decision(player) if PLAIN => select::<true>(&self.tree, id, player, chooser, &self.config),

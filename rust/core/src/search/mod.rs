@@ -17,6 +17,7 @@ use crate::search::tree::{Kind, MOST_VISITS, ROOT, Tree};
 
 mod ahead;
 mod descent;
+mod folded;
 mod gumbel;
 pub mod look;
 mod mirror;
@@ -316,6 +317,11 @@ impl<G: Game> Search<G> {
     pub fn memory_ahead(&self, known: u64) -> usize {
         let widest_leaf = if self.widest_leaf == 0 { self.size.num_actions } else { self.widest_leaf };
         self.tree.memory_after((self.config.eval_batch + known as usize).saturating_mul(widest_leaf + self.widest_roll))
+    }
+
+    /// See [`Tree::fold`]. For searches whose memory nobody counts.
+    pub(crate) fn fold(&mut self) {
+        self.tree.fold();
     }
 
     /// See [`Tree::shrink`].

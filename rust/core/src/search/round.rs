@@ -136,9 +136,9 @@ impl<G: Game> Search<G> {
             && self.round.collided.len() < self.config.eval_batch.max(1)
             && (!self.round.leaves.is_empty() || self.run.stats.simulations < until)
         {
-            let (start, nodes) = (self.round.paths.len() as u32, self.tree.nodes().len());
+            let (start, nodes) = (self.round.paths.len() as u32, self.tree.num_nodes());
             let descent = if plain { self.descend::<true>(scratch) } else { self.descend::<false>(scratch) };
-            self.widest_roll = self.widest_roll.max(self.tree.nodes().len() - nodes);
+            self.widest_roll = self.widest_roll.max(self.tree.num_nodes() - nodes);
             match descent {
                 Err(fault) => {
                     // Undo the whole round, so that nothing stays in flight.
@@ -289,7 +289,7 @@ impl<G: Game> Search<G> {
                 }
             };
             if path.len() == 1 || (leaf.at_node && self.tree.has_room(legal.len())) {
-                self.tree.expand(id, Kind::Decision(leaf.player), &self.round.legal[legal], priors);
+                self.tree.evaluated(id, leaf.player, &self.round.legal[legal], priors);
             } else {
                 self.tree.set_kind(id, Kind::New);
                 self.run.stats.unexpanded += 1;

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A node is an action that could be taken together with the position it leads to. It exists, with its prior, from
-//! the moment its parent is expanded; its own children exist from the moment it is expanded itself.
+//! the moment its parent is expanded; its own children exist from the moment it is expanded itself. In a tree that folds
+//! ([`Tree::fold`]) they exist from the moment a descent comes back to it.
 //!
 //! A node's `in_flight` is, at any time, the number of descents that passed through it and have neither gone up
 //! (`ascend`) nor been taken back (`release`). With nothing in flight, an evaluated decision node has 1 + the sum of its
@@ -25,6 +26,7 @@
 //! The tree does not know the rules, the formula that chooses, or where values come from.
 
 use crate::game::{Action, Payoff, Player, Value};
+use crate::search::folded::Folded;
 
 /// An index into the arena.
 pub type NodeId = u32;
@@ -35,6 +37,9 @@ pub const ROOT: NodeId = 0;
 /// Visits that a node may have. Below the 2^32 that `Node::visits` can count by more than a search has in flight (at
 /// most 65,536 leaves and 65,536 collisions), so that `visits + in_flight` does not overflow either.
 pub const MOST_VISITS: u32 = u32::MAX - (1 << 18);
+
+/// Nodes of a tree without a limit: indices are 32 bits, and one more node may always be expanded.
+const UNLIMITED: usize = (u32::MAX - u16::MAX as u32) as usize;
 
 /// The state of the position at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,9 +68,9 @@ pub struct Node {
     pub visits: u32,
     /// Unfinished descents through here. Kept apart from the statistics, so undoing one leaves no trace.
     pub in_flight: u32,
-    /// Where the children begin.
+    /// Where the children begin, in the arena, or among those that are folded.
     pub first_child: NodeId,
-    /// How many children there are; 0 until the node is expanded.
+    /// How many children there are in the arena; 0 until the node is expanded, and while its children are folded.
     pub num_children: u16,
     /// The state of the position.
     pub kind: Kind,
@@ -108,6 +113,12 @@ impl Node {
         }
     }
 
+    /// Whether it was evaluated, and its children are not nodes yet.
+    #[inline]
+    fn is_folded(&self) -> bool {
+        self.num_children == 0 && matches!(self.kind, Kind::Decision(_))
+    }
+
     /// Mean of the values backed up, as `value_sum` sees them; 0 without visits.
     #[must_use]
     #[inline]
@@ -126,6 +137,9 @@ pub struct Tree {
     sums: usize,
     /// These sums, node after node; empty if there are none.
     beside: Vec<f64>,
+    /// See [`Tree::fold`].
+    folds: bool,
+    folded: Folded,
 }
 
 impl Default for Tree {
@@ -139,9 +153,15 @@ impl Tree {
     /// each node. `sums` is 0 with one player, or with two and zero sum.
     #[must_use]
     pub fn new(max_nodes: usize, sums: usize) -> Self {
-        // Indices are 32 bits, and one more node may always be expanded.
-        let max_nodes = max_nodes.min((u32::MAX - u32::from(u16::MAX)) as usize);
-        Self { nodes: vec![Node::new(0, 1.0)], max_nodes, sums, beside: vec![0.0; sums] }
+        let max_nodes = max_nodes.min(UNLIMITED);
+        let (nodes, beside) = (vec![Node::new(0, 1.0)], vec![0.0; sums]);
+        Self { nodes, max_nodes, sums, beside, folds: false, folded: Folded::default() }
+    }
+
+    /// Has the tree keep the children of a node in a quarter of their memory until a descent comes back to it. A tree of
+    /// limited memory does not: it would need more for those that come back.
+    pub(crate) fn fold(&mut self) {
+        self.folds = self.max_nodes >= UNLIMITED;
     }
 
     /// Forgets everything but the allocated memory.
@@ -150,6 +170,7 @@ impl Tree {
         self.nodes.push(Node::new(0, 1.0));
         self.beside.clear();
         self.beside.resize(self.sums, 0.0);
+        self.folded.clear();
     }
 
     /// The node with this index.
@@ -159,11 +180,14 @@ impl Tree {
         &self.nodes[id as usize]
     }
 
-    /// The children of an expanded node, ascending by action; none otherwise.
+    /// The children of an expanded node, ascending by action; none otherwise, and none if they are folded.
     #[must_use]
     #[inline]
     pub fn children(&self, id: NodeId) -> &[Node] {
         let node = self.node(id);
+        if node.num_children == 0 {
+            return &[];
+        }
         let first = node.first_child as usize;
         &self.nodes[first..first + usize::from(node.num_children)]
     }
@@ -172,6 +196,12 @@ impl Tree {
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// How many nodes there are, those that are folded included.
+    #[must_use]
+    pub(crate) fn num_nodes(&self) -> usize {
+        self.nodes.len() + self.folded.waiting()
     }
 
     /// Memory that so many nodes take.
@@ -183,7 +213,7 @@ impl Tree {
     /// Memory held, in bytes. Every bound of memory counts it.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        Self::bytes_of(self.nodes.capacity(), self.sums)
+        Self::bytes_of(self.nodes.capacity(), self.sums) + self.folded.memory_bytes()
     }
 
     /// Memory held after adding a number of nodes.
@@ -201,6 +231,7 @@ impl Tree {
     pub fn shrink(&mut self) {
         self.nodes.shrink_to_fit();
         self.beside.shrink_to_fit();
+        self.folded.shrink();
     }
 
     /// The capacity after growing to hold `needed` nodes.
@@ -225,7 +256,7 @@ impl Tree {
     #[must_use]
     #[inline]
     pub fn has_room(&self, children: usize) -> bool {
-        self.nodes.len() + children <= self.max_nodes
+        self.num_nodes() + children <= self.max_nodes
     }
 
     /// `[P]` the sums for each player of the values backed up through a node; empty where `Node::value_sum` says them all.
@@ -262,19 +293,49 @@ impl Tree {
     /// # Panics
     /// With more than 65,535 children; the search refuses such a game first.
     pub fn expand(&mut self, id: NodeId, kind: Kind, actions: &[Action], priors: &[f32]) {
-        let needed = self.nodes.len() + actions.len();
-        if needed > self.nodes.capacity() {
-            self.grow_to(self.capacity_for(needed));
-        }
-        let first_child = self.nodes.len() as NodeId;
-        self.nodes.extend(actions.iter().zip(priors).map(|(&action, &prior)| Node::new(action, prior)));
-        if self.sums > 0 {
-            self.beside.resize(needed * self.sums, 0.0);
+        self.set_kind(id, kind);
+        self.adopt(id, actions.iter().copied().zip(priors.iter().copied()));
+    }
+
+    /// As [`Tree::expand`], for a node that was evaluated, with at least one child.
+    pub(crate) fn evaluated(&mut self, id: NodeId, player: Player, actions: &[Action], priors: &[f32]) {
+        if id == ROOT || !self.folds || !self.folded.has_room() {
+            return self.expand(id, Kind::Decision(player), actions, priors);
         }
         let node = &mut self.nodes[id as usize];
-        node.kind = kind;
-        node.first_child = first_child;
-        node.num_children = u16::try_from(actions.len()).expect("at most 65,535 children");
+        node.kind = Kind::Decision(player);
+        node.first_child = self.folded.push(actions, priors);
+    }
+
+    /// Makes the folded children of a node, if it has some, so that one can be chosen.
+    #[inline]
+    pub(crate) fn unfold(&mut self, id: NodeId) {
+        if self.nodes[id as usize].is_folded() {
+            self.unfold_at(id);
+        }
+    }
+
+    #[inline(never)]
+    fn unfold_at(&mut self, id: NodeId) {
+        let mut folded = std::mem::take(&mut self.folded);
+        self.adopt(id, folded.take(self.nodes[id as usize].first_child).iter().copied());
+        self.folded = folded;
+    }
+
+    /// Makes children of a node, given the action and prior of each.
+    #[inline]
+    fn adopt(&mut self, id: NodeId, children: impl ExactSizeIterator<Item = (Action, f32)>) {
+        let (first_child, count) = (self.nodes.len(), children.len());
+        if first_child + count > self.nodes.capacity() {
+            self.grow_to(self.capacity_for(first_child + count));
+        }
+        self.nodes.extend(children.map(|(action, prior)| Node::new(action, prior)));
+        if self.sums > 0 {
+            self.beside.resize(self.nodes.len() * self.sums, 0.0);
+        }
+        let node = &mut self.nodes[id as usize];
+        node.first_child = first_child as NodeId;
+        node.num_children = u16::try_from(count).expect("at most 65,535 children");
     }
 
     /// Ends a simulation: adds `value` to every node of `path` (root first) from the view of whoever chose it.
@@ -371,6 +432,8 @@ impl Tree {
         }
         self.nodes.truncate(kept);
         self.beside.truncate(kept * self.sums);
+        self.folded.keep(self.nodes.iter_mut().filter(|node| node.is_folded()));
+        self.unfold(ROOT);
     }
 
     /// The place of the root's child under `action`, if that was expanded, and this child as the root of a tree.
@@ -409,131 +472,22 @@ impl Tree {
         below.beside.copy_from_slice(self.sums(child as NodeId));
         // Breadth first: the nodes from `next` on are the queue.
         let mut next = 0;
-        while let Some(&Node { first_child, num_children, .. }) = below.nodes.get(next) {
-            let (first, end) = (first_child as usize, first_child as usize + usize::from(num_children));
-            below.nodes[next].first_child = below.nodes.len() as NodeId;
+        while let Some(&node) = below.nodes.get(next) {
+            let is_folded = node.is_folded();
+            let first = if is_folded { 0 } else { node.first_child as usize };
+            let end = first + usize::from(node.num_children);
+            below.nodes[next].first_child =
+                if is_folded { below.folded.copy(&self.folded, node.first_child) } else { below.nodes.len() as NodeId };
             below.nodes.extend_from_slice(&self.nodes[first..end]);
             below.beside.extend_from_slice(&self.beside[first * self.sums..end * self.sums]);
             next += 1;
         }
+        below.folds = self.folds;
+        below.unfold(ROOT);
         below.shrink();
         below
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_takes_32_bytes() {
-        assert_eq!(size_of::<Node>(), 32);
-    }
-
-    #[test]
-    fn a_million_releases_leave_no_trace() {
-        let mut tree = Tree::default();
-        tree.mark(ROOT);
-        tree.set_kind(ROOT, Kind::Pending);
-        tree.expand(ROOT, Kind::Decision(Player::One), &[0, 1], &[0.5, 0.5]);
-        tree.ascend(&[ROOT], Value(0.1));
-        for id in [ROOT, 1] {
-            tree.mark(id);
-        }
-        tree.ascend(&[ROOT, 1], Value(0.3));
-        let before = (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits());
-        assert_eq!(tree.node(1).value_sum, -f64::from(0.3_f32));
-        for _ in 0..1_000_000 {
-            tree.mark(ROOT);
-            tree.mark(1);
-            tree.release(&[ROOT, 1]);
-        }
-        assert_eq!(before, (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits()));
-        assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
-    }
-
-    #[test]
-    fn the_kept_subtree_keeps_its_statistics_and_the_old_memory() {
-        let mut tree = Tree::default();
-        tree.mark(ROOT);
-        tree.expand(ROOT, Kind::Decision(Player::One), &[3, 5], &[0.25, 0.75]);
-        tree.ascend(&[ROOT], Value(0.5));
-        for id in [ROOT, 2] {
-            tree.mark(id);
-        }
-        tree.expand(2, Kind::Decision(Player::Zero), &[1, 4, 6], &[0.2, 0.3, 0.5]);
-        tree.ascend(&[ROOT, 2], Value(-0.25));
-        tree.keep_subtree(5);
-        assert_eq!(tree.nodes().len(), 4);
-        assert_eq!((tree.node(ROOT).visits, tree.node(ROOT).value_sum), (1, -0.25));
-        assert_eq!(tree.children(ROOT).iter().map(|child| child.action).collect::<Vec<_>>(), [1, 4, 6]);
-        tree.keep_subtree(9);
-        assert_eq!((tree.nodes().len(), tree.node(ROOT).kind), (1, Kind::New));
-    }
-
-    /// What is known below a node, each child by its action; in depth-first order.
-    fn below(tree: &Tree, id: NodeId, out: &mut Vec<(Action, u32, u64, Vec<u64>)>) {
-        for (child, node) in (tree.node(id).first_child..).zip(tree.children(id)) {
-            let sums = tree.sums(child).iter().map(|sum| sum.to_bits()).collect();
-            out.push((node.action, node.visits, node.value_sum.to_bits(), sums));
-            below(tree, child, out);
-        }
-    }
-
-    #[test]
-    fn a_subtree_moves_up_whole_and_alone() {
-        for seed in 0..200 {
-            let mut stream = crate::rng::Stream::keyed(&[seed]);
-            let mut tree = Tree::new(usize::MAX, [0, 3][seed as usize % 2]);
-            for _ in 0..60 {
-                let mut path = vec![ROOT];
-                while let Some(children) = Some(tree.children(path[path.len() - 1])).filter(|all| !all.is_empty()) {
-                    path.push(tree.node(path[path.len() - 1]).first_child + stream.below(children.len()) as NodeId);
-                }
-                path.iter().for_each(|&id| tree.mark(id));
-                let actions: Vec<Action> = (0..1 + stream.below(4) as Action).collect();
-                let kind = Kind::Decision(Player::ALL[stream.below(2)]);
-                tree.expand(path[path.len() - 1], kind, &actions, &[0.25, 0.25, 0.25, 0.25][..actions.len()]);
-                let value = crate::game::Values::new(&[stream.unit() as f32, 0.5, -0.5]);
-                if tree.sums == 0 {
-                    tree.ascend(&path, Value(value.each().numbers()[0]))
-                } else {
-                    tree.ascend(&path, value)
-                }
-            }
-            let action = stream.below(tree.children(ROOT).len()) as Action;
-            let child = tree.node(ROOT).first_child + action;
-            let (mut before, mut after, mut copied) = (Vec::new(), Vec::new(), Vec::new());
-            below(&tree, child, &mut before);
-            let (known, memory) = (tree.node(child).kind != Kind::New, tree.memory_bytes());
-            let copy = tree.subtree(action);
-            below(&copy, ROOT, &mut copied);
-            tree.keep_subtree(action);
-            below(&tree, ROOT, &mut after);
-            assert_eq!((&before, &before), (&after, &copied), "seed {seed}");
-            assert_eq!((tree.nodes().len(), tree.memory_bytes()), (before.len() + 1, memory));
-            assert_eq!(copy.memory_bytes(), Tree::bytes_of(before.len() + 1, tree.sums));
-            assert!(known || before.is_empty());
-            assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
-        }
-    }
-
-    #[test]
-    fn a_tree_fills_its_memory_and_tells_its_growth_before() {
-        for sums in [0, 3] {
-            let most = 2_000_003;
-            let mut tree = Tree::new(most, sums);
-            let mut id = ROOT;
-            while tree.has_room(7) {
-                let ahead = tree.memory_after(7);
-                tree.expand(id, Kind::Chance, &[0, 1, 2, 3, 4, 5, 6], &[0.1; 7]);
-                id += 1;
-                assert_eq!(tree.memory_bytes(), ahead);
-                let held = tree.nodes.capacity() * 32 + tree.beside.capacity() * 8;
-                assert_eq!(tree.memory_bytes(), held);
-            }
-            assert_eq!(tree.memory_bytes(), Tree::bytes_of(most, sums));
-            assert!(tree.nodes().len() + 7 > most);
-        }
-    }
-}
+mod tests;

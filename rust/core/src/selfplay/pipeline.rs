@@ -180,6 +180,7 @@ impl<E: Evaluator<G>, G: Game> Pipeline<E, G> {
             let (mut game, position) = begun.unwrap_or_else(anew);
             let mut search = Search::new(position, game.search_config(&self.config));
             search.roll_out(self.config.payoff_scale);
+            search.fold();
             begin_move(&mut search, &mut game, &self.config, self.network());
             if let Some(fault) = game.fault {
                 return Err(SearchError::Game { search: self.searches.len(), fault });
