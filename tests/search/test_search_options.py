@@ -210,6 +210,7 @@ MAKERS: dict[str, Any] = {
     "State.action_name": lambda **given: connect_four().action_name(**given),
     "State.short_name": lambda **given: connect_four().short_name(**given),
     "State.touches": lambda **given: connect_four().touches(**given),
+    "State.render_view": lambda **given: connect_four().render_view(**given),
     "State.without_past": lambda **given: connect_four().without_past(**given),
     "State.read_variations": lambda **given: connect_four().read_variations("", **given),
     "State.write_variations": lambda **given: azpy.make_game("chess").write_variations([], **given),
