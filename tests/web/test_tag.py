@@ -5,6 +5,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +248,7 @@ def test_people_play_all_sides_of_a_board(page: Board) -> None:
     for ply in range(1, 4):
         page.until(lambda: page.all("#board") and page.state == "open")
         page.click("column 4")
-        page.until(lambda wanted=ply: page.ply == wanted)
+        page.until(partial(lambda wanted: page.ply == wanted, ply))
 
 
 @needs_browser
