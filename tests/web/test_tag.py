@@ -1,10 +1,12 @@
 """A player in other people's pages and programs: <azpy-board>, and the class Player without a board."""
 
 import json
+import os
 import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +258,28 @@ def test_a_board_fits_a_narrow_page_and_has_no_scroll_bar(page: Board) -> None:
 
 
 @needs_browser
+def test_people_play_all_sides_of_a_board(page: Board) -> None:
+    page.script("document.querySelector('azpy-board').setAttribute('side', 'all')")
+    page.driver.switch_to.frame(page.until(lambda: frame(page)))
+    for ply in range(1, 4):
+        page.until(lambda: page.all("#board") and page.state == "open")
+        page.click("column 4")
+        page.until(partial(lambda wanted: page.ply == wanted, ply))
+
+
+@needs_browser
+def test_a_player_that_is_exported_again_is_found(board: Board, site: Path) -> None:
+    asked = Counter[str]()
+    os.utime(site / "noughts/azpy.json", (0, 0))  # browsers take so old a file from their cache, if they may
+    load = "import('/noughts/azpy.js').then(({ Player }) => Player.load()).then(({ game }) => arguments[0](game))"
+    with hosted(site, asked) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/page.html")
+        for count in (1, 2):
+            assert board.driver.execute_async_script(load) == "tic_tac_toe"
+            assert asked["/noughts/azpy.json"] == count
+
+
+@needs_browser
 def test_a_board_that_is_kept_plays_without_its_host(board: Board, site: Path) -> None:
     asked = Counter[str]()
     with hosted(site, asked) as host:
@@ -264,6 +288,13 @@ def test_a_board_that_is_kept_plays_without_its_host(board: Board, site: Path) -
         board.until(lambda: board.all("#board") and board.state == "open")
         ready = "const [done] = arguments; navigator.serviceWorker.ready.then(({ active }) => done(active.state))"
         assert board.driver.execute_async_script(ready) in ("activating", "activated")
+        # While there is a network, the newest page is shown.
+        page = site / "noughts/index.html"
+        kept = page.read_text()
+        page.write_text(kept.replace("<html", "<html data-newer", 1))
+        board.driver.refresh()
+        assert board.script("return 'newer' in document.documentElement.dataset")
+        page.write_text(kept)
     board.driver.get(address)  # the host has gone
     board.until(lambda: board.all("#board") and board.state == "open" and board.ply == 0)
     board.click("b2")

@@ -206,4 +206,6 @@ class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
   }
 }
 
-globalThis.customElements?.define("azpy-board", AzpyBoard);
+const tags = globalThis.customElements;
+// Another player of the same page may have brought the tag.
+if (tags?.get("azpy-board") === undefined) tags?.define("azpy-board", AzpyBoard);
