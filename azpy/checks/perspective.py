@@ -97,9 +97,9 @@ class Perspective:
             got = "the board stays the same when the turn changes, and nothing else shows whose turn it is"
             found.append(Broken("one-view", got, "planes of the player to move first, or a plane that shows the turn"))
         games, wins = len(self._winners), Counter(winner for _, winner in self._winners if winner is not None)
-        is_one = self._span[0] == self._span[1] if self._players == 1 else not wins and not self._tried
-        if games >= _WINS and is_one:
-            got = f"all {games} random games paid {self._span[0]:g}" if self._players == 1 else f"{games} draws"
+        is_won = self._players > 1 and bool(wins or self._tried)
+        if games >= _WINS and self._span[0] == self._span[1] and not is_won:
+            got = f"all {games} random games paid player 0 {self._span[0]:g}"
             found.append(Broken("one-score", got, "games with different outcomes"))
         for player in range(self._players):
             if games >= _WINS and self._low and player not in self._low:

@@ -16,7 +16,7 @@ from azpy.games.names import make_game
 from azpy.matches.arena import MATCH_SLOTS, games_of
 from azpy.matches.levels import FULL_STRENGTH, Anchor, Calibration, Ladder, Level, Step, alone, ladder_of
 from azpy.matches.openings import Book
-from azpy.matches.players import Spec, game_of, load_players, parse_player, slots_for
+from azpy.matches.players import Spec, game_of, load_players, parse_player, slots_for, warn_of_unused
 from azpy.matches.programs import Transcripts
 from azpy.runs.reader import StoredRun
 from azpy.serving.models import Player, open_player
@@ -97,6 +97,7 @@ def _begin(given: argparse.Namespace, run: Path, simulations: int) -> tuple[Cali
     if given.anchor is not None:
         spec = parse_player(given.anchor)
         elo, nodes = _elo_of(spec, given), _ANCHOR_NODES
+        warn_of_unused([spec], vars(given), searches=spec.program is None)
         if spec.program is None:
             nodes = vars(given).get("simulations", SIMULATIONS)
         (entrant,) = load_players([spec], start, nodes, given.device, Transcripts(None))

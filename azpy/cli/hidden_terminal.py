@@ -47,7 +47,7 @@ class HiddenTerminal:
         self._begin()
         while True:
             try:
-                line = input("> ").strip()
+                line = input("> ").removeprefix("\ufeff").strip()  # PowerShell puts a mark before piped text
             except EOFError:
                 print()
                 return 0

@@ -82,7 +82,7 @@ def _outcome(result: MatchResult, worth: float, unit: str) -> list[str]:
         return []
     each = [result.outcome_of(player) for player in (0, 1)]
     a, b = (told(worth * mean, interval and (worth * interval[0], worth * interval[1])) for mean, interval in each)
-    more = "" if unit else "; a win of this game is worth up to 1"
+    more = "" if unit else f"; a win of this game is worth up to {worth:g}"
     return [f"outcome of A: {a}{f' {unit}' if unit else ''} a game{more if result.zero_sum else f', of B: {b}'}"]
 
 

@@ -23,7 +23,7 @@ from azpy.games.names import differ_in_size, refuse_untyped
 from azpy.matches.arena import MATCH_SLOTS, Follower, Player, RandomPlayer, SearchPlayer, mcts, refuse_programs
 from azpy.matches.levels import FULL_STRENGTH, ladder_of
 from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
-from azpy.matches.protocols import load_program, parse_program
+from azpy.matches.protocols import load_program, needs_nodes, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, how_to_make, names_in_box, read_model
 from azpy.settings.run import ABOUT, Settings, match_search, unfit, unused
@@ -170,13 +170,19 @@ def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
 
 def warn_of_unused(specs: Sequence[Spec], typed: Mapping[str, Any], *, searches: bool = True) -> None:
     """Warn of typed flags that no player uses. `searches` says whether players search this game."""
-    own = "each player has its own, or does not search"
-    if "simulations" in typed and not (searches and any(one.kind != "random" and not one.simulations for one in specs)):
-        warn_once(f"--simulations has no effect: {own}")
+    if "simulations" in typed and not (searches and any(map(_needs_simulations, specs))):
+        warn_once("--simulations has no effect: each player has its own, or does not search")
     if typed.get("temperature") and all(one.temperature is not None for one in specs):
         warn_once("--temperature has no effect: each player has its own")
     if typed.get("transcripts") is not None and all(one.program is None for one in specs):
         warn_once("--transcripts has no effect: no player is another program")
+
+
+def _needs_simulations(spec: Spec) -> bool:
+    """Whether a player searches as much as the match says."""
+    if spec.program is not None:
+        return needs_nodes(spec.program)
+    return spec.kind != "random" and not spec.simulations
 
 
 def slots_for(*players: Player | Follower) -> int:

@@ -60,6 +60,11 @@ def parse_program(text: str) -> ProgramSpec | None:
     return spec
 
 
+def needs_nodes(spec: ProgramSpec) -> bool:
+    """Return whether a program searches as many nodes as the match says, because it has neither nodes nor a time."""
+    return _SESSIONS[spec.protocol].takes_nodes and spec.nodes is None and spec.movetime is None
+
+
 def load_program(
     spec: ProgramSpec, start: State, nodes: int, transcripts: Transcripts | None
 ) -> tuple[str, str, ProgramPlayer]:
@@ -79,7 +84,7 @@ def load_program(
     try:
         if talk.games and start.name not in talk.games:
             raise SettingsError(f"this protocol plays {' and '.join(talk.games)}, not {start.game}")
-        if talk.takes_nodes and spec.nodes is None and spec.movetime is None:
+        if needs_nodes(spec):
             spec = replace(spec, nodes=nodes)
         player = ProgramPlayer(_arguments(spec), lambda program: talk(program, spec, start), transcripts)
         about = player.probe()

@@ -59,7 +59,7 @@ def test_a_screen_follows_from_what_the_person_knows(typed: Typed, side: int) ->
 
 
 def test_the_terminal_refuses_to_look_deeper(typed: Typed, one_line: Any) -> None:
-    said = typed("kuhn_poker", "hint", "undo", "save a.json", "bet", "bet", "switch both", "switch second")
+    said = typed("kuhn_poker", "\ufeffhint", "undo", "save a.json", "bet", "bet", "switch both", "switch second")
     assert said.startswith("even; you play Player 0; type help for the commands\n\nplayer 0: ")
     assert all(f"kuhn_poker hides something, so there is no {word} (" in said for word in ("hint", "undo", "save"))
     alone = "one person plays kuhn_poker, because others at this screen would see the same cards"
@@ -67,6 +67,12 @@ def test_the_terminal_refuses_to_look_deeper(typed: Typed, one_line: Any) -> Non
     assert alone in said
     assert "you play Player 1" in said
     assert alone in one_line(play.main, ["random", "--side", "both", "--terminal"], "az-play: ")
+
+
+def test_a_view_that_is_missing_shows_nothing(typed: Typed) -> None:
+    said = typed("planted_games:NoViewAfterABet", *["0", "new"] * 30)
+    assert "has no view_key here, so nothing is shown" in said
+    assert all("played: " in shown or "[" not in shown for shown in said.split("type help for the commands"))
 
 
 def test_pairs_of_a_match_have_equal_deals_from_both_seats() -> None:
@@ -102,6 +108,12 @@ def test_a_match_tells_what_a_game_is_worth(tmp_path: Path, capsys: pytest.Captu
     for query in ("?temperature=0.5", "@40", "?simulations=3", "?c_puct=2"):
         refused = one_line(match.main, [f"{model}{query}", *given[1:]], "az-match: ")
         assert "its players draw from their policies and do not search: leave out" in refused
+
+
+def test_a_match_of_open_spiel_tells_what_a_win_is_worth(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspiel")
+    assert match.main(["random", "random", "--game", "open_spiel:kuhn_poker", "--games", "60"]) == 0
+    assert "a game; a win of this game is worth up to 2\n" in capsys.readouterr().out
 
 
 def test_what_a_search_would_do_is_refused_at_each_door(tmp_path: Path, one_line: Any) -> None:

@@ -145,6 +145,15 @@ def test_a_win_in_a_line_that_was_tried_counts() -> None:
     assert random_games.warnings() == []
 
 
+def test_players_with_one_goal_have_different_outcomes() -> None:
+    together, idle = Perspective(3, zero_sum=False), Perspective(3, zero_sum=False)
+    for game in range(200):
+        together.end((game / 200,) * 3)
+        idle.end((0.0,) * 3)
+    assert together.warnings() == []
+    assert [warning.rule for warning in idle.warnings()] == ["one-score"]
+
+
 # The line of play that shows a fault.
 
 

@@ -41,7 +41,7 @@ EDITS = [
     ("TCNRP", "turn", "turn", "else self.player", "else 1 + self.player"),
     ("TCNRP", "turn", "turn", "return azpy.TERMINAL if", "return None if"),
     ("TC", "legal-none", "turn", " or None not in self.board", ""),
-    ("N", "legal-none", "turn", "not any(self.board)", "False"),
+    ("N", "legal-none", "turn", "return not any(self.board)", "return False"),
     ("R", "length", "turn", " or self.board[3] == 8", ""),
     ("R", "length", "turn", "self.winner() is not None or self.board[3] == 8", "self.board[3] == 9"),
     ("P", "length", "turn", ", [0, 1, 1])", ")"),

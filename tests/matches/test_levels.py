@@ -21,6 +21,7 @@ import azpy
 from azpy import _core
 from azpy.cli.calibrate import _report
 from azpy.cli.match import main
+from azpy.errors import warn_once
 from azpy.games.names import make_game
 from azpy.matches.arena import SearchPlayer
 from azpy.matches.levels import LEVELS, Ladder, Level, Step, alone, ladder_of, plain_ladder
@@ -431,6 +432,13 @@ def test_a_known_player_sets_the_scale(run: Path, anchor: str) -> None:
     _, other = measured(run, "--games", "20", "--anchor", anchor, "--anchor-elo", "900")
     assert (other["anchor"]["elo"], sum(map(sum, other["anchor"]["pairs"]))) == (900, 10)
     assert other["steps"][1]["pairs"] == more["steps"][1]["pairs"]
+
+
+def test_simulations_do_not_limit_a_program(run: Path, anchor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    warn_once.cache_clear()
+    given = ["--anchor", anchor, "--anchor-elo", "5", "--simulations", "9", "--minutes", "1e-9"]
+    assert main(["--calibrate", f"{run}@4", "--games", "2", *given]) == 0
+    assert "az-match: --simulations has no effect: " in capsys.readouterr().err
 
 
 def test_games_of_an_anchor_that_misbehaves_do_not_count(run: Path, anchor: str, one_line: Callable[..., str]) -> None:

@@ -493,6 +493,12 @@ BREAKING: list[Row] = [
         SeenKuhn,
         {"view_key": lambda game, player: str(game.cards) if game.cards else None},
     ),
+    (
+        "NoViewAfterABet",
+        "view-type",
+        SeenKuhn,
+        {"view_key": lambda game, player: None if 1 in game.said else SeenKuhn.view_key(game, player)},
+    ),
     # Searches play what nobody else does.
     ("OtherPlayLegal", "replay", Nim, {"play_legal": lambda game, action: game.play(game.legal_actions()[0])}),
 ]

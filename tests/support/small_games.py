@@ -169,7 +169,7 @@ class Poker(Small):
     def winner(self) -> int | None:
         first, second = self.deals[self.board[0]]
         if self.board[-2:] == [1, 0]:
-            return len(self.board) % 2
+            return 1 - len(self.board) % 2
         return 0 if first > second else 1
 
     def is_over(self) -> bool:

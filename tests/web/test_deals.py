@@ -15,11 +15,13 @@ from websockets.sync.client import ClientConnection, connect
 import azpy
 from azpy import _core
 from azpy.cli.serve import main as az_serve
+from azpy.serving.models import open_model
 from azpy.web.page import write_page
 from browser import Board, needs_browser
+from models import make_model
 from pages import ask_page, needs_node
 from planted_games import SeenKuhn
-from served import hiding, site_of
+from served import hiding, serving, site_of
 
 pytest_plugins = ["browser"]
 
@@ -96,6 +98,18 @@ def test_posts_and_pages_tell_a_view_and_no_more(place: tuple[str, str], side: i
     assert "each POST is a client of its own" in again.json()["error"]
 
 
+def test_figures_of_the_server_do_not_tell_a_card(tmp_path: Path) -> None:
+    (tmp_path / "kuhn.onnx").write_bytes(make_model(shape=("batch", 11, 1, 1), actions=2))
+    model = open_model(str(tmp_path / "kuhn.onnx"), "kuhn_poker", 1, shows_views=True)
+    with site_of({"main": model}) as address, httpx.Client(base_url=f"http://{address}") as client:
+        for number in range(1, 13):  # else a card that came before would be a hit of the cache
+            client.post("/query", json={"id": "1", "action": "deal", "side": 1})
+            shown = client.get("/metrics").text
+            assert f'azpy_evaluations_total{{model="main"}} {number}.0\n' in shown
+            assert 'azpy_cache_hits_total{model="main"} 0.0\n' in shown
+    model.close()
+
+
 def test_a_server_of_open_and_hidden_games_is_refused(one_line: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     models = {"uniform:2": "kuhn_poker", "mcts:2": "tic_tac_toe"}
     monkeypatch.setattr("azpy.cli.serve.open_model", lambda player, **_: hiding(models[player]))
@@ -142,6 +156,24 @@ def test_the_board_shows_the_person_s_cards_alone(board: Board) -> None:
         assert "raise" not in kept
         board.driver.get("about:blank")
     model.close()
+
+
+@needs_browser
+def test_the_page_follows_the_server_to_another_game(board: Board) -> None:
+    model = hiding("kuhn_poker")
+    with site_of({"main": model}) as address:
+        board.driver.get(f"http://{address}/")
+        board.until(lambda: board.one("view").text)
+        # Keys for the moves of a board do nothing here.
+        key = "new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true, cancelable: true})"
+        assert board.script(f"return document.body.dispatchEvent({key})")
+    model.close()
+    board.until(lambda: board.one("problem_text").text.endswith("Start it again."))
+    with serving("tic_tac_toe", port=int(address.rpartition(":")[2])):
+        board.until(lambda: board.one("main").is_displayed() and board.one("status").text == "Your move.")
+        assert not board.one("deal").is_displayed()
+        assert all("WebSocket" in error or "/about" in error for error in board.errors())
+        board.driver.get("about:blank")
 
 
 @needs_node

@@ -15,7 +15,7 @@ export class Deal {
     byId("about").textContent = `${model.game}, ${model.internalName}`;
     const seats = Array.from({ length: model.numPlayers ?? 2 }, (_, side) => model.sideNames?.[side] ?? `player ${side}`);
     offer("deal_side", seats.map((name, side) => [`${side}`, name]), seats.length > 1);
-    byId("deal_side").value = `${sideAsked()}`;
+    byId("deal_side").value = `${seats[sideAsked()] === undefined ? 0 : sideAsked()}`;
     onClick("deal_new", () => this.begin());
     byId("deal_side").onchange = () => this.begin();
     connection.addEventListener("lost", () => this.wait("The game ended with the connection."));
@@ -23,7 +23,7 @@ export class Deal {
 
   async begin() {
     await this.renew();
-    return this.ask({ action: "deal", side: Number(byId("deal_side").value) });
+    return this.ask({ action: "deal", model: this.model.name, side: Number(byId("deal_side").value) });
   }
 
   /** Nothing can be played for now. */
@@ -35,10 +35,13 @@ export class Deal {
   /** Sends a message, and shows what the person sees then. */
   async ask(message) {
     this.wait("…");
+    const { answer } = this.connection.ask(message);
+    this.awaited = answer;
     try {
-      this.show(await this.connection.ask({ model: this.model.name, ...message }).answer);
+      this.show(await answer);
       complain("");
     } catch (error) {
+      if (this.awaited !== answer) return; // of a game before the one on the screen
       this.wait("The game cannot go on.");
       complain(messageOf(error));
     }

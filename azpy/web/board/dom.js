@@ -35,10 +35,10 @@ export function onClick(id, act) {
   byId(id).addEventListener("click", () => act());
 }
 
-/** Whether a key is pressed by itself, and where nothing is typed. */
+/** Whether a key is for the board: pressed by itself, and where nothing is typed. */
 export function isForPage({ altKey, ctrlKey, metaKey, target }) {
   const isTyped = target instanceof Element && target.closest("input, select, textarea, dialog") !== null;
-  return !altKey && !ctrlKey && !metaKey && !isTyped;
+  return !altKey && !ctrlKey && !metaKey && !isTyped && !byId("main").hidden;
 }
 
 /** Shows or hides a field and its label. */

@@ -51,7 +51,7 @@ new Setup(play, settings, {
     return play.refresh();
   },
 });
-const GONE = "The program that serves this page has ended, or cannot be reached. Start it again: the game goes on here.";
+const GONE = "The program that serves this page has ended, or cannot be reached. Start it again";
 /** @type {Deal | null} in place of all else, where the game hides something */
 let deal = null;
 let begun = ""; // the name of the game on the board; empty before the first
@@ -255,7 +255,7 @@ async function main() {
     const why = about.local ? "The search stopped" : `The connection is lost${isGone ? ": nothing answers" : ""}`;
     const isNew = byId("connected").textContent !== `${why}. Trying again …`;
     stop(`${why}. Trying again …`);
-    if (isGone && isNew) complain(GONE); // once, so that it can be closed
+    if (isGone && isNew) complain(`${GONE}${deal === null ? ": the game goes on here" : ""}.`); // once, so that it can be closed
   });
   connection.addEventListener("ended", () => {
     stop("This page cannot play.");
@@ -264,12 +264,17 @@ async function main() {
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => deal === null && complain((await openLinked()) ?? ""));
   let isFirst = true;
+  /** @type {string | null} the game that hides something, else empty */
+  let hidden = null;
   connection.addEventListener("open", async () => {
     complain("");
     tellConnection("open", about.local ? "plays in this browser" : "connected");
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const [model] = models;
+      const wasFor = hidden;
+      hidden = model.hides ? model.game : "";
+      if (![null, hidden].includes(wasFor)) return location.reload(); // the server is another one now
       if (model.hides) {
         deal ??= new Deal(connection, model, async () => about.renews && renew(model.name));
         return deal.begin();

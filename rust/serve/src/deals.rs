@@ -21,9 +21,6 @@ use crate::searcher::{SearchReport, SearchRequest, Searcher};
 use crate::session::Session;
 use crate::shape::Outcome;
 
-/// The fields of the actions `deal` and `play`.
-const KNOWN: [&str; 5] = ["id", "action", "model", "side", "move"];
-
 /// A game of a client.
 #[derive(Clone)]
 pub(crate) struct Deal<G> {
@@ -81,6 +78,12 @@ fn drawn(secret: &RandomState, draws: &mut Stream, chances: impl Iterator<Item =
     Stream::keyed(&[secret.hash_one(draws.bits())]).weighted(chances.map(f64::from))
 }
 
+/// Refuses fields that have no effect.
+fn refuse_others(fields: &Object, known: &[&str]) -> Result<(), Error> {
+    let other = fields.fields().keys().find(|name| !known.contains(&name.as_str()));
+    other.map_or(Ok(()), |name| Err(Error::field(cut(name), "has no effect here: leave it out")))
+}
+
 /// Refuses what would search or show a game that hides something.
 pub(crate) fn refuse_hidden<G: Position>(start: &G) -> Result<(), Error> {
     let why = "hides something, so it is not searched, shown, read or written: use the actions deal and play";
@@ -88,51 +91,52 @@ pub(crate) fn refuse_hidden<G: Position>(start: &G) -> Result<(), Error> {
 }
 
 impl<G: Position, S: Searcher<G>> Session<G, S> {
-    /// Answers the action `deal`, which begins a game, or `play`, a move of the person.
-    pub(crate) fn act_in_deal(
+    /// Answers the action `deal`, which begins a game in place of the one before.
+    pub(crate) fn begin_deal(
         &mut self,
         fields: &Object,
-        begins: bool,
         (number, player): (usize, Arc<Player<G>>),
     ) -> Result<(), Error> {
         if !player.start.hides() {
-            let why = "deal and play are for games that hide something";
-            return Err(Error::field("action", format_args!("{why}, and {} does not", player.start.game())));
+            let why = format_args!("deal is for games that hide something, and {} does not", player.start.game());
+            return Err(Error::field("action", why));
         }
-        if let Some(name) = fields.fields().keys().find(|name| !KNOWN.contains(&name.as_str())) {
-            let why = "has no effect on a game that hides something: leave it out";
-            return Err(Error::field(cut(name), why));
+        refuse_others(fields, &["id", "action", "model", "side"])?;
+        let last = player.start.num_players() as i64 - 1;
+        let side = fields.optional("side", |value, name| whole(value, name, 0, last))?.unwrap_or(0);
+        let (side, state) = (Side::ALL[side as usize], player.start.clone());
+        if let Some(before) = self.drop_deal().filter(|before| before.waits.is_some()) {
+            let why = Error::Search("another game was dealt before the answer".to_owned());
+            self.fail(before.asked.text("id").ok(), None, &why);
         }
-        let mut before = None;
-        if begins {
-            let last = player.start.num_players() as i64 - 1;
-            let side = fields.optional("side", |value, name| whole(value, name, 0, last))?.unwrap_or(0);
-            let (side, state) = (Side::ALL[side as usize], player.start.clone());
-            self.drop_deal();
-            let (played, asked) = (Vec::new(), fields.clone());
-            self.deal = Some(Deal { player: number, side, state, played, asked, waits: None });
-        } else {
-            let lost = "there is no game: deal one; it ends with its WebSocket, and each POST is a client of its own";
-            let deal = self.deal.as_mut().ok_or_else(|| Error::field("action", lost))?;
-            if deal.waits.is_some() {
-                return Err(Error::Busy("another player is about to move: wait for the answer".to_owned()));
-            }
-            if deal.state.turn() == Turn::Terminal {
-                return Err(Error::field("move", "the game is over: deal another one"));
-            }
-            let mut legal = Vec::new();
-            deal.state.legal_actions(&mut legal);
-            let names: Vec<String> = legal.iter().map(|&action| deal.state.action_name(action)).collect();
-            let given = text(fields.field("move")?, "move")?;
-            let place = names.iter().position(|name| name == given);
-            let legal_names = format!("one of {}", names.join(", "));
-            let place = place.ok_or_else(|| expected("move", legal_names, &given.into()))?;
-            before = Some(deal.clone());
-            deal.asked = fields.clone();
-            deal.play(legal[place]);
+        let (played, asked) = (Vec::new(), fields.clone());
+        self.deal = Some(Deal { player: number, side, state, played, asked, waits: None });
+        self.go_on().inspect_err(|_| self.deal = None)
+    }
+
+    /// Answers the action `play`, a move of the person.
+    pub(crate) fn play_in_deal(&mut self, fields: &Object) -> Result<(), Error> {
+        refuse_others(fields, &["id", "action", "move"])?;
+        let lost = "there is no game: deal one; it ends with its WebSocket, and each POST is a client of its own";
+        let deal = self.deal.as_mut().ok_or_else(|| Error::field("action", lost))?;
+        if deal.waits.is_some() {
+            return Err(Error::Busy("another player is about to move: wait for the answer".to_owned()));
         }
+        if deal.state.turn() == Turn::Terminal {
+            return Err(Error::field("move", "the game is over: deal another one"));
+        }
+        let mut legal = Vec::new();
+        deal.state.legal_actions(&mut legal);
+        let names: Vec<String> = legal.iter().map(|&action| deal.state.action_name(action)).collect();
+        let given = text(fields.field("move")?, "move")?;
+        let place = names.iter().position(|name| name == given);
+        let legal_names = format!("one of {}", names.join(", "));
+        let place = place.ok_or_else(|| expected("move", legal_names, &given.into()))?;
+        let before = deal.clone();
+        deal.asked = fields.clone();
+        deal.play(legal[place]);
         // After `Busy` the client can send the same move again. The error of a game may say what it hides.
-        self.go_on().inspect_err(|error| self.deal = before.filter(|_| matches!(error, Error::Busy(_))))
+        self.go_on().inspect_err(|error| self.deal = Some(before).filter(|_| matches!(error, Error::Busy(_))))
     }
 
     /// Takes the policy of another side, if the game waits for it; else gives back what was found.
@@ -182,6 +186,10 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                 }
             }
         }
+        // A view that is missing would show all.
+        if deal.state.turn() != Turn::Terminal && deal.state.view_key(deal.side).is_none() {
+            return Err(Error::Game(format!("{} has no view_key here, so nothing is shown", deal.state.game())));
+        }
         let line = deal.shown();
         match self.searcher.fault(&deal.state) {
             Some(error) => Err(error),
@@ -192,9 +200,12 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         }
     }
 
-    pub(crate) fn drop_deal(&mut self) {
-        if let Some(token) = self.deal.take().and_then(|deal| deal.waits) {
+    /// Ends the game, and gives it.
+    pub(crate) fn drop_deal(&mut self) -> Option<Deal<G>> {
+        let deal = self.deal.take()?;
+        if let Some(token) = deal.waits {
             self.searcher.cancel(token);
         }
+        Some(deal)
     }
 }

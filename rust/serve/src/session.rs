@@ -227,7 +227,8 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
                 self.searcher.renew(number, token);
                 return Ok(());
             }
-            "deal" | "play" => return self.act_in_deal(fields, action == "deal", named(&players, fields)?),
+            "deal" => return self.begin_deal(fields, named(&players, fields)?),
+            "play" => return self.play_in_deal(fields),
             _ => {
                 let (_, player) = named(&players, fields)?;
                 refuse_hidden(&player.start)?;

@@ -92,6 +92,8 @@ fn what_would_show_or_search_the_position_is_refused() {
         (json!({"action": "write", "nodes": []}), hides),
         (json!({"action": "deal", "simulations": 9}), "simulations: has no effect"),
         (json!({"action": "deal", "moves": ["Js"]}), "moves: has no effect"),
+        (json!({"action": "deal", "move": "check"}), "move: has no effect"),
+        (json!({"action": "play", "move": "check", "side": 1}), "side: has no effect"),
         (json!({"action": "deal", "side": 2}), "side: expected a whole number from 0 to 1"),
         (json!({"action": "play", "move": "bet"}), "move: expected one of check, raise, got \"bet\""),
     ];
@@ -102,8 +104,22 @@ fn what_would_show_or_search_the_position_is_refused() {
     }
     let said = ask(&mut client("tic_tac_toe"), json!({"action": "deal"}));
     assert!(said["error"].as_str().unwrap().contains("for games that hide something, and tic_tac_toe does not"));
-    hidden.ask(&json!({"id": "1", "action": "deal", "side": 1}).to_string());
-    assert!(hidden.is_busy());
-    hidden.close();
-    assert!(!hidden.is_busy());
+}
+
+#[test]
+fn each_message_has_an_answer_until_the_client_leaves() {
+    let mut client = client("kuhn_poker");
+    let deal = |id: &str| json!({"id": id, "action": "deal", "side": 1}).to_string();
+    assert!(client.ask(&deal("first")).is_empty());
+    let dropped = client.ask(&deal("second"));
+    assert_eq!(dropped.len(), 1);
+    assert!(dropped[0].line.contains(r#""id":"first","error":"another game was dealt before the answer"#));
+    client.searcher.step(0.0);
+    let said = client.take();
+    assert_eq!(said.len(), 1);
+    assert!(said[0].line.contains(r#""id":"second","action":"deal""#));
+    client.ask(&deal("third"));
+    client.close();
+    assert!(!client.is_busy());
+    assert!(client.take().is_empty());
 }
