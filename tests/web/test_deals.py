@@ -167,6 +167,12 @@ def test_the_page_follows_the_server_to_another_game(board: Board) -> None:
         # Keys for the moves of a board do nothing here.
         key = "new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true, cancelable: true})"
         assert board.script(f"return document.body.dispatchEvent({key})")
+    board.until(lambda: board.one("problem_text").text.endswith("Start it again."))
+    with site_of({"main": model}, port=int(address.rpartition(":")[2])):
+        board.until(lambda: board.one("connected").text == "connected")
+        assert board.one("deal_status").text == "The game ended with the connection."
+        board.one("deal_new").click()
+        board.until(lambda: board.one("deal_status").text == "Your move.")
     model.close()
     board.until(lambda: board.one("problem_text").text.endswith("Start it again."))
     with serving("tic_tac_toe", port=int(address.rpartition(":")[2])):

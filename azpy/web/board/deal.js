@@ -10,6 +10,9 @@ export class Deal {
    * {() => Promise<unknown>} renew has the newest network loaded */
   constructor(connection, model, renew) {
     [this.connection, this.model, this.renew] = [connection, model, renew];
+    this.isOn = false; // whether a game goes on
+    /** @type {Promise<any> | null} of the message that was sent last */
+    this.awaited = null;
     byId("main").hidden = true;
     byId("deal").hidden = false;
     byId("about").textContent = `${model.game}, ${model.internalName}`;
@@ -18,7 +21,7 @@ export class Deal {
     byId("deal_side").value = `${seats[sideAsked()] === undefined ? 0 : sideAsked()}`;
     onClick("deal_new", () => this.begin());
     byId("deal_side").onchange = () => this.begin();
-    connection.addEventListener("lost", () => this.wait("The game ended with the connection."));
+    connection.addEventListener("lost", () => this.isOn && this.wait("The game ended with the connection."));
   }
 
   async begin() {
@@ -35,6 +38,7 @@ export class Deal {
   /** Sends a message, and shows what the person sees then. */
   async ask(message) {
     this.wait("…");
+    this.isOn = true;
     const { answer } = this.connection.ask(message);
     this.awaited = answer;
     try {
@@ -48,6 +52,7 @@ export class Deal {
   }
 
   show({ view, actions, result, moves }) {
+    this.isOn = result === null;
     byId("view").textContent = view;
     byId("deal_status").textContent = result === null ? "Your move." : `${result}.`;
     byId("deal_played").textContent = result === null ? "" : `Played: ${moves.join(", ")}`;

@@ -276,7 +276,8 @@ async function main() {
       hidden = model.hides ? model.game : "";
       if (![null, hidden].includes(wasFor)) return location.reload(); // the server is another one now
       if (model.hides) {
-        deal ??= new Deal(connection, model, async () => about.renews && renew(model.name));
+        if (deal !== null) return; // that the game has ended stays to be read
+        deal = new Deal(connection, model, async () => about.renews && renew(model.name));
         return deal.begin();
       }
       const isSame = settings.offer(models);

@@ -264,14 +264,12 @@ impl Client {
     }
 
     /// Has the session take an event, and says what it says.
-    fn hear(&self, py: Python<'_>, event: Event) {
+    fn hear(&self, event: Event) {
         if self.is_closed() {
             return;
         }
         locked(&self.queue).events.push_back(event);
-        if let Err(error) = self.say_all(py) {
-            error.write_unraisable(py, Some(self.say.bind(py)));
-        }
+        self.say_left();
     }
 
     /// Says what there is to say. Does not wait for a thread that has the session: that thread looks at the events again
@@ -307,6 +305,18 @@ impl Client {
         self.told.call0(py).map(drop)
     }
 
+    /// Says what another thread could not say, because this one had the session. Each thread that lets go of it does so:
+    /// nobody would answer before the next message otherwise.
+    fn say_left(&self) {
+        if !locked(&self.queue).events.is_empty() {
+            Python::attach(|py| {
+                if let Err(error) = self.say_all(py) {
+                    error.write_unraisable(py, Some(self.say.bind(py)));
+                }
+            });
+        }
+    }
+
     /// Ends what a client that has left has asked for. Every thread that has had the session does so: `close` may have
     /// found it in use.
     fn tidy(&self) {
@@ -328,6 +338,7 @@ impl Client {
             Err(TryLockError::Poisoned(session)) => session.into_inner().is_busy(),
         };
         self.tidy();
+        self.say_left();
         let queue = locked(&self.queue);
         goes_on || queue.is_saying || !queue.responses.is_empty()
     }
@@ -347,7 +358,7 @@ impl Listener for Client {
     fn report(&self, py: Python<'_>, request: &SearchRequest, found: &SearchResult) {
         // A report that cannot be told is no answer, and the answer will say why.
         if let Ok(report) = report_of(py, request, found) {
-            self.hear(py, Event::Report(request.token, report));
+            self.hear(Event::Report(request.token, report));
         }
     }
 
@@ -361,7 +372,7 @@ impl Listener for Client {
             }
             Err(error) => Event::Failed(request.token, request_error(py, error)),
         };
-        self.hear(py, event);
+        self.hear(event);
     }
 }
 
@@ -426,6 +437,7 @@ impl Session {
             let EngineSearcher { renewing, interrupt, .. } = &mut locked(&client.session).searcher;
             (std::mem::take(renewing), interrupt.take())
         });
+        client.say_left();
         for (model, token) in renewing {
             if client.is_closed() {
                 break;
