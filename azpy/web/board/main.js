@@ -255,7 +255,8 @@ async function main() {
     const why = about.local ? "The search stopped" : `The connection is lost${isGone ? ": nothing answers" : ""}`;
     const isNew = byId("connected").textContent !== `${why}. Trying again …`;
     stop(`${why}. Trying again …`);
-    if (isGone && isNew) complain(`${GONE}${deal === null ? ": the game goes on here" : ""}.`); // once, so that it can be closed
+    if (!isGone || !isNew) return; // once, so that it can be closed
+    complain(`${GONE}${deal === null ? ": the game goes on here" : ""}.`);
   });
   connection.addEventListener("ended", () => {
     stop("This page cannot play.");
@@ -274,7 +275,7 @@ async function main() {
       const [model] = models;
       const wasFor = hidden;
       hidden = model.hides ? model.game : "";
-      if (![null, hidden].includes(wasFor)) return location.reload(); // the server is another one now
+      if (wasFor !== null && wasFor !== hidden) return location.reload(); // the server is another one now
       if (model.hides) {
         if (deal !== null) return; // that the game has ended stays to be read
         deal = new Deal(connection, model, async () => about.renews && renew(model.name));
