@@ -209,6 +209,8 @@ def open_player(
             f"{start.game} hides something from its players, and a protocol or a level would search its true position: "
             "az-play and az-serve play it, and az-match measures its players"
         )
+    if start.hides and spec.model is None:
+        raise SettingsError(f"{text} has no network to draw moves of {start.game} from: give a run or a model file")
     if start.hides and (temperature or seed is not None):
         raise SettingsError(f"--temperature and --seed: no effect on {start.game}, whose players draw: leave them out")
     if settings is not None and game not in (None, own):
