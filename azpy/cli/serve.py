@@ -128,7 +128,7 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
     limits = replace(
         CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
     )
-    # Made before the players, which take long to load, because it refuses wrong names and origins.
+    # Make the site first: it refuses wrong names and origins, and players take long to load.
     site = Site(
         models,
         hosts=[given.address, *given.host],

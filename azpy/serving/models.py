@@ -100,7 +100,7 @@ class PlayerEngine:
 
 def open_engine(player: Player, **options: Any) -> _core.Engine:
     """An engine that searches for a player; `options` are of `azpy.Engine`, besides those of the player's search."""
-    if player.start.hides:  # an answer that comes sooner, or counts as a cache hit, tells of a view that came before
+    if player.start.hides:  # a hit of the cache, counted or just faster, would tell that a view came before
         options["cache_positions"] = 0
     return _core.Engine(player.evaluator, **{**player.options, **options})
 
