@@ -87,7 +87,8 @@ class Alike:
     def __init__(self, after: Callable[[Line], Facts], max_plies: int, seconds: float) -> None:
         self._after, self._max_plies, self._seconds = after, max_plies, seconds
         self._seen: dict[bytes, dict[int, tuple[Path, int, Mapping[int, float]]]] = {}
-        self._rows: dict[bytes, tuple[Path, bytes]] = {}  # by player and observation: what it can play, too
+        # By player and observation: the first position and its legal actions.
+        self._rows: dict[bytes, tuple[Path, Sequence[int]]] = {}
         self.warning: Broken | None = None
         self.shared = False
 
@@ -96,14 +97,12 @@ class Alike:
         facts = look.facts
         if facts.turn < 0:
             return None
-        look_alike = observed(facts)
         row = hashlib.blake2b(_row(facts), digest_size=16, salt=bytes([facts.turn])).digest()
-        first, its_look = self._rows.setdefault(row, (path, look_alike))
-        if its_look != look_alike and self.warning is None and self._seconds > 0:
-            shared = set(facts.actions).intersection(self._after(first.line).actions)
+        first, actions = self._rows.setdefault(row, (path, facts.actions))
+        if actions != facts.actions and self.warning is None:
             what = f"two positions with equal observations and other legal actions for player {facts.turn}"
-            self.warning = self._followed(what, path.line, first.line, sorted(shared))
-        seen = self._seen.setdefault(look_alike, {})
+            self.warning = self._followed(what, path.line, first.line, sorted({*actions}.intersection(facts.actions)))
+        seen = self._seen.setdefault(observed(facts), {})
         seen.setdefault(facts.turn, (path, facts.key, look.ends))
         self.shared = self.shared or len(seen) > 1
         for turn, (other, key, ends) in seen.items():
@@ -131,7 +130,7 @@ class Alike:
         for action in actions[:: -(-len(actions) // _ACTIONS) or 1] if self._seconds > 0 else ():
             lines = (*line, action), (*other, action)
             mine, theirs = map(self._after, lines)
-            while mine.turn == CHANCE and digest(mine) == digest(theirs):  # a roll shows nothing
+            while mine.turn == CHANCE and digest(mine) == digest(theirs):  # compare what follows the roll
                 lines = (*lines[0], mine.actions[0]), (*lines[1], mine.actions[0])
                 mine, theirs = map(self._after, lines)
             if TERMINAL in (mine.turn, theirs.turn) and self._max_plies in map(len, lines):

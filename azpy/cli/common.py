@@ -227,12 +227,6 @@ def player_options(given: argparse.Namespace) -> dict[str, Any]:
     return typed | {"simulations": vars(given).get("simulations", given.usual)}
 
 
-def refuse_idle(given: argparse.Namespace, start: Any) -> None:
-    """Raise a `SettingsError` if --simulations was given for a game that hides something, whose players draw."""
-    if start.hides and "simulations" in given:
-        raise SettingsError(f"--simulations: no effect on {start.game}, whose players do not search: leave it out")
-
-
 # Seconds: `timeout` sends SIGTERM to a process and to its group, and systemd may add SIGHUP: that is one wish to end.
 _ONE_SIGNAL = 1.0
 _LONGEST = 2_000  # characters of an error

@@ -57,7 +57,7 @@ def options_text(search: Mapping[str, Any]) -> str:
 
 
 def _score(result: MatchResult, worth: float, unit: str) -> list[str]:
-    """What A scored against B or its copies. An outcome of 1 is `worth` so many of a unit."""
+    """Return what A scored against B or its copies. `worth` is what an outcome of 1 is worth, in `unit`."""
     copies, score = result.copies, f"score of A: {told(result.score, result.interval, '.3f')}, Elo {_elo(result)}"
     seats = ", ".join(
         f"as seat {seat} {share:.3f} (+{wins} ={draws} -{losses})"

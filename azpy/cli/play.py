@@ -13,7 +13,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Sequence
 
-from azpy.cli.common import Parser, add_number, add_player, command, player_options, refuse_idle, when_told_to_end
+from azpy.cli.common import Parser, add_number, add_player, command, player_options, when_told_to_end
 from azpy.cli.hidden_terminal import HiddenTerminal
 from azpy.cli.terminal import Terminal
 from azpy.cli.terminal_view import sides_of
@@ -46,11 +46,11 @@ def _play(arguments: Sequence[str]) -> int:
     text = "your sides in the terminal: first, second, ..., both or all (default: first)"
     add("--side", metavar="SIDE", help=text)
     given = parser.parse_args(arguments)
-    warn_of_unused([parse_player(given.player)], vars(given))
     model = open_model(given.player, shows_views=True, total_memory_mb=2048, **player_options(given))
     with contextlib.ExitStack() as stack:
         stack.callback(model.close)
-        refuse_idle(given, model.player.start)
+        start = model.player.start
+        warn_of_unused([parse_player(given.player)], vars(given), searches=not start.hides)
         in_terminal = given.terminal or not (given.no_browser or _has_display())
         if in_terminal:
             if not given.terminal:
@@ -58,7 +58,6 @@ def _play(arguments: Sequence[str]) -> int:
             if given.port is not None:
                 warn_once("--port has no effect in the terminal")
             side = "first" if given.side is None else given.side
-            start = model.player.start
             return (HiddenTerminal if start.hides else Terminal)(model, sides_of(side, start)).run()
         if given.side is not None:
             warn_once("--side has no effect on the board, which asks for the sides")

@@ -16,16 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from azpy.cli.common import (
-    Parser,
-    add_number,
-    add_player,
-    command,
-    not_empty,
-    player_options,
-    refuse_idle,
-    when_told_to_end,
-)
+from azpy.cli.common import Parser, add_number, add_player, command, not_empty, player_options, when_told_to_end
 from azpy.errors import MissingPackageError, SettingsError, pip_install
 from azpy.matches.players import parse_player, warn_of_unused
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES
@@ -137,7 +128,7 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
     limits = replace(
         CLIENT_LIMITS, simulations=given.max_simulations, seconds=given.max_seconds, searches=given.max_searches
     )
-    # Made before the players, which take long to load, because it refuses wrong names and origins.
+    # Make the site first: it refuses wrong names and origins, and players take long to load.
     site = Site(
         models,
         hosts=[given.address, *given.host],
@@ -146,7 +137,6 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
         token=_token(given),
         bounds=Bounds(client=limits),
     )
-    warn_of_unused([parse_player(player) for player in given.models.values()], vars(given))
     for name, player in given.models.items():
         models[name] = open_model(
             player,
@@ -157,11 +147,12 @@ def _site(given: argparse.Namespace, stack: contextlib.ExitStack) -> "Site":
             **player_options(given),
         )
         stack.callback(models[name].close)
-        refuse_idle(given, models[name].player.start)
     hiding = {name: model.player.start.hides for name, model in models.items()}
     if len({*hiding.values()}) > 1:
         names = ", ".join(name for name, hides in hiding.items() if hides)
         raise SettingsError(f"players of games that hide something need a server of their own: {names}")
+    specs = [parse_player(player) for player in given.models.values()]
+    warn_of_unused(specs, vars(given), searches=not any(hiding.values()))
     return site
 
 

@@ -61,7 +61,7 @@ def parse_program(text: str) -> ProgramSpec | None:
 
 
 def needs_nodes(spec: ProgramSpec) -> bool:
-    """Return whether a program searches as many nodes as the match says, because it has neither nodes nor a time."""
+    """Return whether a program has neither nodes nor a time of its own, and so searches the nodes of the match."""
     return _SESSIONS[spec.protocol].takes_nodes and spec.nodes is None and spec.movetime is None
 
 

@@ -100,7 +100,7 @@ class PlayerEngine:
 
 def open_engine(player: Player, **options: Any) -> _core.Engine:
     """An engine that searches for a player; `options` are of `azpy.Engine`, besides those of the player's search."""
-    if player.start.hides:  # an answer that comes sooner, or counts as a cache hit, tells of a view that came before
+    if player.start.hides:  # a hit of the cache, counted or just faster, would tell that a view came before
         options["cache_positions"] = 0
     return _core.Engine(player.evaluator, **{**player.options, **options})
 
@@ -209,6 +209,8 @@ def open_player(
             f"{start.game} hides something from its players, and a protocol or a level would search its true position: "
             "az-play and az-serve play it, and az-match measures its players"
         )
+    if start.hides and spec.model is None:
+        raise SettingsError(f"{text} has no network to draw moves of {start.game} from: give a run or a model file")
     if start.hides and (temperature or seed is not None):
         raise SettingsError(f"--temperature and --seed: no effect on {start.game}, whose players draw: leave them out")
     if settings is not None and game not in (None, own):

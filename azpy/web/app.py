@@ -458,6 +458,6 @@ def _game(run: StoredRun, number: int) -> dict[str, Any]:
 
 
 _ASSETS = assets()
-# Weak: they stay when the answer is compressed.
+# Weak tags, which hold for a compressed answer too.
 _TAGS = {name: f'W/"{hashlib.sha256(data).hexdigest()[:16]}"' for name, data in _ASSETS.items()}
-_KEPT = {"cache-control": "no-cache"}  # of assets: a browser keeps them, and asks each time whether they changed
+_KEPT = {"cache-control": "no-cache"}  # a browser keeps these files, and asks each time whether they changed

@@ -1,5 +1,6 @@
 """az-play in the terminal and az-match, in games that hide something."""
 
+import contextlib
 import io
 import random
 import re
@@ -13,6 +14,7 @@ import pytest
 import azpy
 from azpy import _core
 from azpy.cli import engine, match, play, serve
+from azpy.errors import SettingsWarning, warn_once
 from azpy.matches.arena import RandomPlayer, SearchPlayer, play_rounds
 from azpy.matches.openings import Book
 from models import make_model
@@ -123,9 +125,8 @@ def test_what_a_search_would_do_is_refused_at_each_door(tmp_path: Path, one_line
     given = [str(model), "--game", "kuhn_poker"]
     whole = "kuhn_poker hides something from its players, and a protocol or a level would search its true position"
     refused: list[tuple[Any, str, list[str], str]] = [
-        (play.main, "az-play", ["--simulations", "50"], "--simulations: no effect on kuhn_poker"),
         (play.main, "az-play", ["--temperature", "1"], "--temperature and --seed: no effect on kuhn_poker"),
-        (serve.main, "az-serve", ["--simulations", "50"], "--simulations: no effect on kuhn_poker"),
+        (serve.main, "az-serve", ["--seed", "1"], "--temperature and --seed: no effect on kuhn_poker"),
         (engine.main, "az-engine", ["--protocol", "gtp"], whole),
         (engine.main, "az-engine", ["--protocol", "ugi"], whole),
         (match.main, "az-match", ["random", "--book", str(book)], "--book: kuhn_poker hides something"),
@@ -135,3 +136,21 @@ def test_what_a_search_would_do_is_refused_at_each_door(tmp_path: Path, one_line
     for main, name, flags, why in refused:
         said = one_line(main, [given[0], *flags, *given[1:]], f"{name}: ")
         assert why in said, said
+    for player in ("random", "mcts:100", "gtp:cat"):
+        said = one_line(play.main, [player, *given[1:]], "az-play: ")
+        assert f"{player} has no network to draw moves of kuhn_poker from: give a run or a model file" in said
+
+
+def test_simulations_warn_where_something_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in (play, serve):
+        monkeypatch.setattr(command, "open_model", lambda *_, **__: hiding("kuhn_poker"))
+    monkeypatch.setattr(play, "_board", lambda *_: 0)
+    given = ["uniform", "--simulations", "50"]
+    with contextlib.ExitStack() as stack:
+        for begin in (
+            lambda: play._play([*given, "--no-browser"]),
+            lambda: serve._site(serve._settings(given), stack),
+        ):
+            warn_once.cache_clear()
+            with pytest.warns(SettingsWarning, match="--simulations has no effect"):
+                begin()

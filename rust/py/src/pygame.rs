@@ -477,7 +477,8 @@ impl Game for PyGame {
         self.shown(text_of).unwrap_or_else(|error| format!("(cannot be drawn: {error})"))
     }
 
-    /// What the game's own `render_view(player)` gives, else its `view_key` as text. What fails may name what is hidden.
+    /// The text of the game's `render_view(player)`, or of its `view_key`. The text of an error may say what is hidden, so
+    /// it is left out.
     fn render_view(&self, player: Player) -> String {
         if self.view_key(player).is_none() {
             return self.render();

@@ -305,8 +305,8 @@ impl Client {
         self.told.call0(py).map(drop)
     }
 
-    /// Says what another thread could not say, because this one had the session. Each thread that lets go of it does so:
-    /// nobody would answer before the next message otherwise.
+    /// Says what another thread could not, because this one had the session. Each thread calls it after it lets go of the
+    /// session. Otherwise the answer would wait for the client's next message.
     fn say_left(&self) {
         if !locked(&self.queue).events.is_empty() {
             Python::attach(|py| {

@@ -397,7 +397,7 @@ impl State {
     ///     player: whose view it is. In a game that hides nothing all is shown.
     fn render_view(&self, player: Whole) -> PyResult<String> {
         let player = player_of(Some(player), self.inner.num_players())?;
-        self.ask(|state| player.map_or_else(|| state.render(), |player| state.render_view(player)))
+        self.ask(|state| player.map(|player| state.render_view(player)).unwrap_or_default())
     }
 
     /// Return the position as an SVG document.
