@@ -589,7 +589,7 @@ impl State {
         let read = caught(|| Ok(py.detach(|| self.inner.read_variations(text, bounds))));
         self.inner.take_error()?;
         let read = read?.map_err(RustError::raised)?;
-        let start = Py::new(py, Self::of(read.start))?;
+        let start = Py::new(py, Self::of(read.start))?.into_any();
         Ok(Variations::of(start, read.moves, read.tags, &read.notes, read.left_out))
     }
 

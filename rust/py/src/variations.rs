@@ -7,7 +7,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::settings::{SIZE, Whole, within};
-use crate::state::State;
 
 /// Notes by the index of the move that leads to their position, and by their names.
 pub(crate) type NotesByIndex = HashMap<i64, HashMap<String, Vec<String>>>;
@@ -15,8 +14,8 @@ pub(crate) type NotesByIndex = HashMap<i64, HashMap<String, Vec<String>>>;
 /// A game with its variations, as `State.read_variations` returns it.
 #[pyclass(module = "azpy", frozen, get_all)]
 pub(crate) struct Variations {
-    /// The position where the moves begin.
-    start: Py<State>,
+    /// The position where the moves begin, a `State`.
+    start: Py<PyAny>,
     /// The moves as (before, name, short name). `before` is the index of the move before, or -1 at the start. The first
     /// move after a position belongs to the main line, and a line comes before the variations of its moves.
     moves: Vec<(i64, String, String)>,
@@ -33,7 +32,7 @@ pub(crate) struct Variations {
 impl Variations {
     /// What was read from a text. The first value of a tag counts: a later one would replace it.
     pub(crate) fn of(
-        start: Py<State>,
+        start: Py<PyAny>,
         moves: Moves<ReadMove>,
         tags: Vec<(String, String)>,
         notes: &Notes,

@@ -2,7 +2,9 @@
 //! each until a descent comes back to their parent.
 
 use crate::game::Action;
-use crate::search::tree::{Node, NodeId};
+
+/// Where a list begins.
+type Place = u32;
 
 /// Children that are not nodes yet, list after list: how many there are, then the action and prior of each.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +34,8 @@ impl Folded {
     }
 
     /// Adds a list, and returns its place.
-    pub(super) fn push(&mut self, actions: &[Action], priors: &[f32]) -> NodeId {
-        let place = self.entries.len() as NodeId;
+    pub(super) fn push(&mut self, actions: &[Action], priors: &[f32]) -> Place {
+        let place = self.entries.len() as Place;
         self.entries.push((actions.len() as u32, 0.0));
         self.entries.extend(actions.iter().copied().zip(priors.iter().copied()));
         self.waiting += actions.len();
@@ -41,26 +43,26 @@ impl Folded {
     }
 
     /// Where the children of the list at a place are.
-    fn range(&self, place: NodeId) -> std::ops::Range<usize> {
+    fn range(&self, place: Place) -> std::ops::Range<usize> {
         let first = place as usize + 1;
         first..first + self.entries[place as usize].0 as usize
     }
 
     /// Copies a list from another tree's, and returns its place.
-    pub(super) fn copy(&mut self, from: &Self, place: NodeId) -> NodeId {
-        let new = self.entries.len() as NodeId;
+    pub(super) fn copy(&mut self, from: &Self, place: Place) -> Place {
+        let new = self.entries.len() as Place;
         let children = from.range(place);
         self.waiting += children.len();
         self.entries.extend_from_slice(&from.entries[place as usize..children.end]);
         new
     }
 
-    /// Drops all lists but those at the places of these nodes, which it tells where their lists are then.
-    pub(super) fn keep<'a>(&mut self, nodes: impl Iterator<Item = &'a mut Node>) {
+    /// Drops all lists but those at these places, and updates the places as these lists move up.
+    pub(super) fn keep<'a>(&mut self, places: impl Iterator<Item = &'a mut Place>) {
         if self.entries.is_empty() {
             return;
         }
-        let mut kept: Vec<&mut NodeId> = nodes.map(|node| &mut node.first_child).collect();
+        let mut kept: Vec<&mut Place> = places.collect();
         kept.sort_unstable();
         let mut end = 0;
         self.waiting = 0;
@@ -68,14 +70,14 @@ impl Folded {
             let children = self.range(*place);
             self.waiting += children.len();
             self.entries.copy_within(*place as usize..children.end, end);
-            *place = end as NodeId;
+            *place = end as Place;
             end += 1 + children.len();
         }
         self.entries.truncate(end);
     }
 
     /// Takes the list at a place: the action and prior of each child.
-    pub(super) fn take(&mut self, place: NodeId) -> &[(Action, f32)] {
+    pub(super) fn take(&mut self, place: Place) -> &[(Action, f32)] {
         let children = self.range(place);
         self.waiting -= children.len();
         &self.entries[children]

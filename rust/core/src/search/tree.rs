@@ -432,7 +432,8 @@ impl Tree {
         }
         self.nodes.truncate(kept);
         self.beside.truncate(kept * self.sums);
-        self.folded.keep(self.nodes.iter_mut().filter(|node| node.is_folded()));
+        let folded = self.nodes.iter_mut().filter(|node| node.is_folded());
+        self.folded.keep(folded.map(|node| &mut node.first_child));
         self.unfold(ROOT);
     }
 
