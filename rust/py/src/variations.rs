@@ -14,7 +14,7 @@ pub(crate) type NotesByIndex = HashMap<i64, HashMap<String, Vec<String>>>;
 /// A game with its variations, as `State.read_variations` returns it.
 #[pyclass(module = "azpy", frozen, get_all)]
 pub(crate) struct Variations {
-    /// The position where the moves begin.
+    /// The position where the moves begin, a `State`.
     start: Py<PyAny>,
     /// The moves as (before, name, short name). `before` is the index of the move before, or -1 at the start. The first
     /// move after a position belongs to the main line, and a line comes before the variations of its moves.

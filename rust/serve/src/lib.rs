@@ -5,8 +5,8 @@
 //! highest: `error` (what can be wrong), `object` (JSON and its fields), `level` (simulations, temperature and the action
 //! that is played), `line` (positions that go on where azpy's rules end a game), `history` (the line along which a tree is
 //! kept), `player` (who plays, as files have it), `query` (requests), `searcher` (what a session asks of who searches),
-//! `answer` and `games` (responses), `deals` (games that hide something), `stepping` (searches in the thread of the caller), `session` (the messages of one
-//! client). `katago` translates the objects of KataGo's analysis engine.
+//! `answer` and `games` (responses), `deals` (games that hide something), `stepping` (searches in the thread of the
+//! caller), `session` (the messages of one client). `katago` translates the objects of KataGo's analysis engine.
 #![forbid(unsafe_code)]
 
 mod answer;

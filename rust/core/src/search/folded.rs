@@ -57,7 +57,7 @@ impl Folded {
         new
     }
 
-    /// Drops all lists but those at these places, and writes where each is then.
+    /// Drops all lists but those at these places, and updates the places as these lists move up.
     pub(super) fn keep<'a>(&mut self, places: impl Iterator<Item = &'a mut Place>) {
         if self.entries.is_empty() {
             return;

@@ -158,8 +158,8 @@ impl Tree {
         Self { nodes, max_nodes, sums, beside, folds: false, folded: Folded::default() }
     }
 
-    /// Has the tree keep the children of a node in a quarter of their memory until a descent comes back to it. A tree of
-    /// limited memory does not: it would need more for those that come back.
+    /// Has the tree fold children: they take a quarter of their memory until a descent comes back to their parent. A tree
+    /// with a limit does not fold, because it would need more memory for the children that come back.
     pub(crate) fn fold(&mut self) {
         self.folds = self.max_nodes >= UNLIMITED;
     }
@@ -307,7 +307,7 @@ impl Tree {
         node.first_child = self.folded.push(actions, priors);
     }
 
-    /// Makes the folded children of a node, if it has some, so that one can be chosen.
+    /// Turns the folded children of a node, if it has some, into nodes, so that one can be chosen.
     #[inline]
     pub(crate) fn unfold(&mut self, id: NodeId) {
         if self.nodes[id as usize].is_folded() {
@@ -466,6 +466,7 @@ impl Tree {
     #[must_use]
     pub fn subtree(&self, action: Action) -> Self {
         let mut below = Self::new(self.max_nodes, self.sums);
+        below.folds = self.folds;
         let Some((child, root)) = self.next_root(action) else {
             return below;
         };
@@ -483,7 +484,6 @@ impl Tree {
             below.beside.extend_from_slice(&self.beside[first * self.sums..end * self.sums]);
             next += 1;
         }
-        below.folds = self.folds;
         below.unfold(ROOT);
         below.shrink();
         below
