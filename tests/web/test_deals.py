@@ -64,7 +64,7 @@ def test_each_byte_of_a_websocket_follows_from_the_view(place: tuple[str, str], 
             wire, heard, sent = Wire(socket), list[str](), list[str]()
             said = wire.ask(action="deal", side=side)
             while said["result"] is None:
-                # What would look deeper is refused, in the same words whatever is hidden.
+                # The server refuses requests that would look deeper, with the same text for every deal.
                 for action in ("show", "write", "read"):
                     assert "hides something" in wire.ask(action=action, moves=[], nodes=[])["error"]
                 wire.ask(moves=[], analyzeTurns=[0], includePolicy=True)
@@ -95,7 +95,7 @@ def test_posts_and_pages_tell_a_view_and_no_more(place: tuple[str, str], side: i
     cards = {"kuhn_poker": 3, "leduc_poker": 6}[game]
     # The second player also sees one of two actions of the first.
     assert {name: len(texts) for name, texts in told.items()} == dict.fromkeys(told, 1) | {"deal": cards * (1 + side)}
-    assert "each POST is a client of its own" in again.json()["error"]
+    assert "a POST cannot continue one" in again.json()["error"]
 
 
 def test_figures_of_the_server_do_not_tell_a_card(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_game_ends_before_its_error_is_told() -> None:
         wire = Wire(socket)
         wire.ask(action="deal")
         assert "(" in wire.ask(action="play", move="1")["error"]
-        assert "there is no game" in wire.ask(action="play", move="1")["error"]
+        assert "no game is in play" in wire.ask(action="play", move="1")["error"]
     model.close()
 
 

@@ -224,7 +224,7 @@ def test_options_of_a_player_reach_it(command: Any, one_line: Any, monkeypatch: 
 @pytest.mark.parametrize("flag", ["--host", "--address", "--origin", "--frame-origin"])
 def test_a_wrong_name_is_refused_before_a_player_is_loaded(
     flag: str, one_line: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:  # there is no such run, which would be said
+) -> None:  # loading the run, which does not exist, would fail with another error
     monkeypatch.setenv("AZPY_TOKEN", TOKEN)
     assert "got 'https://me/here'" in one_line(serve.main, ["no/such/run", flag, "https://me/here"], "az-serve: --")
 

@@ -18,7 +18,7 @@ export function bindFiles({ play, settings, start, picture }) {
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
   onClick("open_load", () => {
-    ++serial; // nobody wants the text that is still read since the dialog was last closed
+    ++serial; // drop a text that is still being read from before the dialog was closed
     said.textContent = "";
     listed = null;
     byId("load_which").hidden = true;

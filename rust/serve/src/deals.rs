@@ -73,7 +73,7 @@ impl<G: Position> Deal<G> {
     }
 }
 
-/// A draw that nobody can work out from the draws before. A page has no `secret`: there the seed of `draws` counts.
+/// Draws an index that does not follow from earlier draws. On a page, where `secret` is fixed, the seed of `draws` is random.
 fn drawn(secret: &RandomState, draws: &mut Stream, chances: impl Iterator<Item = f32> + Clone) -> usize {
     Stream::keyed(&[secret.hash_one(draws.bits())]).weighted(chances.map(f64::from))
 }
@@ -117,7 +117,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
     /// Answers the action `play`, a move of the person.
     pub(crate) fn play_in_deal(&mut self, fields: &Object) -> Result<(), Error> {
         refuse_others(fields, &["id", "action", "move"])?;
-        let lost = "there is no game: deal one; it ends with its WebSocket, and each POST is a client of its own";
+        let lost = "no game is in play: send deal first; a game ends when its WebSocket closes, and a POST cannot continue one";
         let deal = self.deal.as_mut().ok_or_else(|| Error::field("action", lost))?;
         if deal.waits.is_some() {
             return Err(Error::Busy("another player is about to move: wait for the answer".to_owned()));

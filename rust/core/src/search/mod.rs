@@ -319,7 +319,7 @@ impl<G: Game> Search<G> {
         self.tree.memory_after((self.config.eval_batch + known as usize).saturating_mul(widest_leaf + self.widest_roll))
     }
 
-    /// See [`Tree::fold`]. For searches whose memory nobody counts.
+    /// See [`Tree::fold`]. Only for searches without a memory limit.
     pub(crate) fn fold(&mut self) {
         self.tree.fold();
     }

@@ -97,7 +97,7 @@ fn what_would_show_or_search_the_position_is_refused() {
         (json!({"action": "deal", "side": 2}), "side: expected a whole number from 0 to 1"),
         (json!({"action": "play", "move": "bet"}), "move: expected one of check, raise, got \"bet\""),
     ];
-    assert!(lost["error"].as_str().unwrap().contains("there is no game: deal one"));
+    assert!(lost["error"].as_str().unwrap().contains("no game is in play: send deal first"));
     for (message, why) in refused {
         let said = ask(&mut hidden, message);
         assert!(said["error"].as_str().unwrap().contains(why), "{said}");
