@@ -336,12 +336,13 @@ class Board:
     def save(self, folder: Path, what: str = "game") -> str:
         """What the save dialog saves into an empty folder."""
         for file in folder.iterdir():
-            file.unlink()
+            file.unlink(missing_ok=True)
         self.script("document.getElementById('open_save').click()")
         self.choose("save_what", what)
         self.until(lambda: self.one("save_text").get_attribute("value"))
         self.script("document.getElementById('save_file').click()")
-        text = self.until(lambda: next((file.read_text() for file in folder.glob("*.[!c]*")), ""))
+        # The browser writes into a hidden file and into *.crdownload first.
+        text = self.until(lambda: [file for file in folder.glob("[!.]*") if file.suffix != ".crdownload"])[0].read_text()
         self.script("document.getElementById('save_cancel').click()")
         return str(text)
 
