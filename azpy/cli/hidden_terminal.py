@@ -6,7 +6,7 @@ from typing import Any
 
 from azpy import _core
 from azpy.cli.terminal_view import sides_of
-from azpy.errors import AzpyError, RequestError, SettingsError
+from azpy.errors import AzpyError, RequestError
 from azpy.games.notations import side_name
 from azpy.serving.models import PlayerEngine
 from azpy.serving.queries import Session
@@ -25,21 +25,12 @@ class HiddenTerminal:
     Args:
         model: who plays the other sides.
         people: the person's side.
-
-    Raises:
-        SettingsError: no side, or several: people at one screen would see each other's cards.
     """
 
     def __init__(self, model: PlayerEngine, people: set[int]) -> None:
         self._model, self._start = model, model.player.start
         self._said, self._seen = list[str](), dict[str, Any]()
         self._session = Session({"main": model}, lambda response: self._said.append(response.line))
-        self._sit(people)
-
-    def _sit(self, people: set[int]) -> None:
-        if len(people) != 1:
-            why = "others at this screen would see the same cards"
-            raise SettingsError(f"one person plays {self._start.game}, because {why}: give one side, such as first")
         (self._side,) = people
 
     def run(self) -> int:
@@ -68,7 +59,7 @@ class HiddenTerminal:
             print(_HELP)
         elif word:
             if word == "switch":
-                self._sit(sides_of(rest, self._start))
+                (self._side,) = sides_of(rest, self._start)
             self._begin()
 
     def _ask(self, **message: Any) -> None:

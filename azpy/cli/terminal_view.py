@@ -36,12 +36,19 @@ def expected(state: State, result: SearchResult) -> str:
 def sides_of(text: str, state: State) -> set[int]:
     """The players that a text names: "first", "second,third", "red", "both" of two, "all" or "none".
 
+    Where a game hides something, a text names one player.
+
     Raises:
         RequestError: a word that names none of them.
     """
     players = range(state.num_players)
     words = {place: {player} for player, place in zip(players, _PLACES, strict=False)}
     words |= {side_name(state, player).lower(): {player} for player in players}
+    if state.hides:
+        if text.strip().lower() not in words:
+            why = "others at this screen would see the same cards"
+            raise RequestError(f"give one side ({', '.join(words)}), because {why}: got {text.strip()!r:.40}")
+        return words[text.strip().lower()]
     words |= {"all": set(players), "none": set()} | ({"both": {0, 1}} if len(players) == 2 else {})
     found = set[int]()
     for word in text.lower().split(","):

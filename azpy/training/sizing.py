@@ -53,7 +53,7 @@ _MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, g
 # Of a game that hides something. A step follows all games of one network, and no older ones.
 _PAYOFFS = 2000  # of random games, whose standard deviation is the unit of a step
 _HIDDEN: dict[str, Any] = {
-    "games_per_iteration": 512,
+    "games_per_iteration": 1024,
     "learning_rate": 3e-3,
     "weight_decay": 0.0,
     "optimizer": "adam",

@@ -61,14 +61,17 @@ def test_a_screen_follows_from_what_the_person_knows(typed: Typed, side: int) ->
 
 
 def test_the_terminal_refuses_to_look_deeper(typed: Typed, one_line: Any) -> None:
-    said = typed("kuhn_poker", "\ufeffhint", "undo", "save a.json", "bet", "bet", "switch both", "switch second")
+    said = typed("kuhn_poker", "\ufeffhint", "undo", "save a.json", "bet", "bet", "switch all", "switch second")
     assert said.startswith("even; you play Player 0; type help for the commands\n\nplayer 0: ")
     assert all(f"kuhn_poker hides something, so there is no {word} (" in said for word in ("hint", "undo", "save"))
-    alone = "one person plays kuhn_poker, because others at this screen would see the same cards"
+    why = "because others at this screen would see the same cards"
+    alone = f"give one side (first, second, player 0, player 1), {why}: got "
     assert "move: the game is over: deal another one" in said
-    assert alone in said
+    assert f"{alone}'all'" in said
     assert "you play Player 1" in said
-    assert alone in one_line(play.main, ["random", "--side", "both", "--terminal"], "az-play: ")
+    assert f"{alone}'first,second'" in one_line(
+        play.main, ["random", "--side", "first,second", "--terminal"], "az-play: "
+    )
 
 
 def test_a_view_that_is_missing_shows_nothing(typed: Typed) -> None:
@@ -106,6 +109,7 @@ def test_a_match_tells_what_a_game_is_worth(tmp_path: Path, capsys: pytest.Captu
     said = capsys.readouterr().out
     assert re.search(r"^outcome of A: [+-]\d\.\d+ \[[^]]*\] chips a game$", said, re.MULTILINE), said
     assert "repeat an earlier one" not in said
+    assert re.search(r"^\d+ distinct games from 6 distinct deals$", said, re.MULTILINE), said
     assert "simulations" not in said
     for query in ("?temperature=0.5", "@40", "?simulations=3", "?c_puct=2"):
         refused = one_line(match.main, [f"{model}{query}", *given[1:]], "az-match: ")

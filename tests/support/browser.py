@@ -342,7 +342,9 @@ class Board:
         self.until(lambda: self.one("save_text").get_attribute("value"))
         self.script("document.getElementById('save_file').click()")
         # The browser writes into a hidden file and into *.crdownload first.
-        text = self.until(lambda: [file for file in folder.glob("[!.]*") if file.suffix != ".crdownload"])[0].read_text()
+        text = self.until(lambda: [file for file in folder.glob("[!.]*") if file.suffix != ".crdownload"])[
+            0
+        ].read_text()
         self.script("document.getElementById('save_cancel').click()")
         return str(text)
 

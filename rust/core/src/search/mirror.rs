@@ -166,7 +166,7 @@ impl<G: Game> Search<G> {
         // Draws of one seed differ from view to view.
         let mut stream = Stream::keyed(&[base, view as u64, (view >> 64) as u64]);
         let drawn = stream.weighted(priors.iter().map(|&prior| f64::from(prior)));
-        if mirror.scale.is_some() {
+        if mirror.scale.is_some() && self.root.exploring {
             for (index, &action) in actions.iter().enumerate() {
                 let mut state = self.round.spare.pop().unwrap_or_else(|| self.position.clone());
                 state.arrive(&self.position, &[action], None);

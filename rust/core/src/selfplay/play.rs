@@ -17,6 +17,9 @@ const CHOICE: u64 = 1 << 63;
 const SEARCH_KIND: u64 = 1 << 62;
 /// The word of a game's openings.
 const OPENINGS: u64 = u64::MAX;
+/// In a game that hides something: the share of the moves of the player who learns that is drawn from all legal actions
+/// alike. Without it, actions that the policy gave up are never met again.
+const TRIED: f64 = 0.1;
 const ZERO: &str = "AlphaGo Zero, Silver et al. 2017";
 
 options! {
@@ -170,8 +173,10 @@ pub(crate) fn finish_move<G: Game>(
     let temperature = if is_chosen { 0.0 } else { config.temperature_at(ply) };
     let chosen = if search.hides() {
         // The policy itself: the target goes beyond it.
-        let priors = result.priors.iter().map(|&prior| f64::from(prior));
-        result.action.map(|_| stream.weighted(priors))
+        let tried = if game.fast { 0.0 } else { TRIED };
+        let alike = tried / result.priors.len() as f64;
+        let shares = result.priors.iter().map(|&prior| (1.0 - tried) * f64::from(prior) + alike);
+        result.action.map(|_| stream.weighted(shares))
     } else {
         choose(&result, temperature, &mut stream)
     };
@@ -227,9 +232,15 @@ pub(crate) fn begin_move<G: Game>(
                 }
                 (legal[stream.below(legal.len())], player.index() as i8)
             }
-            Turn::Player(_) => {
+            Turn::Player(player) => {
                 game.network = network;
-                game.fast = !search.hides() && config.is_fast(record.game_id, ply);
+                game.fast = if search.hides() {
+                    // One player of a game learns and tries actions. The others play their policy: what it learns is an
+                    // answer to that alone.
+                    player.index() as u64 != record.game_id % search.root().num_players() as u64
+                } else {
+                    config.is_fast(record.game_id, ply)
+                };
                 let simulations = config.simulations_of(game.fast);
                 // Noise is for what is learned from.
                 search.set_exploring(!game.fast);

@@ -11,6 +11,7 @@ use azpy_core::conformance::{Hooks, Walk};
 use azpy_core::evaluator::{Batch, Evaluator, Uniform};
 use azpy_core::exploit::{Exploitability, MOST_POSITIONS, NoExploitability};
 use azpy_core::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf, Sizes, Turn, Value};
+use azpy_core::record::{FAST_SEARCH, SEARCHED};
 use azpy_core::rng::{Stream, mix};
 use azpy_core::search::{Search, SearchResult, stream_for};
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
@@ -202,8 +203,10 @@ fn games_of_self_play_are_the_same_whatever_plays_them() {
         while !play.is_over() {
             if let Some(game) = play.next(std::time::Duration::from_secs(60)).unwrap() {
                 game.check(start).unwrap();
-                let searched = game.plies.iter().filter(|ply| ply.player >= 0);
-                assert!(searched.clone().all(|ply| ply.flags == azpy_core::record::SEARCHED), "fast searches are off");
+                for ply in game.plies.iter().filter(|ply| ply.player >= 0) {
+                    let learns = ply.player as u64 == game.game_id % 2;
+                    assert_eq!(ply.flags, if learns { SEARCHED } else { FAST_SEARCH }, "one player a game learns");
+                }
                 games.push((game.game_id, format!("{game:?}")));
             }
         }
@@ -236,6 +239,30 @@ impl<G: Game, F: Fn(&G, Action) -> f64 + Sync> Evaluator<G> for Table<'_, F> {
         }
         Ok(())
     }
+}
+
+#[test]
+fn one_player_of_a_game_learns_and_tries_actions() {
+    // The policy always passes, so a bet was tried: half of a tenth of the learner's moves.
+    static PASSES: fn(&KuhnPoker, Action) -> f64 = |_, action| f64::from(u8::from(action == 0));
+    let config = SelfPlayConfig { payoff_scale: 0.4, seed: 3, ..SelfPlayConfig::default() };
+    let layout = Layout { slots: 64, games: Some(4000), ..Layout::default() };
+    let workers = Workers::new(1).unwrap();
+    let play = SelfPlay::start(&KuhnPoker::new(), config, &layout, vec![Table(&PASSES)], &workers, None).unwrap();
+    let (mut learned, mut tried) = (0, 0);
+    while !play.is_over() {
+        let Some(game) = play.next(std::time::Duration::from_secs(60)).unwrap() else { continue };
+        for ply in game.plies.iter().filter(|ply| ply.player >= 0) {
+            let learns = ply.flags == SEARCHED;
+            assert!(learns || ply.action == 0, "the others play their policy");
+            learned += usize::from(learns);
+            tried += usize::from(ply.action == 1);
+        }
+    }
+    // Five standard deviations of so many draws.
+    let (mean, games) = (0.05 * learned as f64, learned as f64);
+    assert!((tried as f64 - mean).abs() < 5.0 * (games * 0.05 * 0.95).sqrt(), "{tried} of {learned}");
+    assert!(learned >= 4000);
 }
 
 #[test]
