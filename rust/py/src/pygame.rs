@@ -19,6 +19,7 @@ use pyo3::types::PyBytes;
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
 use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
+use crate::memory::{Answers, Memory, Remembered};
 use crate::settings::Whole;
 
 /// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.
@@ -106,6 +107,14 @@ fn digest(bytes: &[u8]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
+/// The number of a line of play that is longer by an action.
+fn line_after(line: u128, action: Action) -> u128 {
+    let mut bytes = [0; 20];
+    bytes[..16].copy_from_slice(&line.to_le_bytes());
+    bytes[16..].copy_from_slice(&action.to_le_bytes());
+    digest(&bytes)
+}
+
 #[derive(Clone)]
 struct Info {
     /// The class's name, for errors.
@@ -128,14 +137,21 @@ struct Info {
     /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
     play: &'static str,
     fault: Fault,
+    memory: Arc<Memory>,
 }
 
 /// A position held by Python.
 pub(crate) struct PyGame {
-    object: Py<PyAny>,
+    /// The game, without the actions that `remembered` is ahead of it. Clones of a remembered position share it, and
+    /// play on copies of it.
+    object: Arc<Py<PyAny>>,
     info: Arc<Info>,
     /// The answer of `turn`, once it was asked: a search relies on one answer for a position.
     turn: OnceLock<Turn>,
+    /// The number of the line of play from the game's start.
+    line: u128,
+    /// Nothing where each question goes to Python.
+    remembered: Option<Remembered>,
 }
 
 impl PyGame {
@@ -196,10 +212,11 @@ impl PyGame {
             has_views: object.get_type().hasattr("view_key")?,
             play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
             fault: Fault::default(),
+            memory: Arc::default(),
             name: class,
         };
-        let object = object.call_method0("clone")?.unbind();
-        Ok(Self { object, info: Arc::new(info), turn: OnceLock::new() })
+        let object = Arc::new(object.call_method0("clone")?.unbind());
+        Ok(Self { object, info: Arc::new(info), turn: OnceLock::new(), line: 0, remembered: None })
     }
 
     /// What records call the game: its attribute `game` if that is text, else the class's name.
@@ -213,11 +230,39 @@ impl PyGame {
             return otherwise;
         }
         Python::attach(|py| {
-            question(self.object.bind(py)).unwrap_or_else(|error| {
+            self.current(py).and_then(|object| question(&object)).unwrap_or_else(|error| {
                 self.info.fault.set(error);
                 otherwise
             })
         })
+    }
+
+    /// The game of this position: a copy of the object, where that is behind.
+    fn current<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.remembered {
+            Some(Remembered { ahead, .. }) if !ahead.is_empty() => {
+                let copy = self.object.bind(py).call_method0("clone")?;
+                ahead.iter().try_for_each(|&action| copy.call_method1(self.info.play, (action,)).map(drop))?;
+                Ok(copy)
+            }
+            _ => Ok(self.object.bind(py).clone()),
+        }
+    }
+
+    /// What Python said here before.
+    fn recall<T>(&self, answer: impl Fn(&Answers) -> &OnceLock<T>) -> Option<&T> {
+        let remembered = self.remembered.as_ref().filter(|_| !self.info.fault.is_set());
+        remembered.and_then(|remembered| answer(&remembered.answers).get())
+    }
+
+    /// Remembers what Python said, of so many bytes beside those of `Answers`, unless it failed.
+    fn keep<T>(&self, answer: impl Fn(&Answers) -> &OnceLock<T>, bytes: usize, said: impl FnOnce() -> T) {
+        if let Some(remembered) = &self.remembered
+            && !self.info.fault.is_set()
+            && self.info.memory.has_room(bytes)
+        {
+            answer(&remembered.answers).get_or_init(said);
+        }
     }
 
     /// Whether the game has an optional method.
@@ -242,10 +287,14 @@ impl PyGame {
 
 impl Clone for PyGame {
     fn clone(&self) -> Self {
-        let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
+        let copy = match self.remembered {
+            Some(_) => None,
+            None => self.ask(None, |object| Ok(Some(Arc::new(object.call_method0("clone")?.unbind())))),
+        };
         // After a failure any object is fine, because it is never used.
-        let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
-        Self { object, info: self.info.clone(), turn: self.turn.clone() }
+        let object = copy.unwrap_or_else(|| self.object.clone());
+        let (info, turn, remembered) = (self.info.clone(), self.turn.clone(), self.remembered.clone());
+        Self { object, info, turn, line: self.line, remembered }
     }
 }
 
@@ -256,17 +305,26 @@ impl PyGame {
 
     /// The same position with the error of its game cleared.
     pub(crate) fn renewed(&self) -> Self {
-        let info = Info { fault: Fault::default(), ..Info::clone(&self.info) };
-        let object = Python::attach(|py| self.object.clone_ref(py));
-        Self { object, info: Arc::new(info), turn: OnceLock::new() }
+        let info = Arc::new(Info { fault: Fault::default(), ..Info::clone(&self.info) });
+        let (object, remembered) = (self.object.clone(), self.remembered.clone());
+        Self { object, info, turn: OnceLock::new(), line: self.line, remembered }
     }
 
-    /// A copy with its own place for errors, or the error of the game's `clone`.
+    /// A copy with its own place for errors, which asks Python, or the error of the game's `clone`.
     pub(crate) fn copied(&self) -> PyResult<Self> {
-        let object = Python::attach(|py| self.object.call_method0(py, "clone"))?;
-        Ok(Self { object, ..self.renewed() })
+        let object = Python::attach(|py| Ok::<_, PyErr>(self.current(py)?.call_method0("clone")?.unbind()))?;
+        Ok(Self { object: Arc::new(object), remembered: None, ..self.renewed() })
     }
 
+    /// A copy that asks Python nothing twice, nor do the positions that are played from it; one that does, if there is
+    /// no room.
+    pub(crate) fn remembered(&self) -> Self {
+        let mut copy = self.clone();
+        copy.remembered = self.info.memory.meet(self.line).map(Remembered::of);
+        copy
+    }
+
+    /// The game of a position that is not remembered.
     pub(crate) fn object(&self) -> &Py<PyAny> {
         &self.object
     }
@@ -305,7 +363,10 @@ impl Game for PyGame {
     }
 
     fn turn(&self) -> Turn {
-        self.ask(Turn::Terminal, |object| {
+        if let Some(&turn) = self.recall(|answers| &answers.turn) {
+            return turn;
+        }
+        let turn = self.ask(Turn::Terminal, |object| {
             let reply = object.call_method0("turn")?;
             let players = self.info.num_players;
             let mover = |number: i32| Player::from_index(usize::try_from(number).ok().filter(|&own| own < players)?);
@@ -332,10 +393,15 @@ impl Game for PyGame {
                     self.wrong("asking", "turn", &got, "the same answer every time")
                 }
             }
-        })
+        });
+        self.keep(|answers| &answers.turn, 0, || turn);
+        turn
     }
 
     fn legal_actions(&self, out: &mut Vec<Action>) {
+        if let Some(legal) = self.recall(|answers| &answers.legal) {
+            return out.clone_from(legal);
+        }
         // After a failure return one action, because a turn without actions would be reported instead.
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
@@ -364,14 +430,31 @@ impl Game for PyGame {
             }
             Ok(actions.into_iter().map(|action| action as Action).collect())
         });
+        self.keep(|answers| &answers.legal, size_of_val(&**out), || out.clone());
     }
 
     fn play(&mut self, action: Action) {
         self.turn = OnceLock::new();
-        self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
+        self.line = line_after(self.line, action);
+        let Some(remembered) = &mut self.remembered else {
+            return self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
+        };
+        remembered.ahead.push(action);
+        if let Some(answers) = self.info.memory.known(self.line) {
+            remembered.answers = answers;
+            return;
+        }
+        // After a failure any object is fine, because it is never used.
+        if let Some(object) = self.ask(None, |object| Ok(Some(object.clone().unbind()))) {
+            self.object = Arc::new(object);
+        }
+        self.remembered = self.info.memory.meet(self.line).map(Remembered::of);
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        if let Some(rolls) = self.recall(|answers| &answers.rolls) {
+            return out.clone_from(rolls);
+        }
         *out = self.ask(vec![(0, 1.0)], |object| {
             let reply = object.call_method0("chance_outcomes")?;
             let wrong = |rule, expected| self.wrong(rule, "chance_outcomes", &short(&reply), expected);
@@ -389,10 +472,14 @@ impl Game for PyGame {
             let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
             if (sum - 1.0).abs() < 1e-3 { Ok(outcomes) } else { wrong("chance-sum", "probabilities that sum to 1") }
         });
+        self.keep(|answers| &answers.rolls, size_of_val(&**out), || out.clone());
     }
 
     fn outcome(&self) -> Values {
-        self.ask(Values::draw(self.info.num_players), |object| {
+        if let Some(&outcome) = self.recall(|answers| &answers.outcome) {
+            return outcome;
+        }
+        let outcome = self.ask(Values::draw(self.info.num_players), |object| {
             let reply = object.call_method0("outcome")?;
             let (numbers, alone) = numbers_of(&reply).unwrap_or_default();
             match read_outcome(&numbers, alone, &self.info) {
@@ -402,10 +489,15 @@ impl Game for PyGame {
                     self.wrong("outcome", "outcome", &short(&reply), &expected)
                 }
             }
-        })
+        });
+        self.keep(|answers| &answers.outcome, 0, || outcome);
+        outcome
     }
 
     fn encode(&self, row: &mut [f32]) {
+        if let Some(planes) = self.recall(|answers| &answers.planes) {
+            return row.copy_from_slice(planes);
+        }
         row.fill(0.0);
         self.ask((), |object| {
             let reply = object.call_method0("encode")?;
@@ -432,6 +524,7 @@ impl Game for PyGame {
             }
             Ok(())
         });
+        self.keep(|answers| &answers.planes, size_of_val(row), || row.to_vec());
     }
 
     fn key(&self) -> u128 {
@@ -449,8 +542,11 @@ impl Game for PyGame {
         if !self.info.has_views {
             return None;
         }
+        if let Some(&view) = self.recall(|answers| &answers.views[player.index()]) {
+            return view;
+        }
         // After a failure the game goes on hiding: nothing may search its true position.
-        self.ask(Some(0), |object| {
+        let view = self.ask(Some(0), |object| {
             let reply = object.call_method1("view_key", (player.index(),))?;
             if reply.is_none() {
                 return Ok(None);
@@ -469,7 +565,9 @@ impl Game for PyGame {
                     self.wrong("view-type", "view_key", &short(&reply), expected)
                 }
             }
-        })
+        });
+        self.keep(|answers| &answers.views[player.index()], 0, || view);
+        view
     }
 
     /// What `str` gives. An error in the game's `__str__` is shown in its place: it must not end a run.
