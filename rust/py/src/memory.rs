@@ -13,8 +13,8 @@ use pyo3::prelude::*;
 
 /// The most bytes that the memory of a game takes.
 static MOST_BYTES: AtomicUsize = AtomicUsize::new(256 << 20);
-/// Of a position in a map, beside its answers.
-const ENTRY_BYTES: usize = 64;
+/// Of a position, without its lists. A map of them is half empty at worst.
+const POSITION_BYTES: usize = size_of::<Answers>() + 64;
 
 /// Let the memory of each game in Python take at most so many bytes: of games that are wrapped from now on, for tests.
 #[pyfunction]
@@ -68,16 +68,12 @@ impl Memory {
 
     /// The same of a position that need not be known yet; nothing where there is no room for it.
     pub(crate) fn meet(&self, line: u128) -> Option<Arc<Answers>> {
-        if let Some(known) = self.known(line) {
-            return Some(known);
+        let known = self.known(line);
+        if known.is_some() || self.room.load(Ordering::Relaxed) < POSITION_BYTES {
+            return known;
         }
-        if !self.has_room(size_of::<Answers>() + ENTRY_BYTES) {
-            return None;
-        }
-        match self.positions.try_write() {
-            Ok(mut positions) => Some(positions.entry(line).or_default().clone()),
-            Err(_) => Some(Arc::default()),
-        }
+        let Ok(mut positions) = self.positions.try_write() else { return Some(Arc::default()) };
+        self.has_room(POSITION_BYTES).then(|| positions.entry(line).or_default().clone())
     }
 
     /// Whether there is room for so many bytes, which are then taken.

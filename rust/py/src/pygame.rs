@@ -142,8 +142,8 @@ struct Info {
 
 /// A position held by Python.
 pub(crate) struct PyGame {
-    /// The game, without the actions that `remembered` is ahead of it. Clones of a remembered position share it, and
-    /// play on copies of it.
+    /// The game, without the actions that `remembered` is ahead of it. Clones of a remembered position share it, also
+    /// those of other threads: they do nothing with it but clone it.
     object: Arc<Py<PyAny>>,
     info: Arc<Info>,
     /// The answer of `turn`, once it was asked: a search relies on one answer for a position.
@@ -237,10 +237,10 @@ impl PyGame {
         })
     }
 
-    /// The game of this position: a copy of the object, where that is behind.
+    /// The game of this position: a copy of the object, where that is shared or behind.
     fn current<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.remembered {
-            Some(Remembered { ahead, .. }) if !ahead.is_empty() => {
+            Some(Remembered { ahead, .. }) if !ahead.is_empty() || Arc::strong_count(&self.object) > 1 => {
                 let copy = self.object.bind(py).call_method0("clone")?;
                 ahead.iter().try_for_each(|&action| copy.call_method1(self.info.play, (action,)).map(drop))?;
                 Ok(copy)
