@@ -124,8 +124,8 @@ def test_positions_that_a_person_plays_or_a_check_looks_at_are_asked_anew(start:
     fickle = azpy.State(Fickle())
     played(fickle)
     walk = _core.Walk(fickle)
+    walk.play(0)
     with pytest.raises(azpy.GameError, match="replay"):
-        walk.play(0)
         walk.look()
 
 

@@ -16,10 +16,10 @@ static MOST_BYTES: AtomicUsize = AtomicUsize::new(256 << 20);
 /// Of a position, without its lists. A map of them is half empty at worst.
 const POSITION_BYTES: usize = size_of::<Answers>() + 64;
 
-/// Let the memory of each game in Python take at most so many bytes: of games that are wrapped from now on, for tests.
+/// Let what is remembered of a game in Python take at most `size` bytes, for tests: of games that are wrapped from now on.
 #[pyfunction]
-pub(crate) fn remember_at_most(bytes: usize) {
-    MOST_BYTES.store(bytes, Ordering::Relaxed);
+pub(crate) fn remember_at_most(size: usize) {
+    MOST_BYTES.store(size, Ordering::Relaxed);
 }
 
 /// What Python said of a position, once it was asked.

@@ -7,20 +7,22 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::rng::mix;
 use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use self::info::Info;
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
 use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
-use crate::memory::{Answers, Memory, Remembered};
-use crate::settings::Whole;
+use crate::memory::{Answers, Remembered};
+
+mod info;
 
 /// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.
 pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyErr {
@@ -62,39 +64,6 @@ fn expected_outcome(came: usize, info: &Info) -> String {
     }
 }
 
-/// Reads the value of a game's attribute, if there is one.
-fn attribute<'py, T>(
-    object: &Bound<'py, PyAny>,
-    name: &str,
-    value: Option<Bound<'py, PyAny>>,
-    expected: &str,
-    read: impl FnOnce(&Bound<'py, PyAny>) -> Option<T>,
-) -> PyResult<Option<T>> {
-    let Some(value) = value else { return Ok(None) };
-    let found = read(&value);
-    if found.is_none() {
-        let text = format!("{}.{name} must be {expected}, got {value}", object.get_type().name()?);
-        return Err(broken("attributes", &format!("{name} {value}"), expected, text));
-    }
-    Ok(found)
-}
-
-/// How many players a game in Python has, and whether they are two with a zero sum.
-fn players_of(object: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
-    let read = |given: &Bound<'_, PyAny>| whole_of(given).filter(|number| (1..=MAX_PLAYERS).contains(number));
-    let (name, expected) = ("num_players", format!("a whole number from 1 to {MAX_PLAYERS}"));
-    let players = attribute(object, name, object.getattr_opt(name)?, &expected, read)?.unwrap_or(2);
-    let (name, read) = ("zero_sum", |given: &Bound<'_, PyAny>| given.extract::<bool>().ok());
-    let zero_sum = attribute(object, name, object.getattr_opt(name)?, "True or False", read)?.unwrap_or(true);
-    Ok((players, players == 2 && zero_sum))
-}
-
-/// A whole number above 0.
-fn whole_of(given: &Bound<'_, PyAny>) -> Option<usize> {
-    let Whole(number) = given.extract().ok()?;
-    usize::try_from(number).ok().filter(|&number| number > 0)
-}
-
 /// A number for a text: equal for equal ones, and as rarely for others as 128 bits allow.
 fn digest(bytes: &[u8]) -> u128 {
     let (mut high, mut low) = (0, mix(bytes.len() as u64 + 1));
@@ -115,31 +84,6 @@ fn line_after(line: u128, action: Action) -> u128 {
     digest(&bytes)
 }
 
-#[derive(Clone)]
-struct Info {
-    /// The class's name, for errors.
-    name: String,
-    /// The name of the game in records.
-    game: String,
-    num_actions: usize,
-    num_players: usize,
-    zero_sum: bool,
-    side_names: Option<Vec<String>>,
-    obs_shape: [usize; 3],
-    max_plies: usize,
-    action_cells: Option<Vec<u16>>,
-    /// None: those that follow from `action_cells`.
-    policy_planes: Option<Vec<Option<u32>>>,
-    /// What an outcome of 1 is worth, and in which unit.
-    payoff_unit: (f32, String),
-    /// Whether the game has the method `view_key`.
-    has_views: bool,
-    /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
-    play: &'static str,
-    fault: Fault,
-    memory: Arc<Memory>,
-}
-
 /// A position held by Python.
 pub(crate) struct PyGame {
     /// The game, without the actions that `remembered` is ahead of it. Clones of a remembered position share it, also
@@ -157,66 +101,9 @@ pub(crate) struct PyGame {
 impl PyGame {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let class = object.get_type().name()?.to_string();
-        let number = |name: &str| -> PyResult<usize> {
-            let found = attribute(object, name, Some(object.getattr(name)?), "a whole number above 0", whole_of)?;
-            Ok(found.unwrap_or_default())
-        };
-        let shape = |value: &Bound<'_, PyAny>| {
-            wholes(value)?.try_into().ok().filter(|shape: &[usize; 3]| shape.iter().all(|&size| size > 0))
-        };
-        let (name, expected) = ("obs_shape", "(C, H, W), all above 0");
-        let obs_shape = attribute(object, name, Some(object.getattr(name)?), expected, shape)?.unwrap_or_default();
-        let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|list| !list.is_none())) };
-        let (name, expected) = ("action_cells", "None or a list of whole numbers from 0 to 65535");
-        let action_cells = attribute(object, name, given(name)?, expected, wholes::<u16>)?;
-        let (name, expected) = ("policy_planes", "None or a list of whole numbers from 0 and None");
-        let policy_planes = attribute(object, name, given(name)?, expected, |places| {
-            let Listed(places) = places.extract().ok()?;
-            let number = |place: Option<Whole>| place.map(|Whole(place)| u32::try_from(place)).transpose().ok();
-            places.into_iter().map(number).collect::<Option<Vec<_>>>()
-        })?;
-        let (num_players, zero_sum) = players_of(object)?;
-        let names = |value: &Bound<'_, PyAny>| {
-            let Listed::<String>(names) = value.extract().ok()?;
-            (names.len() == num_players && names.iter().all(|name| !name.trim().is_empty())).then_some(names)
-        };
-        let expected = format!("None or a list of names, one for each of num_players = {num_players}");
-        let side_names = attribute(object, "side_names", given("side_names")?, &expected, names)?;
-        let (name, expected) = ("payoff_unit", "a number above 0 and a name, such as (13, 'chips')");
-        let unit = |value: &Bound<'_, PyAny>| {
-            value.extract::<(f32, String)>().ok().filter(|&(worth, _)| worth > 0.0 && worth.is_finite())
-        };
-        let payoff_unit = attribute(object, name, given(name)?, expected, unit)?.unwrap_or((1.0, String::new()));
-        for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key", "view_key"] {
-            // Looked up on the class: nothing of the game runs.
-            if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
-                return Err(PyTypeError::new_err(format!(
-                    "{class}.{name} must be a method (def {name}(self...)), not a property or a value"
-                )));
-            }
-        }
-        // Most games are their class; one class may be many games, and then says which.
-        let game = object.getattr_opt("game")?.and_then(|game| game.extract().ok()).unwrap_or_else(|| class.clone());
-        let info = Info {
-            game,
-            num_actions: number("num_actions")?,
-            num_players,
-            zero_sum,
-            side_names,
-            obs_shape,
-            max_plies: number("max_plies")?,
-            action_cells,
-            policy_planes,
-            payoff_unit,
-            has_views: object.get_type().hasattr("view_key")?,
-            play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
-            fault: Fault::default(),
-            memory: Arc::default(),
-            name: class,
-        };
+        let info = Arc::new(Info::of(object)?);
         let object = Arc::new(object.call_method0("clone")?.unbind());
-        Ok(Self { object, info: Arc::new(info), turn: OnceLock::new(), line: 0, remembered: None })
+        Ok(Self { object, info, turn: OnceLock::new(), line: 0, remembered: None })
     }
 
     /// What records call the game: its attribute `game` if that is text, else the class's name.
