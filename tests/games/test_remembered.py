@@ -24,6 +24,19 @@ def _plenty() -> Iterator[None]:
     _core.remember_at_most(PLENTY)
 
 
+QUESTIONS = ("turn", "legal_actions", "chance_outcomes", "outcome", "encode", "view_key")
+
+
+def noted(question: str) -> Any:
+    """The method of `SeenKuhn` after a call of `note`."""
+
+    def method(game: Any, *arguments: Any) -> Any:
+        game.note(" ".join((question, *map(str, arguments))))
+        return getattr(SeenKuhn, question)(game, *arguments)
+
+    return method
+
+
 class Once(Exception):  # noqa: N818
     """Raised on purpose."""
 
@@ -42,36 +55,13 @@ class Asked(SeenKuhn):
             self.fails.remove(question)
             raise Once(question)
 
-    def turn(self) -> int:
-        """See `azpy.Game`, as are those below."""
-        self.note("turn")
-        return super().turn()
-
-    def legal_actions(self) -> list[int]:
-        self.note("legal_actions")
-        return super().legal_actions()
-
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        self.note("chance_outcomes")
-        return super().chance_outcomes()
+    turn, legal_actions, chance_outcomes, outcome, encode, view_key = map(noted, QUESTIONS)
 
     def play(self, action: int) -> None:
+        """See `azpy.Game`."""
         if "play" in self.fails:
             self.note("play")
         super().play(action)
-
-    def outcome(self) -> float:
-        self.note("outcome")
-        return super().outcome()
-
-    def encode(self) -> NDArray[np.float32]:
-        planes = super().encode()
-        self.note("encode")
-        return planes
-
-    def view_key(self, player: int) -> Any:
-        self.note(f"view_key {player}")
-        return super().view_key(player)
 
 
 @pytest.fixture
@@ -180,24 +170,14 @@ class Owned(SeenKuhn):
 
     owner: int | None = None
 
-    def note(self) -> None:
+    turn, legal_actions, chance_outcomes, outcome, encode, view_key = map(noted, QUESTIONS)
+
+    def note(self, question: str) -> None:
         """Notes the thread that asks."""
         self.owner = self.owner or threading.get_ident()
         assert self.owner == threading.get_ident()
-
-    def turn(self) -> int:
-        """See `azpy.Game`, as are those below."""
-        self.note()
-        return super().turn()
-
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        self.note()
-        time.sleep(0.01)  # the other pipelines come here too
-        return super().chance_outcomes()
-
-    def legal_actions(self) -> list[int]:
-        self.note()
-        return super().legal_actions()
+        if question == "chance_outcomes":
+            time.sleep(0.01)  # the other pipelines come here too
 
 
 def test_no_two_threads_ask_one_object() -> None:
