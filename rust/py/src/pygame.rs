@@ -92,7 +92,7 @@ pub(crate) struct PyGame {
     info: Arc<Info>,
     /// The answer of `turn`, once it was asked: a search relies on one answer for a position.
     turn: OnceLock<Turn>,
-    /// The number of the line of play from the game's start.
+    /// The number of the line of play from the game's start; 0 in an open game.
     line: u128,
     /// Nothing where each question goes to Python.
     remembered: Option<Remembered>,
@@ -322,7 +322,9 @@ impl Game for PyGame {
 
     fn play(&mut self, action: Action) {
         self.turn = OnceLock::new();
-        self.line = line_after(self.line, action);
+        if self.info.has_views {
+            self.line = line_after(self.line, action);
+        }
         let Some(remembered) = &mut self.remembered else {
             return self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
         };
