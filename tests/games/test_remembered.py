@@ -44,7 +44,7 @@ class Once(Exception):  # noqa: N818
 class Asked(SeenKuhn):
     """Counts what it is asked, and fails where it is told to: once."""
 
-    game: ClassVar[str] = "SeenKuhn"
+    game = "SeenKuhn"
     counts: ClassVar[Counter[str]] = Counter()
     fails: ClassVar[set[str]] = set()
 
