@@ -18,7 +18,6 @@ from azpy.game import Game
 
 PREFIX = "open_spiel:"  # before a game's name in a spec
 MAX_PLAYERS = 6
-_MOST_KEPT = 100_000  # positions of a game, of some kilobytes each
 
 
 def open_spiel(game: Any) -> State:
@@ -211,8 +210,6 @@ class HiddenGame(OpenSpielGame):
     Observations are the information state of the player to move, as flat features. Where players act at the same time,
     one moves after the other, who does not see it.
 
-    Such games are small, and self-play comes to each position very often: what OpenSpiel answers is kept.
-
     Attributes:
         payoff_unit: what an outcome of 1 is in OpenSpiel's returns.
     """
@@ -220,69 +217,14 @@ class HiddenGame(OpenSpielGame):
     def __init__(self, rules: _Rules, state: Any) -> None:
         super().__init__(rules, state)
         self.payoff_unit = rules.scale, ""
-        self._known: dict[Any, Any] = {}  # answers by question, and after each action the state and what is known there
-        self._room = [_MOST_KEPT]  # positions; shared by all of a game
-
-    def _ask(self, question: Any, *arguments: Any) -> Any:
-        if (key := (question, *arguments)) not in self._known:
-            self._known[key] = getattr(super(), question)(*arguments)
-        return self._known[key]
-
-    def turn(self) -> int:
-        """As in `OpenSpielGame`."""
-        return self._ask("turn")  # type: ignore[no-any-return]
-
-    def legal_actions(self) -> list[int]:
-        """As in `OpenSpielGame`."""
-        return list(self._ask("legal_actions"))
-
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        """As in `OpenSpielGame`."""
-        return list(self._ask("chance_outcomes"))
-
-    def play(self, action: int) -> None:
-        """As in `OpenSpielGame`; the state is another one then."""
-        after = self._known.get(action)
-        if after is None:
-            after = self.state.child(action), {}
-            if self._room[0] > 0:
-                self._room[0] -= 1
-                self._known[action] = after
-        self.state, self._known = after
-
-    def clone(self) -> Self:
-        """As in `OpenSpielGame`; both share the state, which never changes."""
-        copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
-        return copy
-
-    def outcome(self) -> float | list[float]:
-        """As in `OpenSpielGame`."""
-        return self._ask("outcome")  # type: ignore[no-any-return]
-
-    def encode(self) -> NDArray[np.float32]:
-        """As in `OpenSpielGame`."""
-        planes: NDArray[np.float32] = self._ask("encode")
-        planes.flags.writeable = False
-        return planes
-
-    def key(self) -> int:
-        """As in `OpenSpielGame`."""
-        return self._ask("key")  # type: ignore[no-any-return]
 
     def _tensor(self, player: int) -> Any:
         return self.state.information_state_tensor(player)
 
     def view_key(self, player: int) -> str:
         """What the player knows, with all it saw and did: OpenSpiel's information state."""
-        key = "view_key", player
-        if key not in self._known:
-            self._known[key] = f"{player}\n{self.state.information_state_string(player)}"
-        return self._known[key]  # type: ignore[no-any-return]
+        return f"{player}\n{self.state.information_state_string(player)}"
 
     def render_view(self, player: int) -> str:
         """OpenSpiel's information state: what a person sees."""
         return str(self.state.information_state_string(player))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_known": {}}

@@ -14,6 +14,7 @@ from azpy._core import Message
 from azpy.serving.models import PlayerEngine, open_engine, open_player
 from azpy.serving.queries import Session
 from oracles import Countdown, Hashed
+from planted_games import SeenKuhn
 from running import PATIENCE, program
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="has no fork")
@@ -50,7 +51,7 @@ def filled(game: Any) -> azpy.ReplayBuffer:
     return buffer
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", Countdown(12)], ids=["tic_tac_toe", "python"])
+@pytest.mark.parametrize("game", ["tic_tac_toe", Countdown(12), SeenKuhn()], ids=["tic_tac_toe", "python", "hidden"])
 def test_a_fork_draws_the_batches_that_its_parent_draws(game: Any) -> None:
     buffer = filled(game)
     expected = buffer.sample(100, seed=3)  # the threads have been at work, and wait

@@ -4,8 +4,8 @@
 //! From the lowest layer to the highest; no layer uses a higher one:
 //!
 //! 1. [`errors`], [`settings`], [`listed`] (lists of numbers), [`threads`] (how background threads end).
-//! 2. [`fault`] is where a game in Python leaves its errors, [`pygame`] is a game in Python, and [`position`] a position
-//!    of any game.
+//! 2. [`fault`] is where a game in Python leaves its errors, [`memory`] what it answered, [`pygame`] is a game in Python,
+//!    and [`position`] a position of any game.
 //! 3. [`evaluators`] are what may answer ([`own_net`]: azpy's own networks). [`batch`] runs searches of one game, and
 //!    [`result`] is what a search found ([`picture`] hands trees to what draws them).
 //! 4. [`registry`] has the games by name, [`state`] is `azpy.State` ([`variations`]: its games with variations).
@@ -30,6 +30,7 @@ mod exploit;
 mod fault;
 mod games;
 mod listed;
+mod memory;
 mod model;
 mod own_net;
 mod picture;
@@ -98,6 +99,7 @@ pub fn init(module: &Bound<'_, PyModule>, own: &'static [Entry]) -> PyResult<()>
     module.add_function(wrap_pyfunction!(settings::why_unused, module)?)?;
     module.add_function(wrap_pyfunction!(settings::read_setting, module)?)?;
     module.add_function(wrap_pyfunction!(listed::listed, module)?)?;
+    module.add_function(wrap_pyfunction!(memory::remember_at_most, module)?)?;
     module.add_function(wrap_pyfunction!(registry::list_games, module)?)?;
     module.add_function(wrap_pyfunction!(exploit::exploitability, module)?)?;
     module.add_function(wrap_pyfunction!(query::notation_of, module)?)?;

@@ -56,6 +56,15 @@ pub(crate) fn renewed<P: Payoff>(state: &AnyGame<P>) -> AnyGame<P> {
     state.inside::<PyGame>().map_or_else(|| state.clone(), |game| state.holding(game.renewed()))
 }
 
+/// The position of a game that hides something, of which Python is asked nothing twice. Other games are as they were: few
+/// of their games meet in a position.
+pub(crate) fn remembered(state: AnyState) -> AnyState {
+    match state.inside::<PyGame>() {
+        Some(game) if game.hides() => state.holding(game.remembered()),
+        _ => state,
+    }
+}
+
 /// The legal actions; none where it is no player's turn.
 pub(crate) fn legal_of(state: &AnyState) -> Vec<Action> {
     let mut legal = Vec::new();

@@ -7,19 +7,22 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use azpy_core::game::{Action, Game, MAX_PLAYERS, Payoff, Player, Sizes, Turn, Values, action_planes};
+use azpy_core::game::{Action, Game, Payoff, Player, Sizes, Turn, Values, action_planes};
 use azpy_core::picture::{Touch, board_svg, board_touch, text_svg};
 use azpy_core::rng::mix;
 use azpy_core::text::{Notation, outcome_text};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use self::info::Info;
 use crate::errors::GameError;
 use crate::fault::{CHANCE, Fault, TERMINAL, turn_number};
 use crate::listed::{Listed, entries, is_bool, numbers_of, short, text_of, wholes};
-use crate::settings::Whole;
+use crate::memory::{Answers, Remembered};
+
+mod info;
 
 /// A GameError with the parts that az-check-game reports: `rule`, `got`, `expected`.
 pub(crate) fn broken(rule: &str, got: &str, expected: &str, text: String) -> PyErr {
@@ -61,39 +64,6 @@ fn expected_outcome(came: usize, info: &Info) -> String {
     }
 }
 
-/// Reads the value of a game's attribute, if there is one.
-fn attribute<'py, T>(
-    object: &Bound<'py, PyAny>,
-    name: &str,
-    value: Option<Bound<'py, PyAny>>,
-    expected: &str,
-    read: impl FnOnce(&Bound<'py, PyAny>) -> Option<T>,
-) -> PyResult<Option<T>> {
-    let Some(value) = value else { return Ok(None) };
-    let found = read(&value);
-    if found.is_none() {
-        let text = format!("{}.{name} must be {expected}, got {value}", object.get_type().name()?);
-        return Err(broken("attributes", &format!("{name} {value}"), expected, text));
-    }
-    Ok(found)
-}
-
-/// How many players a game in Python has, and whether they are two with a zero sum.
-fn players_of(object: &Bound<'_, PyAny>) -> PyResult<(usize, bool)> {
-    let read = |given: &Bound<'_, PyAny>| whole_of(given).filter(|number| (1..=MAX_PLAYERS).contains(number));
-    let (name, expected) = ("num_players", format!("a whole number from 1 to {MAX_PLAYERS}"));
-    let players = attribute(object, name, object.getattr_opt(name)?, &expected, read)?.unwrap_or(2);
-    let (name, read) = ("zero_sum", |given: &Bound<'_, PyAny>| given.extract::<bool>().ok());
-    let zero_sum = attribute(object, name, object.getattr_opt(name)?, "True or False", read)?.unwrap_or(true);
-    Ok((players, players == 2 && zero_sum))
-}
-
-/// A whole number above 0.
-fn whole_of(given: &Bound<'_, PyAny>) -> Option<usize> {
-    let Whole(number) = given.extract().ok()?;
-    usize::try_from(number).ok().filter(|&number| number > 0)
-}
-
 /// A number for a text: equal for equal ones, and as rarely for others as 128 bits allow.
 fn digest(bytes: &[u8]) -> u128 {
     let (mut high, mut low) = (0, mix(bytes.len() as u64 + 1));
@@ -106,100 +76,34 @@ fn digest(bytes: &[u8]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-#[derive(Clone)]
-struct Info {
-    /// The class's name, for errors.
-    name: String,
-    /// The name of the game in records.
-    game: String,
-    num_actions: usize,
-    num_players: usize,
-    zero_sum: bool,
-    side_names: Option<Vec<String>>,
-    obs_shape: [usize; 3],
-    max_plies: usize,
-    action_cells: Option<Vec<u16>>,
-    /// None: those that follow from `action_cells`.
-    policy_planes: Option<Vec<Option<u32>>>,
-    /// What an outcome of 1 is worth, and in which unit.
-    payoff_unit: (f32, String),
-    /// Whether the game has the method `view_key`.
-    has_views: bool,
-    /// The method that plays: actions are known to be legal here, and a game may be faster where it need not look.
-    play: &'static str,
-    fault: Fault,
+/// The number of a line of play that is longer by an action.
+fn line_after(line: u128, action: Action) -> u128 {
+    let mut bytes = [0; 20];
+    bytes[..16].copy_from_slice(&line.to_le_bytes());
+    bytes[16..].copy_from_slice(&action.to_le_bytes());
+    digest(&bytes)
 }
 
 /// A position held by Python.
 pub(crate) struct PyGame {
-    object: Py<PyAny>,
+    /// The game, without the actions that `remembered` is ahead of it. Clones of a remembered position share it, also
+    /// those of other threads: they do nothing with it but clone it.
+    object: Arc<Py<PyAny>>,
     info: Arc<Info>,
     /// The answer of `turn`, once it was asked: a search relies on one answer for a position.
     turn: OnceLock<Turn>,
+    /// The number of the line of play from the game's start; 0 in an open game.
+    line: u128,
+    /// Nothing where each question goes to Python.
+    remembered: Option<Remembered>,
 }
 
 impl PyGame {
     /// Wraps a copy of `object`, so that a search never plays on the caller's own position.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let class = object.get_type().name()?.to_string();
-        let number = |name: &str| -> PyResult<usize> {
-            let found = attribute(object, name, Some(object.getattr(name)?), "a whole number above 0", whole_of)?;
-            Ok(found.unwrap_or_default())
-        };
-        let shape = |value: &Bound<'_, PyAny>| {
-            wholes(value)?.try_into().ok().filter(|shape: &[usize; 3]| shape.iter().all(|&size| size > 0))
-        };
-        let (name, expected) = ("obs_shape", "(C, H, W), all above 0");
-        let obs_shape = attribute(object, name, Some(object.getattr(name)?), expected, shape)?.unwrap_or_default();
-        let given = |name: &str| -> PyResult<_> { Ok(object.getattr_opt(name)?.filter(|list| !list.is_none())) };
-        let (name, expected) = ("action_cells", "None or a list of whole numbers from 0 to 65535");
-        let action_cells = attribute(object, name, given(name)?, expected, wholes::<u16>)?;
-        let (name, expected) = ("policy_planes", "None or a list of whole numbers from 0 and None");
-        let policy_planes = attribute(object, name, given(name)?, expected, |places| {
-            let Listed(places) = places.extract().ok()?;
-            let number = |place: Option<Whole>| place.map(|Whole(place)| u32::try_from(place)).transpose().ok();
-            places.into_iter().map(number).collect::<Option<Vec<_>>>()
-        })?;
-        let (num_players, zero_sum) = players_of(object)?;
-        let names = |value: &Bound<'_, PyAny>| {
-            let Listed::<String>(names) = value.extract().ok()?;
-            (names.len() == num_players && names.iter().all(|name| !name.trim().is_empty())).then_some(names)
-        };
-        let expected = format!("None or a list of names, one for each of num_players = {num_players}");
-        let side_names = attribute(object, "side_names", given("side_names")?, &expected, names)?;
-        let (name, expected) = ("payoff_unit", "a number above 0 and a name, such as (13, 'chips')");
-        let unit = |value: &Bound<'_, PyAny>| {
-            value.extract::<(f32, String)>().ok().filter(|&(worth, _)| worth > 0.0 && worth.is_finite())
-        };
-        let payoff_unit = attribute(object, name, given(name)?, expected, unit)?.unwrap_or((1.0, String::new()));
-        for name in ["turn", "legal_actions", "play", "clone", "outcome", "encode", "key", "view_key"] {
-            // Looked up on the class: nothing of the game runs.
-            if object.get_type().getattr_opt(name)?.is_some_and(|method| !method.is_callable()) {
-                return Err(PyTypeError::new_err(format!(
-                    "{class}.{name} must be a method (def {name}(self...)), not a property or a value"
-                )));
-            }
-        }
-        // Most games are their class; one class may be many games, and then says which.
-        let game = object.getattr_opt("game")?.and_then(|game| game.extract().ok()).unwrap_or_else(|| class.clone());
-        let info = Info {
-            game,
-            num_actions: number("num_actions")?,
-            num_players,
-            zero_sum,
-            side_names,
-            obs_shape,
-            max_plies: number("max_plies")?,
-            action_cells,
-            policy_planes,
-            payoff_unit,
-            has_views: object.get_type().hasattr("view_key")?,
-            play: if object.hasattr("play_legal")? { "play_legal" } else { "play" },
-            fault: Fault::default(),
-            name: class,
-        };
-        let object = object.call_method0("clone")?.unbind();
-        Ok(Self { object, info: Arc::new(info), turn: OnceLock::new() })
+        let info = Arc::new(Info::of(object)?);
+        let object = Arc::new(object.call_method0("clone")?.unbind());
+        Ok(Self { object, info, turn: OnceLock::new(), line: 0, remembered: None })
     }
 
     /// What records call the game: its attribute `game` if that is text, else the class's name.
@@ -213,11 +117,39 @@ impl PyGame {
             return otherwise;
         }
         Python::attach(|py| {
-            question(self.object.bind(py)).unwrap_or_else(|error| {
+            self.current(py).and_then(|object| question(&object)).unwrap_or_else(|error| {
                 self.info.fault.set(error);
                 otherwise
             })
         })
+    }
+
+    /// The game of this position: a copy of the object, where that is shared or behind.
+    fn current<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.remembered {
+            Some(Remembered { ahead, .. }) if !ahead.is_empty() || Arc::strong_count(&self.object) > 1 => {
+                let copy = self.object.bind(py).call_method0("clone")?;
+                ahead.iter().try_for_each(|&action| copy.call_method1(self.info.play, (action,)).map(drop))?;
+                Ok(copy)
+            }
+            _ => Ok(self.object.bind(py).clone()),
+        }
+    }
+
+    /// What Python said here before.
+    fn recall<T>(&self, answer: impl Fn(&Answers) -> &OnceLock<T>) -> Option<&T> {
+        let remembered = self.remembered.as_ref().filter(|_| !self.info.fault.is_set());
+        remembered.and_then(|remembered| answer(&remembered.answers).get())
+    }
+
+    /// Remembers what Python said, of so many bytes beside those of `Answers`, unless it failed.
+    fn keep<T>(&self, answer: impl Fn(&Answers) -> &OnceLock<T>, bytes: usize, said: impl FnOnce() -> T) {
+        if let Some(remembered) = &self.remembered
+            && !self.info.fault.is_set()
+            && self.info.memory.has_room(bytes)
+        {
+            answer(&remembered.answers).get_or_init(said);
+        }
     }
 
     /// Whether the game has an optional method.
@@ -242,10 +174,14 @@ impl PyGame {
 
 impl Clone for PyGame {
     fn clone(&self) -> Self {
-        let copy = self.ask(None, |object| Ok(Some(object.call_method0("clone")?.unbind())));
+        let copy = match self.remembered {
+            Some(_) => None,
+            None => self.ask(None, |object| Ok(Some(Arc::new(object.call_method0("clone")?.unbind())))),
+        };
         // After a failure any object is fine, because it is never used.
-        let object = copy.unwrap_or_else(|| Python::attach(|py| self.object.clone_ref(py)));
-        Self { object, info: self.info.clone(), turn: self.turn.clone() }
+        let object = copy.unwrap_or_else(|| self.object.clone());
+        let (info, turn, remembered) = (self.info.clone(), self.turn.clone(), self.remembered.clone());
+        Self { object, info, turn, line: self.line, remembered }
     }
 }
 
@@ -256,17 +192,26 @@ impl PyGame {
 
     /// The same position with the error of its game cleared.
     pub(crate) fn renewed(&self) -> Self {
-        let info = Info { fault: Fault::default(), ..Info::clone(&self.info) };
-        let object = Python::attach(|py| self.object.clone_ref(py));
-        Self { object, info: Arc::new(info), turn: OnceLock::new() }
+        let info = Arc::new(Info { fault: Fault::default(), ..Info::clone(&self.info) });
+        let (object, remembered) = (self.object.clone(), self.remembered.clone());
+        Self { object, info, turn: OnceLock::new(), line: self.line, remembered }
     }
 
-    /// A copy with its own place for errors, or the error of the game's `clone`.
+    /// A copy with its own place for errors, which asks Python, or the error of the game's `clone`.
     pub(crate) fn copied(&self) -> PyResult<Self> {
-        let object = Python::attach(|py| self.object.call_method0(py, "clone"))?;
-        Ok(Self { object, ..self.renewed() })
+        let object = Python::attach(|py| Ok::<_, PyErr>(self.current(py)?.call_method0("clone")?.unbind()))?;
+        Ok(Self { object: Arc::new(object), remembered: None, ..self.renewed() })
     }
 
+    /// A copy that asks Python nothing twice, nor do the positions that are played from it; one that does, if there is
+    /// no room.
+    pub(crate) fn remembered(&self) -> Self {
+        let mut copy = self.clone();
+        copy.remembered = self.info.memory.meet(self.line).map(Remembered::of);
+        copy
+    }
+
+    /// The game of a position that is not remembered.
     pub(crate) fn object(&self) -> &Py<PyAny> {
         &self.object
     }
@@ -305,7 +250,10 @@ impl Game for PyGame {
     }
 
     fn turn(&self) -> Turn {
-        self.ask(Turn::Terminal, |object| {
+        if let Some(&turn) = self.recall(|answers| &answers.turn) {
+            return turn;
+        }
+        let turn = self.ask(Turn::Terminal, |object| {
             let reply = object.call_method0("turn")?;
             let players = self.info.num_players;
             let mover = |number: i32| Player::from_index(usize::try_from(number).ok().filter(|&own| own < players)?);
@@ -332,10 +280,15 @@ impl Game for PyGame {
                     self.wrong("asking", "turn", &got, "the same answer every time")
                 }
             }
-        })
+        });
+        self.keep(|answers| &answers.turn, 0, || turn);
+        turn
     }
 
     fn legal_actions(&self, out: &mut Vec<Action>) {
+        if let Some(legal) = self.recall(|answers| &answers.legal) {
+            return out.clone_from(legal);
+        }
         // After a failure return one action, because a turn without actions would be reported instead.
         *out = self.ask(vec![0], |object| {
             let reply = object.call_method0("legal_actions")?;
@@ -364,14 +317,33 @@ impl Game for PyGame {
             }
             Ok(actions.into_iter().map(|action| action as Action).collect())
         });
+        self.keep(|answers| &answers.legal, size_of_val(&**out), || out.clone());
     }
 
     fn play(&mut self, action: Action) {
         self.turn = OnceLock::new();
-        self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
+        if self.info.has_views {
+            self.line = line_after(self.line, action);
+        }
+        let Some(remembered) = &mut self.remembered else {
+            return self.ask((), |object| object.call_method1(self.info.play, (action,)).map(drop));
+        };
+        remembered.ahead.push(action);
+        if let Some(answers) = self.info.memory.known(self.line) {
+            remembered.answers = answers;
+            return;
+        }
+        // After a failure any object is fine, because it is never used.
+        if let Some(object) = self.ask(None, |object| Ok(Some(object.clone().unbind()))) {
+            self.object = Arc::new(object);
+        }
+        self.remembered = self.info.memory.meet(self.line).map(Remembered::of);
     }
 
     fn chance_outcomes(&self, out: &mut Vec<(Action, f32)>) {
+        if let Some(rolls) = self.recall(|answers| &answers.rolls) {
+            return out.clone_from(rolls);
+        }
         *out = self.ask(vec![(0, 1.0)], |object| {
             let reply = object.call_method0("chance_outcomes")?;
             let wrong = |rule, expected| self.wrong(rule, "chance_outcomes", &short(&reply), expected);
@@ -389,10 +361,14 @@ impl Game for PyGame {
             let sum: f32 = outcomes.iter().map(|&(_, probability)| probability).sum();
             if (sum - 1.0).abs() < 1e-3 { Ok(outcomes) } else { wrong("chance-sum", "probabilities that sum to 1") }
         });
+        self.keep(|answers| &answers.rolls, size_of_val(&**out), || out.clone());
     }
 
     fn outcome(&self) -> Values {
-        self.ask(Values::draw(self.info.num_players), |object| {
+        if let Some(&outcome) = self.recall(|answers| &answers.outcome) {
+            return outcome;
+        }
+        let outcome = self.ask(Values::draw(self.info.num_players), |object| {
             let reply = object.call_method0("outcome")?;
             let (numbers, alone) = numbers_of(&reply).unwrap_or_default();
             match read_outcome(&numbers, alone, &self.info) {
@@ -402,10 +378,15 @@ impl Game for PyGame {
                     self.wrong("outcome", "outcome", &short(&reply), &expected)
                 }
             }
-        })
+        });
+        self.keep(|answers| &answers.outcome, 0, || outcome);
+        outcome
     }
 
     fn encode(&self, row: &mut [f32]) {
+        if let Some(planes) = self.recall(|answers| &answers.planes) {
+            return row.copy_from_slice(planes);
+        }
         row.fill(0.0);
         self.ask((), |object| {
             let reply = object.call_method0("encode")?;
@@ -432,6 +413,7 @@ impl Game for PyGame {
             }
             Ok(())
         });
+        self.keep(|answers| &answers.planes, size_of_val(row), || row.to_vec());
     }
 
     fn key(&self) -> u128 {
@@ -449,8 +431,11 @@ impl Game for PyGame {
         if !self.info.has_views {
             return None;
         }
+        if let Some(&view) = self.recall(|answers| &answers.views[player.index()]) {
+            return view;
+        }
         // After a failure the game goes on hiding: nothing may search its true position.
-        self.ask(Some(0), |object| {
+        let view = self.ask(Some(0), |object| {
             let reply = object.call_method1("view_key", (player.index(),))?;
             if reply.is_none() {
                 return Ok(None);
@@ -469,7 +454,9 @@ impl Game for PyGame {
                     self.wrong("view-type", "view_key", &short(&reply), expected)
                 }
             }
-        })
+        });
+        self.keep(|answers| &answers.views[player.index()], 0, || view);
+        view
     }
 
     /// What `str` gives. An error in the game's `__str__` is shown in its place: it must not end a run.

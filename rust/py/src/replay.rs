@@ -17,7 +17,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{RustError, caught};
 use crate::games::any_game;
-use crate::position::{AnyState, Fallible};
+use crate::position::{AnyState, Fallible, remembered};
 use crate::record::GameRecord;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::state::State;
@@ -153,7 +153,7 @@ impl ReplayBuffer {
     #[new]
     #[pyo3(signature = (game, *, max_positions = 1_000_000))]
     fn new(game: &Bound<'_, PyAny>, #[pyo3(from_py_with = whole)] max_positions: i128) -> PyResult<Self> {
-        let start = any_game(game)?;
+        let start = remembered(any_game(game)?);
         let max_positions = within("max_positions", max_positions, 1, SIZE)?;
         let workers = Workers::new(settings::threads(None)?).map_err(RustError::raised)?;
         let inner: Box<dyn AnyReplay> =

@@ -22,7 +22,7 @@ use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::fault::Fault;
 use crate::games::any_game;
 use crate::listed::Listed;
-use crate::position::Fallible;
+use crate::position::{Fallible, remembered};
 use crate::record::GameRecord;
 use crate::result::set_fields;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
@@ -188,7 +188,7 @@ impl SelfPlay {
         #[pyo3(from_py_with = whole)] stagger: i128,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let start = any_game(game)?;
+        let start = remembered(any_game(game)?);
         let options = settings::selfplay_config::<Self>(py, options)?;
         let slots = within("slots", slots, 1, MOST_SLOTS)?;
         let pipelines = within("pipelines", pipelines, 1, settings::MOST_PIPELINES as i128)?;
