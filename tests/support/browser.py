@@ -8,13 +8,17 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+from selenium.common.exceptions import (
+    JavascriptException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+    TimeoutException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -60,6 +64,10 @@ CHOOSE = """
 """
 
 
+# Whether the position is known.
+SHOWN = "return board.dataset.state !== 'busy' || document.body.textContent.includes('is thinking')"
+
+
 class Rude(Countdown):
     """One move ends it. Its texts and its picture try to be more than texts and a picture."""
 
@@ -77,12 +85,12 @@ class Rude(Countdown):
 
 
 class Part(WebElement):
-    """An element of the page. A click goes through the browser's own input, where the element is seen."""
+    """An element of the page. A click goes through the browser's own input, once the element is seen and not disabled."""
 
     def click(self) -> None:
         seen = """
             const one = arguments[0];
-            if (one.tagName === "OPTION") return null;
+            if (one.tagName === "OPTION") return ["option"];
             one.scrollIntoView({ block: "nearest", behavior: "instant" });
             const { x, y, width, height } = one.getBoundingClientRect();
             const [u, v] = [x + width / 2, y + height / 2];
@@ -91,10 +99,11 @@ class Part(WebElement):
             return [u + frame.x, v + frame.y]; // of the whole page
         """
         board = Board(self.parent)
-        if at := board.script(seen, self):
-            board.tap(*at)
-        else:  # an option of a list; of what cannot be clicked it says why
+        at: list[Any] = board.until(lambda: board.script(seen, self))
+        if at[0] == "option":
             super().click()
+        else:
+            board.tap(*at)
 
 
 class Board:
@@ -114,15 +123,25 @@ class Board:
         return self.driver.execute_script(text, *arguments)
 
     def until(self, done: Callable[[], Any]) -> Any:
-        """Waits until there is something; gives it."""
-        end, pause = time.monotonic() + PATIENCE / 3, 0.01
-        while time.monotonic() < end:
-            with suppress(StaleElementReferenceException):
+        """Waits until there is something; gives it. Parts of a page that loads, or draws itself again, come later."""
+        end, pause = time.monotonic() + PATIENCE, 0.01
+        why: Exception | None = None
+        while True:
+            try:
                 if found := done():
                     return found
+            except (JavascriptException, NoSuchElementException, StaleElementReferenceException) as error:
+                why = error
+            if time.monotonic() > end:
+                raise TimeoutException from why
             time.sleep(pause)
             pause = min(1.5 * pause, 0.2)
-        raise TimeoutException
+
+    def each(self, selector: str, what: str, *arguments: Any) -> list[Any]:
+        """What a script says of each element, at one moment: the page may draw itself again between two calls."""
+        script = f"return [...document.querySelectorAll(arguments[0])].map((one) => {what})"
+        found: list[Any] = self.script(script, selector, *arguments)
+        return found
 
     @property
     def state(self) -> str:
@@ -219,7 +238,7 @@ class Board:
         Opens the dialog of a new game for its lists, and then goes on with the game on the board, if there is one.
         """
         if self.script(f"{CHOOSE} return choose(...arguments)", id_, value):
-            self.wait("return board.dataset.state !== 'busy' || document.body.textContent.includes('is thinking')")
+            self.wait(SHOWN)
 
     def enter(self, id_: str, text: str) -> None:
         """Types into a field, and leaves it."""
@@ -228,7 +247,7 @@ class Board:
         field.send_keys(text, Keys.TAB)
 
     def begin(self, **chosen: str) -> None:
-        """Begins a new game with what is chosen in its dialog."""
+        """Begins a new game with what is chosen in its dialog, and waits for its first position."""
         self.script(
             f"""
             {CHOOSE}
@@ -241,6 +260,7 @@ class Board:
             """,
             chosen,
         )
+        self.wait(SHOWN)
 
     def open(self, address: str, name: str | None = None, size: tuple[int, int] = WIDE) -> None:
         """Opens the page with a player, and nothing that was kept from before."""
@@ -313,7 +333,7 @@ class Board:
         return clicked
 
     def load(self, text: str) -> str:
-        """Loads a text; returns what is said against it."""
+        """Loads a text, and waits for its position; returns what is said against it."""
         self.script(
             """
             document.getElementById("open_load").click();
@@ -331,6 +351,8 @@ class Board:
         )[0]
         if refused:
             self.script("document.getElementById('load_cancel').click()")
+        else:
+            self.settle()
         return str(refused)
 
     def save(self, folder: Path, what: str = "game") -> str:

@@ -54,7 +54,7 @@ def test_chess_with_captures_arrows_and_promotion(board: Board, address: str) ->
     """
     for places in (("h1", "b1"), ("d2", "d2"), ("h1", "b1"), ("b1", "h1")):
         board.script(draw, *places)
-    marks = [mark.get_attribute("class") for mark in board.all("#overlay .noted")]
+    marks = board.each("#overlay .noted", "one.getAttribute('class')")
     assert marks == ["noted circle", "noted arrow"]  # the same one again takes it away
     board.one("back").click()
     board.until(lambda: board.ply == 7 and board.all("#overlay .noted") == [])
@@ -170,7 +170,7 @@ def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, addre
     board.one("back").click()
     board.until(lambda: board.ply == 6)
     assert len(moved()) == 2
-    assert board.all("#tints .last[x='160'][y='40'][width='40']") != []  # e7, below its bishop
+    board.until(lambda: board.all("#tints .last[x='160'][y='40'][width='40']"))  # e7, below its bishop
     board.begin(game="fours", side="all")
     board.click("column 4")
     (fall,) = moved()
@@ -207,7 +207,7 @@ def test_a_piece_of_several_cells_is_turned_and_laid_by_two_touches(board: Board
         board.choose("side", "all")
 
         def shaded() -> set[str]:
-            boxes = [[float(one.get_attribute(side)) for side in ("x", "y")] for one in board.all("#tints .chosen")]
+            boxes = board.each("#tints .chosen", "['x', 'y'].map((side) => Number(one.getAttribute(side)))")
             return {f"{'abcdefg'[int(x / 28)]}{7 - int(y / 28)}" for x, y in boxes if x < 7 * 28}
 
         def is_row(cells: set[str]) -> bool:

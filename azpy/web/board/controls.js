@@ -70,6 +70,12 @@ export class Controls {
     return isOthers && children.length === 0 && play.isPaused ? `${due}: paused.` : `${due}.`;
   }
 
+  /** Shows which steps there are from a position. */
+  showSteps({ parent, next }) {
+    byId("first").disabled = byId("back").disabled = parent === null;
+    byId("last").disabled = byId("on").disabled = next === null;
+  }
+
   /** Shows what can be done at the current position, which is known. */
   show(canPlay, status) {
     const { play, settings } = this;
@@ -96,8 +102,7 @@ export class Controls {
     byId("rematch").hidden = !isOver || play.names.length === 1;
     byId("share").hidden = !isOver;
     byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
-    byId("first").disabled = byId("back").disabled = current.parent === null;
-    byId("last").disabled = byId("on").disabled = current.next === null;
+    this.showSteps(current);
     const isGameBefore = !play.canUndo && this.gameBefore() !== undefined;
     byId("undo").textContent = isGameBefore ? "Last game" : "Undo";
     byId("undo").disabled = !play.canUndo && !isGameBefore;

@@ -74,15 +74,18 @@ export function bindFiles({ play, settings, start, picture }) {
     moves: () => play.game.current.moves().join(" "),
     svg: picture,
   };
-  const tell = (said, isRefused = false) => {
-    byId("save_said").textContent = said;
-    byId("save_said").classList.toggle("refused", isRefused);
-  };
-  /** Says what was done, or why it cannot be. */
+  let asked = 0; // times that something was tried
+  /** Says what was done, or why it cannot be; what ends late leaves the last word to what was tried after it. */
   const tried = async (act) => {
+    const mine = ++asked;
+    const tell = (said, isRefused = false) => {
+      if (mine !== asked) return;
+      byId("save_said").textContent = said;
+      byId("save_said").classList.toggle("refused", isRefused);
+    };
+    tell("");
     try {
-      tell("");
-      tell(`${(await act()) ?? ""}`);
+      tell((await act()) ?? "");
     } catch (error) {
       tell(`This cannot be saved: ${messageOf(error)}`, true);
     }

@@ -148,7 +148,7 @@ function render(isNew) {
     showComment(position);
     showMoves(game, null, 0, false, (chosen) => play.goTo(chosen));
     analysis.show(position, play.names, (name) => name);
-    byId("first").disabled = byId("back").disabled = position.parent === null;
+    controls.showSteps(position);
     board.close();
     clock.run(null);
     return;
