@@ -267,7 +267,7 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
           done([
             [model, ...others].map(usualStrength),
             texts.map((text) => readStrength(text, model)),
-            chosen.map((text) => Object.values(limitsOf(text, model))),
+            chosen.map((text) => Object.entries(limitsOf(text, model)).flat()),
             ["1", "50", "2 s", "casual"].map(strengthOf),
             strengths(model),
           ]);
@@ -277,7 +277,7 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
     assert found == [
         ["casual", "200", "800", "200"],
         ["400", "400", "2.5 s", "3 s", "0.5 s", "1000", "60 s", "", ""],
-        [["casual", None, None], [None, 20, None], [None, None, 5], [None, 1000, None], [None, 200, None]],
+        [["level", "casual"], *(["simulations", 20], ["seconds", 5], ["simulations", 1000], ["simulations", 200])],
         ["1 simulation", "50 simulations", "2 s", "casual"],
         [
             ["casual", "Casual (Elo 12)"],

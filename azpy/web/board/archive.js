@@ -7,9 +7,7 @@ import { before, restored } from "./kept.js";
 import { namesOf } from "./settings.js";
 import { titleOf } from "./sides.js";
 
-/** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game: Game) => unknown,
- * goBack: (kept: import("./kept.js").Kept) => unknown}} parts `start` shows a game, `goBack` one that was played here
- * @returns {void} */
+/** `start` shows a game, `goBack` one that was played here. */
 export function bindArchive({ play, settings, start, goBack }) {
   const dialog = byId("archive");
   const said = byId("archive_said");
@@ -40,18 +38,19 @@ export function bindArchive({ play, settings, start, goBack }) {
     }
   });
 
-  /** A game of a list. @param {() => Promise<{said: string, svg: string}>} end how it ended, and the picture of its
-   * end @param {(() => unknown) | null} act shows the game; null where the server does not play it */
+  /** A game of a list. `end` tells how it ended, with a picture; `act` shows the game, where the server plays it. */
   const row = (text, end, act) => {
     const [said, picture] = [make("span"), make("img", { alt: "" })];
     const words = make("span", {}, text, " ", said);
     const button = make("button", { type: "button", disabled: act === null }, picture, words);
-    if (act !== null) button.addEventListener("click", act);
     button.addEventListener("seen", async () => {
       const found = await end().catch(() => null); // the row says what it can
       if (found !== null) [said.textContent, picture.src] = [found.said, pictureAddress(found.svg)];
     });
-    if (act !== null) watcher.observe(button);
+    if (act !== null) {
+      button.addEventListener("click", act);
+      watcher.observe(button);
+    }
     return make("li", {}, button);
   };
 
@@ -104,7 +103,7 @@ export function bindArchive({ play, settings, start, goBack }) {
   iterations.addEventListener("change", () => list(iterations.value));
 }
 
-/** A stored game with its searches, at its first position. @param {any} stored as /games/NUMBER tells it */
+/** A stored game with its searches, at its first position, as /games/NUMBER tells it. */
 function gameOf(stored) {
   const game = new Game();
   for (const ply of stored.plies) {

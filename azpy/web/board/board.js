@@ -22,14 +22,10 @@ export class Board {
     this.isTurned = stored(TURNED, TAB) === true; // whether it is seen from the other side
     this.status = ""; // how the game stands, in words
     this.canPlay = false;
-    /** @type {((place: string) => unknown) | null} gets the place of a man that is touched, in place of a move */
-    this.takeMan = null;
-    /** @type {any} what the server says of the position with dead men, while they are touched */
-    this.counted = null;
-    /** @type {import("./position.js").Mark[]} on men that are dead */
-    this.crosses = [];
-    /** @type {Position | null} that is on the board */
-    this.position = null;
+    this.takeMan = null; // gets the place of a man that is touched, in place of a move
+    this.counted = null; // what the server says of the position with dead men, while they are touched
+    this.crosses = []; // marks on men that are dead
+    this.position = null; // the one on the board
     this.overlay = new Overlay();
     this.men = new Men();
     this.choice = new Choice(this);
@@ -76,7 +72,6 @@ export class Board {
     return shown === null ? "" : this.seen(shown).svg;
   }
 
-  /** @param {boolean} isTurned whether the board is seen from the other side */
   turnTo(isTurned) {
     if (isTurned !== this.isTurned) this.turn();
   }
@@ -92,16 +87,14 @@ export class Board {
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
   }
 
-  /** Shows a position that is known. @param {boolean} canPlay whether a person can play there @param {string} status
-   * how the game stands, in words */
+  /** Shows a position that is known. */
   show(position, canPlay, status) {
     [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
     this.draw();
     this.showChoices(position);
   }
 
-  /** Shows a board whose men can be touched, with crosses where they are dead. @param {any} counted what the server
-   * says of the position with dead men */
+  /** Shows a board whose men can be touched, with crosses where they are dead. */
   showMen(counted, onTouch) {
     [this.counted, this.takeMan] = [counted, onTouch];
     this.drawMen();
@@ -109,9 +102,7 @@ export class Board {
 
   drawMen() {
     const { counted } = this;
-    const actions = counted.men.map((touch) => {
-      return { name: touch[0], short: touch[0], touches: [touch] };
-    });
+    const actions = counted.men.map((touch) => ({ name: touch[0], short: touch[0], touches: [touch] }));
     const { shown } = this.play.game.current;
     const seen = this.lay({ ...counted, actions, places: shown?.places ?? [] }, false);
     const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
@@ -126,8 +117,8 @@ export class Board {
     this.picture.close();
   }
 
-  /** Shows the men of a picture. @param {boolean} isStep whether it is one move away from the picture before
-   * @returns {Shown} the position as it is seen, with the picture below its men */
+  /** Shows the men of a picture, which may be one step away from the picture before. Gives the position as it is seen,
+   * with the picture below its men. */
   lay(shown, isStep) {
     const [seen, { names }] = [(svg) => this.seen({ ...shown, svg }).svg, this.play];
     this.men.show(shown, names, seen, this.isSeenTurned, isStep);
@@ -149,8 +140,7 @@ export class Board {
     document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
   }
 
-  /** What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
-   * @param {Position} position */
+  /** What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus. */
   showChoices(position) {
     const shown = position.shown;
     const actions = position.outcome === null ? (shown?.actions ?? []) : [];

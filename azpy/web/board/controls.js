@@ -9,13 +9,11 @@ import { bindWays, hasWays } from "./ways.js";
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
 
 export class Controls {
-  /** @param {() => unknown} gameBefore the game that Undo goes back to where there is nothing to take back */
+  /** `gameBefore` gives the game that Undo goes back to where there is nothing to take back. */
   constructor(play, settings, gameBefore, undo) {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
-    /** @type {import("./game.js").Position | null} the move that a second press deletes */
-    this.deleted = null;
-    /** @type {import("./game.js").Position | null} whose moves are offered where one is typed */
-    this.offered = null;
+    this.deleted = null; // the move that a second press deletes
+    this.offered = null; // whose moves are offered where one is typed
     onClick("first", () => play.goTo(play.game.root));
     onClick("back", () => play.goTo(play.game.current.parent ?? play.game.root));
     onClick("on", () => play.goTo(play.game.current.next ?? play.game.current));

@@ -7,7 +7,7 @@ import { seats } from "./seats.js";
 const TOLD = { Event: "", EV: "", Date: "", DT: "", Site: "", PC: "", Round: "round ", RO: "round ", HA: "handicap " };
 const RESULTS = { "1-0": ["1", "0"], "0-1": ["0", "1"], "1/2-1/2": ["½", "½"] };
 
-/** @param {(text: string) => void} onComment gets what the person says of the current position */
+/** `onComment` gets what the person says of the current position. */
 export function bindComment(onComment) {
   byId("comment").addEventListener("input", () => onComment(byId("comment").value));
 }

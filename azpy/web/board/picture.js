@@ -18,11 +18,9 @@ export class Picture {
     this.box = [0, 0, 300, 150];
     this.actions = [];
     this.path = [];
-    /** @type {Tile | null} the piece that is chosen, where it covers several cells */
-    this.tile = null;
+    this.tile = null; // the piece that is chosen, where it covers several cells
     this.buttons = new Map();
-    /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
-    this.pressed = null;
+    this.pressed = null; // where the pointer went down
     this.frame.addEventListener("pointerdown", (event) => this.down(event));
     this.frame.addEventListener("pointermove", (event) => this.drag(event));
     this.frame.addEventListener("pointerup", (event) => this.up(event));
@@ -33,7 +31,7 @@ export class Picture {
     document.addEventListener("keydown", (event) => isForPage(event) && event.key === "r" && this.turnTile());
   }
 
-  /** Shows a position. @param {boolean} isPlayable whether touches play @param {string} title what the picture is */
+  /** Shows a position. */
   show(shown, isPlayable, title) {
     this.box = boxOf(shown.svg);
     const address = pictureAddress(shown.svg);
@@ -273,7 +271,7 @@ export class Picture {
     this.nearest(way)?.focus();
   }
 
-  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down */
+  /** The nearest place that way from the one with the focus. */
   nearest([right, down]) {
     const from = document.activeElement;
     const buttons = [...this.buttons.values()];
