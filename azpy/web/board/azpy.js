@@ -117,7 +117,6 @@ export class Player {
 
 const STYLE = ":host { display: block; max-width: 100% } iframe { display: block; width: 100%; border: 0 }";
 
-/** A board to play on. */
 class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
   static observedAttributes = ["src", "side", "level", "theme", "size", "offline"];
   #frame = globalThis.document?.createElement("iframe");

@@ -76,7 +76,6 @@ export class Board {
     if (isTurned !== this.isTurned) this.turn();
   }
 
-  /** Shows the board from the other side. */
   turn() {
     if (!this.settings.model.canRotate) return;
     this.isTurned = !this.isTurned;
@@ -87,7 +86,6 @@ export class Board {
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
   }
 
-  /** Shows a position that is known. */
   show(position, canPlay, status) {
     [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
     this.draw();
@@ -146,16 +144,13 @@ export class Board {
     const actions = position.outcome === null ? (shown?.actions ?? []) : [];
     const untouched = actions.filter(({ name, touches }) => touches.length === 0 || this.choice.named.includes(name));
     const rolls = this.settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
+    const textOf = ({ name, short, touches }) => (touches.length === 0 || short === name ? short : `${short} (${name})`);
+    const chanceOf = ({ name, probability }) => `${name} (${(100 * probability).toFixed(1)}%)`;
     keep(
       byId("choices"),
       [
-        ...untouched.map(({ name, short, touches }) => {
-          const isShort = touches.length === 0 || short === name;
-          return { name, text: isShort ? short : `${short} (${name})`, isOpen: this.canPlay };
-        }),
-        ...rolls.map(({ name, probability }) => {
-          return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
-        }),
+        ...untouched.map((action) => ({ name: action.name, text: textOf(action), isOpen: this.canPlay })),
+        ...rolls.map((roll) => ({ name: roll.name, text: chanceOf(roll), isOpen: true })),
       ],
       ({ name, text }) => `${name} ${text}`,
       ({ name, text }) => {
@@ -176,21 +171,18 @@ export class Board {
     });
   }
 
-  /** Draws over the picture. */
   drawOver() {
     const position = this.play.game.current;
     if (position.shown === null) return;
     const shown = this.seen(position.shown);
     const { candidates, picture, settings } = this;
     const { path, tile } = picture;
-    const touched = (names) =>
-      position.shown?.places.map(({ touch }) => touch).filter(([name]) => names.includes(name)) ?? [];
-    const chosen = touched([...path, ...(tile?.laid.touches.map(([name]) => name) ?? [])]);
+    const names = [...path, ...(tile?.laid.touches.map(([name]) => name) ?? [])];
+    const chosen = position.shown.places.map(({ touch }) => touch).filter(([name]) => names.includes(name));
     const layers = layersOf(position.shown, this.play.names);
     showTints(layers, { last: this.touchesOf(position), chosen }, this.isSeenTurned);
     const { hints } = settings.options;
-    const isLooked = candidates.looked !== null || candidates.kept !== null;
-    const pv = hints && isLooked ? (candidates.shown?.pv ?? null) : null;
+    const pv = hints ? (candidates.shown?.pv ?? null) : null;
     // Once a piece is chosen, its own candidates are left.
     const actions = path.length > 0 ? startingWith(shown.actions, path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];

@@ -147,7 +147,6 @@ export class Candidates {
     if (this.previewed.length > 0) this.preview(this.previewed.length - 1);
   }
 
-  /** Shows the position after a move of the line. */
   async preview(index) {
     const moves = this.pv.slice(0, index + 1);
     this.previewed = moves;

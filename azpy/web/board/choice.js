@@ -75,7 +75,6 @@ export class Choice {
     buttons[0].focus({ preventScroll: true });
   }
 
-  /** Takes the question away. */
   close() {
     this.serial += 1;
     this.layer.hidden = true;

@@ -98,7 +98,6 @@ export async function fetched(address, body) {
   return answer;
 }
 
-/** Why the server refused. */
 function refusal({ error, retryAfter, isRollDue }) {
   if (isRollDue) return new RollDue(error);
   return retryAfter ? new Busy(error) : new Error(error);

@@ -13,7 +13,6 @@ export class Controls {
   constructor(play, settings, gameBefore, undo) {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
     this.deleted = null; // the move that a second press deletes
-    this.offered = null; // whose moves are offered where one is typed
     onClick("first", () => play.goTo(play.game.root));
     onClick("back", () => play.goTo(play.game.current.parent ?? play.game.root));
     onClick("on", () => play.goTo(play.game.current.next ?? play.game.current));
@@ -35,7 +34,11 @@ export class Controls {
     });
     bindWays(play, () => this.canPlay);
     stepByKeys();
-    byId("typed").addEventListener("input", () => complain(""));
+    byId("typed").addEventListener("input", () => {
+      complain("");
+      const actions = play.game.current.shown?.actions ?? [];
+      fill(byId("names"), actions.map(({ name }) => make("option", { value: name })));
+    });
     byId("typed_form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.playTyped(byId("typed").value.trim());
@@ -79,7 +82,7 @@ export class Controls {
     const { play, settings } = this;
     const { current } = play.game;
     const { players, throws } = settings.options;
-    const { player, actions, rolls, captured } = current.shown;
+    const { player, rolls, captured, counts } = current.shown;
     const isOver = current.outcome !== null;
     byId("status").textContent = status;
     document.title = `${status} · ${titleOf(settings.model.game)} · azpy`;
@@ -90,7 +93,7 @@ export class Controls {
     byId("board").dataset.state = isOver ? "over" : isWaiting ? "open" : "busy";
     for (const [side, row] of seats("side").entries()) {
       row.classList.toggle("turn", !isOver && player === side);
-      write(byId(`counts_${side}`), current.shown?.counts?.[side] ?? "");
+      write(byId(`counts_${side}`), counts?.[side] ?? "");
       const took = byId(`took_${side}`);
       const men = captured[side] ?? "";
       took.hidden = men === "";
@@ -100,7 +103,6 @@ export class Controls {
     byId("rematch").hidden = !isOver || play.names.length === 1;
     byId("share").hidden = !isOver;
     byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
-    this.showSteps(current);
     const isGameBefore = !play.canUndo && this.gameBefore() !== undefined;
     byId("undo").textContent = isGameBefore ? "Last game" : "Undo";
     byId("undo").disabled = !play.canUndo && !isGameBefore;
@@ -117,12 +119,8 @@ export class Controls {
     byId("line_tools").hidden = isMain && line.every(({ children }) => children.length < 2);
     if (this.deleted !== current) this.deleted = null;
     if (this.deleted === null) write(byId("delete"), "Delete from here");
-    if (this.offered === current) return;
-    this.offered = current;
-    fill(byId("names"), actions.map((action) => make("option", { value: action.name })));
   }
 
-  /** Plays what was typed. */
   async playTyped(text) {
     const { shown } = this.play.game.current;
     if (byId("typed").readOnly || shown === null) return;

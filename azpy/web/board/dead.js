@@ -57,7 +57,6 @@ export class Agreement {
     board.showMen(this.counted, (one) => this.mark(one));
   }
 
-  /** Ends the game with what was counted. */
   agree() {
     const { outcome, result } = this.counted;
     this.play.game.current.ended = { outcome, why: `${result.replace(/^(\S+ wins|Draw) /, "")}, as agreed` };

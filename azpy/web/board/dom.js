@@ -14,7 +14,6 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** An element of a drawing. */
 export function draw(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
@@ -22,14 +21,12 @@ export function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** The page's element of this id. */
 export function byId(id) {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`the page has no #${id}`);
   return element;
 }
 
-/** Has a press of a button do something. */
 export function onClick(id, act) {
   byId(id).addEventListener("click", () => act());
 }
@@ -66,7 +63,6 @@ function whenReleased(parent, change) {
   else change();
 }
 
-/** Puts new children into an element. */
 export function fill(parent, children) {
   whenReleased(parent, () => parent.replaceChildren(...children));
 }
@@ -129,7 +125,6 @@ export function complain(text) {
   byId("problem").hidden = text === "";
 }
 
-/** What an error says. */
 export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }

@@ -24,7 +24,6 @@ export class Drawing {
     });
   }
 
-  /** What is drawn on the position. */
   get marks() {
     return this.drawn.get(this.position()) ?? [];
   }
@@ -39,7 +38,6 @@ export class Drawing {
     this.drawn = new WeakMap();
   }
 
-  /** The place under the pointer. */
   at(event) {
     const frame = this.frame.getBoundingClientRect();
     const [left, top, wide] = this.box();

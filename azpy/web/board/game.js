@@ -5,7 +5,6 @@ export const RUN = "";
 
 let positions = 0; // that were made
 
-/** A position of the record. */
 export class Position {
   constructor(parent, move, short = null) {
     this.id = ++positions;
@@ -23,7 +22,6 @@ export class Position {
     this.ended = null; // how the players ended the game here, for the first player
   }
 
-  /** Adds a move behind this position. */
   add(move, short = null) {
     const child = new Position(this, move, short);
     this.children.push(child);
@@ -92,7 +90,6 @@ export class Position {
   }
 }
 
-/** The hash of the network that searched. */
 function networkOf(found) {
   return found.answer.rootInfo.network;
 }
@@ -135,7 +132,6 @@ export class Game {
     return this.line().some((position) => position.finds.has(RUN));
   }
 
-  /** The end of the main line. */
   get end() {
     let one = this.root;
     while (one.children.length > 0) [one] = one.children;

@@ -77,7 +77,6 @@ function motions(before, after, places, side) {
   return found;
 }
 
-/** The men on the board, and their copies while they move. */
 export class Men {
   constructor() {
     [this.image, this.moving, this.dragged] = [byId("men"), byId("moving"), byId("dragged")];
@@ -161,7 +160,6 @@ export class Men {
     this.dragged.style.transform = `translate(${shift[0]}px, ${shift[1]}px)`;
   }
 
-  /** Puts a man back that was lifted. */
   drop() {
     this.dragged.hidden = true;
     if (this.lifted.length === 0) return;

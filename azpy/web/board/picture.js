@@ -31,7 +31,6 @@ export class Picture {
     document.addEventListener("keydown", (event) => isForPage(event) && event.key === "r" && this.turnTile());
   }
 
-  /** Shows a position. */
   show(shown, isPlayable, title) {
     this.box = boxOf(shown.svg);
     const address = pictureAddress(shown.svg);
@@ -104,7 +103,6 @@ export class Picture {
     this.onChoose();
   }
 
-  /** Turns the chosen piece. */
   turnTile() {
     if (this.tile === null) return;
     this.tile.turn(1);
@@ -232,7 +230,6 @@ export class Picture {
     else if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
   }
 
-  /** Ends a drag. */
   drop() {
     this.pressed = null;
     this.men.drop();

@@ -8,9 +8,7 @@ import { upper } from "./sides.js";
 
 const PACE = 400; // milliseconds between two moves of networks that play each other
 
-/** Runs the game. */
 export class Play extends Asking {
-  /** What the players are called. */
   get names() {
     return this.game.names;
   }
@@ -126,7 +124,6 @@ export class Play extends Asking {
     await Promise.all([...answer, ...advisers.map((model) => this.advise(serial, position, model))]);
   }
 
-  /** Searches for a network's move, and plays it. */
   async answer(serial, position) {
     const { players, limits, hints } = this.options();
     const model = players[position.shown?.player ?? 0];

@@ -26,7 +26,6 @@ export function nextPlaces(actions, path) {
   return places;
 }
 
-/** The actions that begin with these touches. */
 export function startingWith(actions, path) {
   return actions.filter((action) => begins(action, path));
 }

@@ -58,7 +58,6 @@ export class Settings {
     return this.models.find((model) => model.game === this.chosen.game) ?? this.models[0];
   }
 
-  /** The players of a game. */
   playersOf(game = this.model.game) {
     return this.models.filter((model) => model.game === game);
   }
@@ -119,7 +118,6 @@ export class Settings {
     this.name();
   }
 
-  /** Takes what a dialog asked for. */
   decide(chosen) {
     const isOther = chosen.game !== this.chosen.game;
     this.chosen = { ...chosen };

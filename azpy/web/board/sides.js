@@ -23,7 +23,6 @@ export function toldMen(men) {
   return figures.map((figure) => `${String.fromCharCode(0x2654 + figure)}\ufe0e`).join("");
 }
 
-/** A text as the beginning of a sentence. */
 export function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -12,7 +12,6 @@ export function usualStrength({ levels, simulations, network }) {
   return isUsual ? "casual" : `${simulations}`;
 }
 
-/** A strength in words. */
 export function strengthOf(strength) {
   return /^\d+$/.test(strength) ? `${strength} simulation${strength === "1" ? "" : "s"}` : strength;
 }
