@@ -2,7 +2,7 @@
 
 import { fetched } from "./connection.js";
 import { byId, fill, make, messageOf, onClick, pictureAddress } from "./dom.js";
-import { Game, RUN } from "./game.js";
+import { foundOf, Game, RUN } from "./game.js";
 import { before, restored } from "./kept.js";
 import { namesOf } from "./settings.js";
 import { titleOf } from "./sides.js";
@@ -107,7 +107,7 @@ export function bindArchive({ play, settings, start, goBack }) {
 function gameOf(stored) {
   const game = new Game();
   for (const ply of stored.plies) {
-    if (ply.search !== undefined) game.current.finds.set(RUN, foundOf(ply));
+    if (ply.search !== undefined) game.current.finds.set(RUN, foundOf(answerOf(ply)));
     game.play(ply.name);
     Object.assign(game.current, { short: ply.short, player: ply.player < 0 ? null : ply.player });
   }
@@ -116,8 +116,8 @@ function gameOf(stored) {
   return game;
 }
 
-/** What a stored search found, as an answer of the server. */
-function foundOf(ply) {
+/** A stored search as an answer of the server. */
+function answerOf(ply) {
   const searched = ply.search.filter((one) => one.visits > 0);
   searched.sort((one, other) => other.visits - one.visits);
   const visits = searched.reduce((sum, one) => sum + one.visits, 0);
@@ -129,9 +129,7 @@ function foundOf(ply) {
     order,
     pv: [one.name],
   }));
-  const network = ply.network.replace(/^0x/, "");
   const { player, root_value: value, root_values: values } = ply;
-  const rootInfo = { player, visits, value, values, network, reused: 0, stop: "" };
-  const each = values ?? (player === 0 ? [value, -value] : [-value, value]);
-  return { values: each, visits, answer: { isStored: true, isDuringSearch: false, moveInfos, rootInfo } };
+  const rootInfo = { player, visits, value, values, network: ply.network.replace(/^0x/, ""), reused: 0, stop: "" };
+  return { isStored: true, isDuringSearch: false, moveInfos, rootInfo };
 }

@@ -2,7 +2,7 @@
 
 import { AGAIN, Busy, Lost } from "./connection.js";
 import { announce, complain, messageOf } from "./dom.js";
-import { RUN } from "./game.js";
+import { foundOf, RUN } from "./game.js";
 import { placesOf } from "./places.js";
 import { drawn } from "./position.js";
 import { lastTurn } from "./turns.js";
@@ -57,11 +57,10 @@ export class Asking {
   /** Has a player search, and the position learn what the search finds. `asked` has the limits, and more of the query. */
   search(position, model, asked) {
     const learn = (answer) => {
-      const { player, value, visits, network } = answer.rootInfo;
+      const { value, network } = answer.rootInfo;
       if (value === null) return; // the game is over there
       this.game.know([{ name: model, network }]);
-      const { values = player === 0 ? [value, -value] : [-value, value] } = answer.rootInfo;
-      position.learn(model, { values, visits, answer });
+      position.learn(model, foundOf(answer));
       this.onChange(false);
     };
     return this.branch(position.moves(), model, asked, learn);

@@ -17,7 +17,7 @@ export class Position {
     this.children = [];
     this.next = null; // the child to go to when going on
     this.shown = null;
-    this.finds = new Map(); // values for each player, visits and answer of a search, by the name of who searched
+    this.finds = new Map(); // what searches found, by the name of who searched
     this.alone = null; // what the adviser's network says without a search
     this.ended = null; // how the players ended the game here, for the first player
   }
@@ -88,6 +88,12 @@ export class Position {
     const isMore = known === undefined || networkOf(known) !== networkOf(found) || known.visits <= found.visits;
     if (isMore) this.finds.set(adviser, found);
   }
+}
+
+/** What a search found, of its answer. Of two players who share a zero sum the server says one value. */
+export function foundOf(answer) {
+  const { player, value, visits, values = player === 0 ? [value, -value] : [-value, value] } = answer.rootInfo;
+  return { values, visits, answer };
 }
 
 function networkOf(found) {

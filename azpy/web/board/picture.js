@@ -147,7 +147,7 @@ export class Picture {
   rove(focus) {
     const buttons = [...this.buttons.values()];
     const held = buttons.find((one) => one.tabIndex === 0);
-    const best = held ?? buttons.find((one) => one.ariaDisabled === null) ?? buttons[0];
+    const best = held ?? buttons.find((one) => !one.matches("[aria-disabled]")) ?? buttons[0];
     if (best !== undefined) this.hold(best);
     if (focus) (best ?? this.frame).focus({ preventScroll: true });
   }
@@ -197,7 +197,7 @@ export class Picture {
   at({ clientX, clientY }) {
     let [best, least] = [null, Infinity];
     for (const [place, button] of this.buttons) {
-      if (button.ariaDisabled !== null) continue;
+      if (button.matches("[aria-disabled]")) continue;
       const { width, height } = button.getBoundingClientRect();
       const [x, y] = Picture.centre(button);
       const [u, v] = [2 * Math.abs(clientX - x), 2 * Math.abs(clientY - y)];
