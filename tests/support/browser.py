@@ -85,7 +85,7 @@ class Rude(Countdown):
 
 
 class Part(WebElement):
-    """An element of the page. A click goes through the browser's own input, once the element is seen and not disabled."""
+    """An element of the page. A click goes through the browser's input, once the element is seen and not disabled."""
 
     def click(self) -> None:
         seen = """
@@ -364,9 +364,9 @@ class Board:
         self.until(lambda: self.one("save_text").get_attribute("value"))
         self.script("document.getElementById('save_file').click()")
         # The browser writes into a hidden file and into *.crdownload first.
-        text = self.until(lambda: [file for file in folder.glob("[!.]*") if file.suffix != ".crdownload"])[0].read_text()
+        (file,) = self.until(lambda: [file for file in folder.glob("[!.]*") if file.suffix != ".crdownload"])
         self.script("document.getElementById('save_cancel').click()")
-        return str(text)
+        return str(file.read_text())
 
     def errors(self) -> list[str]:
         """What the browser complains of since the last call, such as a breach of the page's policy."""

@@ -244,10 +244,8 @@ def test_two_boards_of_one_page_play_different_games(page: Board) -> None:
 def test_a_board_fits_a_narrow_page_and_has_no_scroll_bar(page: Board) -> None:
     tag = "document.querySelector('azpy-board')"
     given = {"src": "noughts/", "side": "none", "level": "1"}
-    page.script(
-        f"document.body.style.width = '200px'; Object.entries(arguments[0]).forEach((one) => {tag}.setAttribute(...one))",
-        given,
-    )
+    attributes = f"for (const one of Object.entries(arguments[0])) {tag}.setAttribute(...one)"
+    page.script(f"document.body.style.width = '200px'; {attributes}", given)
     page.until(lambda: "wins" in page.one("said").text or "draw" in page.one("said").text)
     widths = (
         f"const f = {tag}.shadowRoot.lastChild; return [f.clientWidth, f.contentDocument.documentElement.clientWidth]"
