@@ -88,22 +88,31 @@ class Part(WebElement):
     """An element of the page. A click goes through the browser's input, once the element is seen and not disabled."""
 
     def click(self) -> None:
-        seen = """
+        script = """
             const one = arguments[0];
-            if (one.tagName === "OPTION") return ["option"];
+            if (one.tagName === "OPTION") return { at: [] };
             one.scrollIntoView({ block: "nearest", behavior: "instant" });
             const { x, y, width, height } = one.getBoundingClientRect();
             const [u, v] = [x + width / 2, y + height / 2];
-            if (!one.contains(document.elementFromPoint(u, v)) || one.disabled) return false;
+            const there = document.elementFromPoint(u, v);
+            if (!one.contains(there) || one.disabled) return { why: [one, there].map((each) => each?.outerHTML) };
             const frame = window.frameElement?.getBoundingClientRect() ?? { x: 0, y: 0 };
-            return [u + frame.x, v + frame.y]; // of the whole page
+            return { at: [u + frame.x, v + frame.y] }; // of the whole page
         """
-        board = Board(self.parent)
-        at: list[Any] = board.until(lambda: board.script(seen, self))
-        if at[0] == "option":
+        board, found = Board(self.parent), dict[str, Any]()
+
+        def is_found() -> bool:
+            found.update(board.script(script, self))
+            return "at" in found
+
+        try:
+            board.until(is_found)
+        except TimeoutException:
+            raise TimeoutException(f"it cannot be clicked: {found}") from None
+        if found["at"]:
+            board.tap(*found["at"])
+        else:  # an option of a list
             super().click()
-        else:
-            board.tap(*at)
 
 
 class Board:
