@@ -1,6 +1,7 @@
 """The board in a browser: how games begin and end, clocks, and what a person sees, hears and draws beside the moves."""
 
 import random
+from functools import partial
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
@@ -285,3 +286,17 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
             *(["1 s", "1 s"], ["2 s", "2 s"], ["5 s", "5 s"], ["10 s", "10 s"]),
         ],
     ]
+
+
+def test_steps_stay_under_the_pointer(board: Board, address: str) -> None:
+    """A second press is for the same step, though what can be done after a game goes meanwhile."""
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    assert board.load("a1 a2 b2 b3 c3") == ""
+    places = partial(board.each, "#first, #back, #on, #last", "one.getBoundingClientRect().y")
+    before = places()
+    assert board.one("rematch").is_displayed()
+    board.one("back").click()
+    board.settle(4)
+    assert not board.one("rematch").is_displayed()
+    assert places() == before

@@ -207,7 +207,8 @@ def test_a_game_of_the_run_opens_with_its_searches(board: Board, tmp_path: Path)
         # What a move lost in value may stand behind its name.
         assert [move.split(" ")[0] for move in board.moves] == [ply["name"] for ply in stored["plies"]]
         ply = next(number for number, one in enumerate(stored["plies"]) if one["searched"])
-        for _ in range(ply):
+        for step in range(ply):
+            board.settle(step)
             board.one("on").click()
         best = max(stored["plies"][ply]["search"], key=lambda one: one["visits"])
         row = board.until(lambda: board.ply == ply and board.all("#candidates tr"))[0].text
