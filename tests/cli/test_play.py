@@ -27,7 +27,7 @@ from azpy.serving.models import open_model
 from azpy.web.server import listening
 from models import make_model
 from running import az, ended, program
-from served import site_of
+from served import free_port, site_of
 from talks import PATIENCE, answer_to
 
 Typed = Callable[..., str]
@@ -154,7 +154,7 @@ def test_the_board_is_served_until_it_is_stopped() -> None:
 
 
 def test_the_board_has_the_same_port_at_each_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    used, free = listening("127.0.0.1", 0), listening("127.0.0.1", 0)
+    used, free = (listening("127.0.0.1", free_port()) for _ in range(2))
     first, second = sorted(place.getsockname()[1] for place in (used, free))
     monkeypatch.setattr(play, "_PORT", first)
     monkeypatch.setattr(play, "_PORTS", second - first + 1)

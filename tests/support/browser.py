@@ -8,13 +8,17 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+from selenium.common.exceptions import (
+    JavascriptException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+    TimeoutException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -60,6 +64,10 @@ CHOOSE = """
 """
 
 
+# Whether the position is known.
+SHOWN = "return board.dataset.state !== 'busy' || document.body.textContent.includes('is thinking')"
+
+
 class Rude(Countdown):
     """One move ends it. Its texts and its picture try to be more than texts and a picture."""
 
@@ -77,23 +85,33 @@ class Rude(Countdown):
 
 
 class Part(WebElement):
-    """An element of the page. A click goes through the browser's own input, where the element is seen."""
+    """An element of the page. A click goes through the browser's input, once the element is seen and not disabled."""
 
     def click(self) -> None:
-        seen = """
+        script = """
             const one = arguments[0];
-            if (one.tagName === "OPTION") return null;
+            if (one.tagName === "OPTION") return { at: [] };
             one.scrollIntoView({ block: "nearest", behavior: "instant" });
             const { x, y, width, height } = one.getBoundingClientRect();
             const [u, v] = [x + width / 2, y + height / 2];
-            if (!one.contains(document.elementFromPoint(u, v)) || one.disabled) return false;
+            const there = document.elementFromPoint(u, v);
+            if (!one.contains(there) || one.disabled) return { why: [one, there].map((each) => each?.outerHTML) };
             const frame = window.frameElement?.getBoundingClientRect() ?? { x: 0, y: 0 };
-            return [u + frame.x, v + frame.y]; // of the whole page
+            return { at: [u + frame.x, v + frame.y] }; // of the whole page
         """
-        board = Board(self.parent)
-        if at := board.script(seen, self):
-            board.tap(*at)
-        else:  # an option of a list; of what cannot be clicked it says why
+        board, found = Board(self.parent), dict[str, Any]()
+
+        def is_found() -> bool:
+            found.update(board.script(script, self))
+            return "at" in found
+
+        try:
+            board.until(is_found)
+        except TimeoutException:
+            raise TimeoutException(f"it cannot be clicked: {found}") from None
+        if found["at"]:
+            board.tap(*found["at"])
+        else:  # an option of a list
             super().click()
 
 
@@ -114,15 +132,25 @@ class Board:
         return self.driver.execute_script(text, *arguments)
 
     def until(self, done: Callable[[], Any]) -> Any:
-        """Waits until there is something; gives it."""
-        end, pause = time.monotonic() + PATIENCE / 3, 0.01
-        while time.monotonic() < end:
-            with suppress(StaleElementReferenceException):
+        """Waits until there is something; gives it. Parts of a page that loads, or draws itself again, come later."""
+        end, pause = time.monotonic() + PATIENCE, 0.01
+        why: Exception | None = None
+        while True:
+            try:
                 if found := done():
                     return found
+            except (JavascriptException, NoSuchElementException, StaleElementReferenceException) as error:
+                why = error
+            if time.monotonic() > end:
+                raise TimeoutException from why
             time.sleep(pause)
             pause = min(1.5 * pause, 0.2)
-        raise TimeoutException
+
+    def each(self, selector: str, what: str, *arguments: Any) -> list[Any]:
+        """What a script says of each element, at one moment: the page may draw itself again between two calls."""
+        script = f"return [...document.querySelectorAll(arguments[0])].map((one) => {what})"
+        found: list[Any] = self.script(script, selector, *arguments)
+        return found
 
     @property
     def state(self) -> str:
@@ -219,7 +247,7 @@ class Board:
         Opens the dialog of a new game for its lists, and then goes on with the game on the board, if there is one.
         """
         if self.script(f"{CHOOSE} return choose(...arguments)", id_, value):
-            self.wait("return board.dataset.state !== 'busy' || document.body.textContent.includes('is thinking')")
+            self.wait(SHOWN)
 
     def enter(self, id_: str, text: str) -> None:
         """Types into a field, and leaves it."""
@@ -228,7 +256,7 @@ class Board:
         field.send_keys(text, Keys.TAB)
 
     def begin(self, **chosen: str) -> None:
-        """Begins a new game with what is chosen in its dialog."""
+        """Begins a new game with what is chosen in its dialog, and waits for its first position."""
         self.script(
             f"""
             {CHOOSE}
@@ -241,6 +269,7 @@ class Board:
             """,
             chosen,
         )
+        self.wait(SHOWN)
 
     def open(self, address: str, name: str | None = None, size: tuple[int, int] = WIDE) -> None:
         """Opens the page with a player, and nothing that was kept from before."""
@@ -313,7 +342,7 @@ class Board:
         return clicked
 
     def load(self, text: str) -> str:
-        """Loads a text; returns what is said against it."""
+        """Loads a text, and waits for its position; returns what is said against it."""
         self.script(
             """
             document.getElementById("open_load").click();
@@ -331,6 +360,8 @@ class Board:
         )[0]
         if refused:
             self.script("document.getElementById('load_cancel').click()")
+        else:
+            self.settle()
         return str(refused)
 
     def save(self, folder: Path, what: str = "game") -> str:
@@ -342,11 +373,9 @@ class Board:
         self.until(lambda: self.one("save_text").get_attribute("value"))
         self.script("document.getElementById('save_file').click()")
         # The browser writes into a hidden file and into *.crdownload first.
-        text = self.until(lambda: [file for file in folder.glob("[!.]*") if file.suffix != ".crdownload"])[
-            0
-        ].read_text()
+        (file,) = self.until(lambda: [file for file in folder.glob("[!.]*") if file.suffix != ".crdownload"])
         self.script("document.getElementById('save_cancel').click()")
-        return str(text)
+        return str(file.read_text())
 
     def errors(self) -> list[str]:
         """What the browser complains of since the last call, such as a breach of the page's policy."""

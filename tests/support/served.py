@@ -1,9 +1,11 @@
 """A server of the tests, in this process or in one of its own, on a free port of the loopback."""
 
+import random
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import azpy
@@ -48,6 +50,15 @@ def serving(game: str, bounds: Bounds | None = None, **options: Any) -> Iterator
     """A site with one player of a game, without a network."""
     with site_of({"main": open_model("uniform:30", game, 30)}, bounds, **options) as address:
         yield address
+
+
+def free_port() -> int:
+    """A port for a server that goes and comes again, below those that the system gives to any socket meanwhile."""
+    for port in random.sample(range(20_000, 30_000), 100):
+        with suppress(OSError), socket.socket() as tried:
+            tried.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")
 
 
 @contextmanager

@@ -28,8 +28,8 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     assert len(board.all("#candidates tr")) == 7
     assert len(board.all("#overlay .candidate")) == 7
     assert board.one("bars").get_attribute("aria-label").startswith("Values: ")
-    colors = [board.all(part)[0].value_of_css_property("background-color") for part in ("#bars .fill", "#bars .track")]
-    assert colors == ["rgba(208, 59, 47, 1)", "rgba(36, 99, 196, 1)"]  # red and blue
+    colors = board.each("#bars :is(.fill, .track)", "getComputedStyle(one).backgroundColor")
+    assert colors == ["rgb(36, 99, 196)", "rgb(208, 59, 47)"]  # blue, and on it red
     board.all("#candidates button")[1].click()
     assert board.all("#candidates button")[1].get_attribute("aria-pressed") == "true"
     assert "number 2" in board.one("variation_title").text
@@ -38,7 +38,7 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.one("analyse").click()
     board.until(lambda: len(board.all("#graph .value")) == board.ply + 1)
     board.one("researchers").click()
-    heights = [float(bar.get_attribute("height")) for bar in board.all("#histogram .bin")]
+    heights = board.each("#histogram .bin", "Number(one.getAttribute('height'))")
     assert (len(heights), max(heights)) == (20, 30)
     board.enter("hint_simulations", "3000")
     board.until(lambda: board.one("root").text.startswith("Searched: 30"))
@@ -241,12 +241,11 @@ def test_the_page_is_accessible_and_never_scrolls_sideways(
             assert 0.9 * size[1] < first["y"] + first["height"] <= size[1]
         forced = [{"name": "forced-colors", "value": "active"}]
         board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": forced})
-        color = "return getComputedStyle(arguments[0]).backgroundColor"
+        colors = "[one, one.parentElement].map((part) => getComputedStyle(part).backgroundColor)"
         for part in ("#bars .fill", ".bar .search", ".bar .policy"):
-            (inner, *_) = board.all(part)
-            assert board.script(color, inner) != board.script(color, inner.find_element("xpath", "..")), part
-        (text, *_) = board.all("#overlay .candidate.best text")
-        assert board.script("return getComputedStyle(arguments[0]).fill", text) == "rgb(255, 255, 255)"
+            inner, outer = board.each(part, colors)[0]
+            assert inner != outer, part
+        assert board.each("#overlay .candidate.best text", "getComputedStyle(one).fill")[0] == "rgb(255, 255, 255)"
         board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
         # What is wrong is said in view, wherever the page was scrolled.
         wrong = """

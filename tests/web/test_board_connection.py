@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from azpy.serving.models import open_model
 from browser import TOKEN, Board, needs_browser
-from served import process, site_of
+from served import free_port, process, site_of
 from talks import PATIENCE
 
 pytest_plugins = ["browser"]
@@ -54,9 +54,7 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
 
 
 def test_a_lost_connection_is_shown_and_play_continues(board: Board) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     arguments = ("uniform:5", "--game", "tic_tac_toe")
     with process(*arguments, "--port", port) as (address, server):
         board.open(address)
@@ -86,14 +84,14 @@ def test_a_lost_connection_is_shown_and_play_continues(board: Board) -> None:
 
 
 def test_a_server_started_again_asks_for_the_token_again(board: Board) -> None:
-    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
+    port = free_port()
+    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN, port=port) as address:
         board.driver.get(f"http://{address}/")
         board.until(lambda: board.one("login").is_displayed())
         board.one("token").send_keys(TOKEN, Keys.ENTER)
         board.until(lambda: board.one("connected").text == "connected")
         # As the end of the process does.
         board.driver.delete_all_cookies()
-        port = int(address.rpartition(":")[2])
     with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN, port=port):
         board.until(lambda: board.one("login").is_displayed())
         board.one("token").send_keys(TOKEN, Keys.ENTER)
@@ -137,9 +135,11 @@ def page_of(text: str) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://localhost:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://localhost:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_page_of_a_listed_origin_shows_the_board_in_a_frame(board: Board) -> None:
@@ -148,9 +148,12 @@ def test_a_page_of_a_listed_origin_shows_the_board_in_a_frame(board: Board) -> N
         board.driver.get(origin)
         script = """
             const [address, done] = arguments;
-            document.querySelector("iframe").src = address;
+            const frame = document.querySelector("iframe");
+            const loaded = new Promise((resolve) => frame.addEventListener("load", resolve));
+            frame.src = address;
             const query = { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"id": "1"}' };
-            fetch(`${address}query`, query).then((answer) => answer.json()).then(done, (error) => done(`${error}`));
+            const answer = fetch(`${address}query`, query).then((found) => found.json());
+            Promise.all([answer, loaded]).then(([found]) => done(found), (error) => done(`${error}`));
         """
         assert board.driver.execute_async_script(script, f"http://{address}/")["rootInfo"]["visits"] == 5
         board.driver.switch_to.frame(0)
@@ -178,10 +181,7 @@ def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) 
     """The example of docs/guides/serving.md."""
     text = (Path(__file__).parents[2] / "docs/guides/serving.md").read_text()
     (example,) = re.findall("```nginx\n(.*?)```", text, re.DOTALL)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    models = {"main": open_model("uniform:5", "tic_tac_toe", 5)}
+    models, port = {"main": open_model("uniform:5", "tic_tac_toe", 5)}, free_port()
     with site_of(models, token=TOKEN) as address, site_of(models, token=f"{TOKEN} too") as other:
         example = example.replace("listen 8080", f"listen 127.0.0.1:{port}").replace("127.0.0.1:8000", address)
         # Another server below the first one.

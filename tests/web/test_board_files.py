@@ -49,7 +49,7 @@ def pasted(board: Board) -> str:
     board.unfold("open_load").click()
     board.one("load_text").clear()
     board.one("load_text").send_keys(Keys.CONTROL, "v")
-    found = str(board.one("load_text").get_attribute("value"))
+    found = str(board.until(lambda: board.one("load_text").get_attribute("value")))
     board.one("load_text").clear()
     board.one("load_cancel").click()
     return found
@@ -66,9 +66,9 @@ def test_a_saved_game_of_go_names_players_and_date(board: Board, address: str, s
     """With the day of its first move, also on a later day and after another game."""
     board.open(address, "go")
     board.choose("clock", "10/5x30")
-    board.script("const now = Date.now; Date.now = () => now() - 3 * 864e5")
-    board.click("C3")
     begun = datetime.now().astimezone() - timedelta(days=3)
+    board.script("const [then] = arguments; Date.now = () => then", 1000 * begun.timestamp())
+    board.click("C3")
     board.driver.refresh()
     board.until(lambda: board.moves[:1] == ["C3"])
     board.begin()
@@ -154,7 +154,7 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.one("on").click()
     assert board.one("comment").get_attribute("value") == ""
     board.unfold("comment").send_keys("of black")
-    board.begin()
+    board.script("for (const id of ['new', 'start']) document.getElementById(id).click()")
     board.script("WebSocket.prototype.send = window.sent")
     board.driver.refresh()
     board.until(lambda: board.state == "open")
@@ -182,7 +182,7 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.until(lambda: board.one("status").text == "Black wins on time.")
     board.one("undo").click()
     board.until(lambda: board.one("status").text == "White to move.")
-    assert board.one("clock_1").text.startswith(("5:00", "4:5"))
+    assert board.one("clock_1").text.startswith(("5:00", "4:"))
     # Another tab's game goes to those before.
     first = board.driver.current_window_handle
     board.driver.switch_to.new_window("tab")
@@ -193,6 +193,7 @@ def test_nothing_of_a_game_is_lost(board: Board, address: str, saved: Path) -> N
     board.click("A1")
     second = board.driver.current_window_handle
     board.driver.switch_to.window(first)
+    board.until(lambda: '"A1"' in board.script("return localStorage.getItem('azpy board game')"))
     board.click("B2")
     board.unfold("open_archive").click()
     assert len(board.all("#games_before button")) == 1

@@ -48,10 +48,10 @@ def test_chess_with_a_drag_and_a_cancelled_touch(board: Board, address: str) -> 
     board.places()["e2"].click()
     up = -2 * board.places()["e2"].size["height"]
     ActionChains(board.driver).click_and_hold(board.places()["e2"]).move_by_offset(0, up).perform()
-    assert board.one("dragged").is_displayed()
+    board.until(lambda: board.one("dragged").is_displayed())
     ActionChains(board.driver).release().perform()
-    assert not board.one("dragged").is_displayed()
     board.settle(2)
+    assert not board.one("dragged").is_displayed()
     assert board.moves[0] == "e4"
     assert board.ply == 2
     assert board.load(f"1. e4 {{{'x' * 70_000}}} e5 (1... c5)") == ""  # longer than a message
@@ -179,6 +179,7 @@ def test_a_turned_board_is_played_where_its_pieces_stand(board: Board, address: 
     board.one("turn").click()
     board.driver.refresh()
     board.until(lambda: board.moves == ["e4", "d5"])
+    board.settle(2)
     assert board.one("turn").get_attribute("aria-pressed") == "true"
     board.begin(game="fours")
     board.until(lambda: "column 1" in board.places())

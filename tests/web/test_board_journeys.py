@@ -31,7 +31,7 @@ from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.keys import Keys
 
 from azpy.serving.models import open_model
-from browser import GAMES, Board, needs_browser
+from browser import GAMES, SHOWN, Board, needs_browser
 from served import site_of
 from transcripts import HEARD, Line, blocks, is_met
 
@@ -91,6 +91,7 @@ class Person:
             if verb == "click":
                 board.settle(ply + 1)
         elif verb == "press":
+            board.wait(SHOWN)  # what is shown then may move the buttons
             board.until(lambda: board.script(f"{UNFOLD} return isSeen(one) && !one.disabled && one", rest)).click()
         elif verb == "pick":
             board.until(lambda: board.script(NAMED, rest)).click()
@@ -188,7 +189,10 @@ def test_a_journey_goes_as_written(
                 stack.callback(board.driver.get, "about:blank")
                 board.open(own, name)
         elif line.kind == ">":
-            person.do(line.text)
+            try:
+                person.do(line.text)
+            except TimeoutException as error:
+                raise AssertionError(f"{line.place}: {line.text!r} came to no end: {error.msg}") from error
         for part in line.text.split(" | ") if line.kind in HEARD else ():
             field, _, wanted = part.partition(":")
             try:

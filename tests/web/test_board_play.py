@@ -1,6 +1,7 @@
 """The board in a browser: how games begin and end, clocks, and what a person sees, hears and draws beside the moves."""
 
 import random
+from functools import partial
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
@@ -54,7 +55,7 @@ def test_chess_with_captures_arrows_and_promotion(board: Board, address: str) ->
     """
     for places in (("h1", "b1"), ("d2", "d2"), ("h1", "b1"), ("b1", "h1")):
         board.script(draw, *places)
-    marks = [mark.get_attribute("class") for mark in board.all("#overlay .noted")]
+    marks = board.each("#overlay .noted", "one.getAttribute('class')")
     assert marks == ["noted circle", "noted arrow"]  # the same one again takes it away
     board.one("back").click()
     board.until(lambda: board.ply == 7 and board.all("#overlay .noted") == [])
@@ -170,7 +171,7 @@ def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, addre
     board.one("back").click()
     board.until(lambda: board.ply == 6)
     assert len(moved()) == 2
-    assert board.all("#tints .last[x='160'][y='40'][width='40']") != []  # e7, below its bishop
+    board.until(lambda: board.all("#tints .last[x='160'][y='40'][width='40']"))  # e7, below its bishop
     board.begin(game="fours", side="all")
     board.click("column 4")
     (fall,) = moved()
@@ -207,7 +208,7 @@ def test_a_piece_of_several_cells_is_turned_and_laid_by_two_touches(board: Board
         board.choose("side", "all")
 
         def shaded() -> set[str]:
-            boxes = [[float(one.get_attribute(side)) for side in ("x", "y")] for one in board.all("#tints .chosen")]
+            boxes = board.each("#tints .chosen", "['x', 'y'].map((side) => Number(one.getAttribute(side)))")
             return {f"{'abcdefg'[int(x / 28)]}{7 - int(y / 28)}" for x, y in boxes if x < 7 * 28}
 
         def is_row(cells: set[str]) -> bool:
@@ -267,7 +268,7 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
           done([
             [model, ...others].map(usualStrength),
             texts.map((text) => readStrength(text, model)),
-            chosen.map((text) => Object.values(limitsOf(text, model))),
+            chosen.map((text) => Object.entries(limitsOf(text, model)).flat()),
             ["1", "50", "2 s", "casual"].map(strengthOf),
             strengths(model),
           ]);
@@ -277,7 +278,7 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
     assert found == [
         ["casual", "200", "800", "200"],
         ["400", "400", "2.5 s", "3 s", "0.5 s", "1000", "60 s", "", ""],
-        [["casual", None, None], [None, 20, None], [None, None, 5], [None, 1000, None], [None, 200, None]],
+        [["level", "casual"], *(["simulations", 20], ["seconds", 5], ["simulations", 1000], ["simulations", 200])],
         ["1 simulation", "50 simulations", "2 s", "casual"],
         [
             ["casual", "Casual (Elo 12)"],
@@ -285,3 +286,17 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
             *(["1 s", "1 s"], ["2 s", "2 s"], ["5 s", "5 s"], ["10 s", "10 s"]),
         ],
     ]
+
+
+def test_steps_stay_under_the_pointer(board: Board, address: str) -> None:
+    """A second press is for the same step, though what can be done after a game goes meanwhile."""
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    assert board.load("a1 a2 b2 b3 c3") == ""
+    places = partial(board.each, "#first, #back, #on, #last", "one.getBoundingClientRect().y")
+    before = places()
+    assert board.one("rematch").is_displayed()
+    board.one("back").click()
+    board.settle(4)
+    assert not board.one("rematch").is_displayed()
+    assert places() == before

@@ -21,7 +21,7 @@ from browser import Board, needs_browser
 from models import make_model
 from pages import ask_page, needs_node
 from planted_games import SeenKuhn
-from served import hiding, serving, site_of
+from served import free_port, hiding, serving, site_of
 
 pytest_plugins = ["browser"]
 
@@ -160,22 +160,22 @@ def test_the_board_shows_the_person_s_cards_alone(board: Board) -> None:
 
 @needs_browser
 def test_the_page_follows_the_server_to_another_game(board: Board) -> None:
-    model = hiding("kuhn_poker")
-    with site_of({"main": model}) as address:
+    model, port = hiding("kuhn_poker"), free_port()
+    with site_of({"main": model}, port=port) as address:
         board.driver.get(f"http://{address}/")
         board.until(lambda: board.one("view").text)
         # Keys for the moves of a board do nothing here.
         key = "new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true, cancelable: true})"
         assert board.script(f"return document.body.dispatchEvent({key})")
     board.until(lambda: board.one("problem_text").text.endswith("Start it again."))
-    with site_of({"main": model}, port=int(address.rpartition(":")[2])):
+    with site_of({"main": model}, port=port):
         board.until(lambda: board.one("connected").text == "connected")
         assert board.one("deal_status").text == "The game ended with the connection."
         board.one("deal_new").click()
         board.until(lambda: board.one("deal_status").text == "Your move.")
     model.close()
     board.until(lambda: board.one("problem_text").text.endswith("Start it again."))
-    with serving("tic_tac_toe", port=int(address.rpartition(":")[2])):
+    with serving("tic_tac_toe", port=port):
         board.until(lambda: board.one("main").is_displayed() and board.one("status").text == "Your move.")
         assert not board.one("deal").is_displayed()
         assert all("WebSocket" in error or "/about" in error for error in board.errors())

@@ -44,7 +44,7 @@ def ask(socket: ClientConnection, **query: Any) -> dict[str, Any]:
 
 
 def test_each_limit_has_its_refusal() -> None:
-    bounds = Bounds(body_seconds=0.2, idle_seconds=0.3, websockets=1, posts=1)
+    bounds = Bounds(body_seconds=0.2, idle_seconds=2.0, websockets=1, posts=1)
     model = open_model("uniform:30", "connect_four", 30, max_requests=2)
     with site_of({"main": model}, bounds) as address:
         with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]

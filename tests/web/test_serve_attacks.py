@@ -296,14 +296,14 @@ def test_a_message_waits_for_those_of_its_size_alone(plain: str, monkeypatch: py
 @pytest.mark.parametrize("head", ["", "GET /health HTTP/1.1\r\nHost: {0}\r\nX: "])
 def test_a_head_that_does_not_end_ends_the_connection(before: str, head: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the first request of a connection, and of a further one."""
-    monkeypatch.setattr(server, "_HEAD_SECONDS", 0.2)
     monkeypatch.setattr(server, "_KEEP_ALIVE", 1)  # a connection on which nothing comes after an answer
     with serving("pig") as address, connected(address) as slow:
         if before:
             slow.sendall(before.format(address).encode())
             assert slow.recv(65536).startswith(b"HTTP/1.1 200 ")
-        slow.sendall(head.format(address).encode())
-        with contextlib.suppress(ConnectionResetError):
+        with monkeypatch.context() as hurried, contextlib.suppress(ConnectionError):
+            hurried.setattr(server, "_HEAD_SECONDS", 0.2)
+            slow.sendall(head.format(address).encode())
             while slow.recv(65536):
                 pass
         assert httpx.get(f"http://{address}/health").status_code == 200

@@ -77,7 +77,7 @@ def test_the_drain_waits_for_no_client_that_left(monkeypatch: pytest.MonkeyPatch
 
 def test_the_drain_ends_open_posts_and_refuses_what_is_new() -> None:
     query = {"id": "1", "simulations": 10_000_000, "reportDuringSearchEvery": 0.05}
-    with process("uniform:2", "--game", "hex(size=9)", "--drain-seconds", "1") as (address, running):
+    with process("uniform:2", "--game", "hex(size=9)", "--drain-seconds", "4") as (address, running):
         with (
             httpx.Client(base_url=f"http://{address}", timeout=PATIENCE) as kept,
             httpx.stream("POST", f"http://{address}/query", json=query, timeout=PATIENCE) as stream,

@@ -17,26 +17,26 @@ export class Analysis {
     onClick("analyse", () => (this.isOn ? this.stop("Stopped.") : this.run()));
   }
 
-  /** Shows what is known of a position. @param {string[]} names of the players @param {(name: string) => string}
-   * label the short name of a move */
-  show(position, names, label) {
+  /** Shows what is known of a position, which may be another one than before. */
+  show(position, candidates, isNew) {
     const { hints, adviser, beside } = this.play.options();
     byId("no_hints").hidden = hints;
     byId("hinted").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
     byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
+    const label = (move) => position.shortOf(move) ?? move;
+    const [answer, other] = [adviser, beside].map((one) => (hints ? position.finds.get(one)?.answer : null) ?? null);
+    const moves = answer?.moveInfos ?? [];
+    if (position.shown !== null) candidates.show(moves, label, isNew, beside === "" ? null : (other?.moveInfos ?? []));
     if (!hints) return;
-    const answer = position.finds.get(adviser)?.answer ?? null;
+    const { game, names } = this.play;
     byId("analyse").disabled = adviser === RUN;
     byId("root").textContent = answer === null ? "" : rootText(answer, names);
     byId("alone").textContent = answer === null ? "" : aloneText(answer, position.alone, label);
-    const other = beside === "" ? null : (position.finds.get(beside)?.answer ?? null);
-    byId("root_beside").textContent = other === null ? "" : besideText(beside, other);
-    const { isZeroSum } = this.play.game;
-    showBars(position.values(adviser), names, isZeroSum);
-    showHistogram(answer?.moveInfos ?? []);
-    const line = this.play.game.line();
-    showGraph(line, position, adviser, names, isZeroSum, (chosen) => this.play.goTo(chosen));
+    byId("root_beside").textContent = beside === "" || other === null ? "" : besideText(beside, other);
+    showBars(position.values(adviser), names, game.isZeroSum);
+    showHistogram(moves);
+    showGraph(game, adviser, names, (chosen) => this.play.goTo(chosen));
   }
 
   /** Searches every position of the line that the adviser has not searched as long. */
@@ -68,7 +68,7 @@ export class Analysis {
     }
   }
 
-  /** @returns {Promise<boolean>} whether the server took the query */
+  /** Gives whether the server took the query. */
   async search(position, adviser, simulations) {
     const asked = this.play.search(position, adviser, { simulations });
     this.searches.add(asked);
@@ -83,7 +83,7 @@ export class Analysis {
     return true;
   }
 
-  /** Ends the searches; what they found stays. @param {string} why in words */
+  /** Ends the searches; what they found stays. */
   stop(why) {
     this.serial += 1;
     this.isOn = false;
@@ -91,7 +91,7 @@ export class Analysis {
     this.say(why, null);
   }
 
-  /** @param {number | null} share of the positions that are done; null if none is searched */
+  /** Says how far it is; `share` is null if nothing is searched. */
   say(text, share) {
     byId("analysed").textContent = text;
     byId("analysing").hidden = share === null;
@@ -114,13 +114,10 @@ function besideText(name, { rootInfo, moveInfos }) {
   return `${name}: ${rootInfo.visits} visits, value ${told(rootInfo.value)}${first}.`;
 }
 
-/** @param {string[]} names of the players */
 function rootText({ rootInfo, isDuringSearch, isStored }, names) {
   const reused = rootInfo.reused > 0 ? `, ${rootInfo.reused} of them from before` : "";
   const network = rootInfo.network ? `, network ${rootInfo.network.slice(0, 8)}` : "";
-  const each = rootInfo.values?.map((one, player) => {
-    return `${told(one)} for ${names[player]}`;
-  });
+  const each = rootInfo.values?.map((one, player) => `${told(one)} for ${names[player]}`);
   const value = `value ${each?.join(", ") ?? `${told(rootInfo.value)} for the player to move`}`;
   const when = isStored ? "When the run played" : isDuringSearch ? "Searching" : "Searched";
   return `${when}: ${rootInfo.visits} visits${reused}, ${value}${network}.`;

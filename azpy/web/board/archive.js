@@ -2,14 +2,12 @@
 
 import { fetched } from "./connection.js";
 import { byId, fill, make, messageOf, onClick, pictureAddress } from "./dom.js";
-import { Game, RUN } from "./game.js";
+import { foundOf, Game, RUN } from "./game.js";
 import { before, restored } from "./kept.js";
 import { namesOf } from "./settings.js";
 import { titleOf } from "./sides.js";
 
-/** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game: Game) => unknown,
- * goBack: (kept: import("./kept.js").Kept) => unknown}} parts `start` shows a game, `goBack` one that was played here
- * @returns {void} */
+/** `start` shows a game, `goBack` one that was played here. */
 export function bindArchive({ play, settings, start, goBack }) {
   const dialog = byId("archive");
   const said = byId("archive_said");
@@ -40,18 +38,19 @@ export function bindArchive({ play, settings, start, goBack }) {
     }
   });
 
-  /** A game of a list. @param {() => Promise<{said: string, svg: string}>} end how it ended, and the picture of its
-   * end @param {(() => unknown) | null} act shows the game; null where the server does not play it */
+  /** A game of a list. `end` tells how it ended, with a picture; `act` shows the game, where the server plays it. */
   const row = (text, end, act) => {
     const [said, picture] = [make("span"), make("img", { alt: "" })];
     const words = make("span", {}, text, " ", said);
     const button = make("button", { type: "button", disabled: act === null }, picture, words);
-    if (act !== null) button.addEventListener("click", act);
     button.addEventListener("seen", async () => {
       const found = await end().catch(() => null); // the row says what it can
       if (found !== null) [said.textContent, picture.src] = [found.said, pictureAddress(found.svg)];
     });
-    if (act !== null) watcher.observe(button);
+    if (act !== null) {
+      button.addEventListener("click", act);
+      watcher.observe(button);
+    }
     return make("li", {}, button);
   };
 
@@ -104,11 +103,11 @@ export function bindArchive({ play, settings, start, goBack }) {
   iterations.addEventListener("change", () => list(iterations.value));
 }
 
-/** A stored game with its searches, at its first position. @param {any} stored as /games/NUMBER tells it */
+/** A stored game with its searches, at its first position, as /games/NUMBER tells it. */
 function gameOf(stored) {
   const game = new Game();
   for (const ply of stored.plies) {
-    if (ply.search !== undefined) game.current.finds.set(RUN, foundOf(ply));
+    if (ply.search !== undefined) game.current.finds.set(RUN, foundOf(answerOf(ply)));
     game.play(ply.name);
     Object.assign(game.current, { short: ply.short, player: ply.player < 0 ? null : ply.player });
   }
@@ -117,8 +116,8 @@ function gameOf(stored) {
   return game;
 }
 
-/** What a stored search found, as an answer of the server. */
-function foundOf(ply) {
+/** A stored search as an answer of the server. */
+function answerOf(ply) {
   const searched = ply.search.filter((one) => one.visits > 0);
   searched.sort((one, other) => other.visits - one.visits);
   const visits = searched.reduce((sum, one) => sum + one.visits, 0);
@@ -130,9 +129,7 @@ function foundOf(ply) {
     order,
     pv: [one.name],
   }));
-  const network = ply.network.replace(/^0x/, "");
   const { player, root_value: value, root_values: values } = ply;
-  const rootInfo = { player, visits, value, values, network, reused: 0, stop: "" };
-  const each = values ?? (player === 0 ? [value, -value] : [-value, value]);
-  return { values: each, visits, answer: { isStored: true, isDuringSearch: false, moveInfos, rootInfo } };
+  const rootInfo = { player, visits, value, values, network: ply.network.replace(/^0x/, ""), reused: 0, stop: "" };
+  return { isStored: true, isDuringSearch: false, moveInfos, rootInfo };
 }

@@ -2,7 +2,7 @@
 
 import { AGAIN, Busy, Lost } from "./connection.js";
 import { announce, complain, messageOf } from "./dom.js";
-import { RUN } from "./game.js";
+import { foundOf, RUN } from "./game.js";
 import { placesOf } from "./places.js";
 import { drawn } from "./position.js";
 import { lastTurn } from "./turns.js";
@@ -11,14 +11,11 @@ import { told } from "./values.js";
 export const REPORTS = 0.3; // seconds between two reports of a search
 const LONGEST_LINE = 20; // moves of a principal variation
 
-/** Asks for the game on the board. `onChange` is called when there is something else to see. */
+/** Asks for the game on the board. `onChange` is called when there is something else to see, with whether the position
+ * is another one. */
 export class Asking {
-  /** @param {(isNew: boolean) => void} onChange gets whether the position is another one */
   constructor(connection, game, options, onChange) {
-    this.connection = connection;
-    this.options = options;
-    this.onChange = onChange;
-    this.game = game;
+    [this.connection, this.game, this.options, this.onChange] = [connection, game, options, onChange];
     this.isPaused = false;
     this.isThinking = false; // whether a network is about to move
     this.isRefused = false; // whether the server takes no query now
@@ -57,29 +54,25 @@ export class Asking {
     }
   }
 
-  /** Has a player search, and the position learn what the search finds. @param {Record<string, unknown>} asked the
-   * limits, and what else the query says */
+  /** Has a player search, and the position learn what the search finds. `asked` has the limits, and more of the query. */
   search(position, model, asked) {
     const learn = (answer) => {
-      const { player, value, visits, network } = answer.rootInfo;
+      const { value, network } = answer.rootInfo;
       if (value === null) return; // the game is over there
       this.game.know([{ name: model, network }]);
-      const { values = player === 0 ? [value, -value] : [-value, value] } = answer.rootInfo;
-      position.learn(model, { values, visits, answer });
+      position.learn(model, foundOf(answer));
       this.onChange(false);
     };
     return this.branch(position.moves(), model, asked, learn);
   }
 
-  /** Has a player search a position that need not be in the record. @param {string[]} moves that lead there @param
-   * {(answer: any) => void} [each] gets each report and the answer */
+  /** Has a player search a position that need not be in the record. */
   branch(moves, model, asked, each) {
     const usual = { priority: "analysis", analysisPVLen: LONGEST_LINE, includeLcb: false };
     return this.connection.ask({ ...this.where(moves, model), ...usual, ...asked }, each);
   }
 
-  /** Waits for a search, which ends when another position counts. @returns {Promise<any>} the answer; null if it
-   * does not count */
+  /** Waits for a search, which ends when another position counts: then it gives null. */
   async found(serial, search, onError) {
     this.searches.push(search);
     try {

@@ -6,7 +6,7 @@ export class Player {
   readonly game: string;
   /** Names of levels, the weakest first. */
   readonly levels: string[];
-  /** Chooses a move after these moves; it fails if the game is over there. */
+  /** Chooses a move after these ones, by name; it fails if the game is over there. */
   choose(moves: string[], options?: Strength & Start): Promise<string>;
   /** Describes the position after these moves. */
   look(moves: string[], options?: Start): Promise<Position>;
@@ -41,7 +41,8 @@ export interface Position {
   svg: string;
 }
 
-/** The tag <azpy-board src="FOLDER" side="first" level="casual" theme="dark" size="24rem">. */
+/** The tag <azpy-board src="FOLDER" side="first" level="casual" theme="dark" size="24rem" offline>. `side` is also second,
+ * a number, all or none; `level` also a number of simulations. */
 export interface AzpyBoard extends HTMLElement {
   /** Names of the moves on the board. */
   readonly moves: string[];

@@ -1,11 +1,12 @@
-// A player in your own page or program: the tag <azpy-board>, and the class Player without a board.
+// A player in your own page or program: the tag <azpy-board>, and the class Player without a board. azpy.d.ts describes
+// both.
 //
 // <script type="module" src="player/azpy.js"></script> <azpy-board></azpy-board>
 // import { Player } from "./player/azpy.js"; const player = await Player.load(); await player.choose(["4"]);
 
 const HERE = new URL(".", import.meta.url);
 
-/** @param {string | URL | null} src an exported folder; null for the one of this file */
+/** The address of an exported folder; of the one of this file for null. */
 function folder(src) {
   if (src === null) return HERE;
   const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? process.getBuiltinModule("node:url").pathToFileURL(`${process.cwd()}/`);
@@ -13,7 +14,6 @@ function folder(src) {
   return url.pathname.endsWith("/") ? url : new URL(`${url.href}/`);
 }
 
-/** @param {URL} url @returns {Promise<Uint8Array>} */
 async function read(url) {
   if (url.protocol === "file:") {
     const { readFile } = await import(/* @vite-ignore */ /* webpackIgnore: true */ "node:fs/promises");
@@ -26,14 +26,11 @@ async function read(url) {
 
 /** A trained player. Its search runs in a worker of the page, or in slices where there is none. */
 export class Player {
-  /** @type {Map<string, {resolve: (answer: any) => void, reject: (error: Error) => void}>} */
   #waiting = new Map();
   #count = 0;
-  #send = (/** @type {string} */ _) => {};
+  #send = () => {};
   #end = () => {};
 
-  /** Opens a player. @param {string | URL | null} [src] the exported folder; that of this file without it
-   * @returns {Promise<Player>} it fails if files are missing or cannot be used */
   static async load(src = null) {
     const base = folder(src);
     const { files } = JSON.parse(new TextDecoder().decode(await read(new URL("azpy.json", base))));
@@ -42,15 +39,10 @@ export class Player {
     const isPage = globalThis.document !== undefined && board.origin === location.origin; // browsers refuse a worker from another host
     if (isPage) await player.#work(new URL("worker.js", board));
     else await player.#run(board);
-    const { models } = await player.#ask({ action: "query_models" });
-    /** The game, such as "connect_four". @type {string} */
-    player.game = models[0].game;
-    /** Names of levels, the weakest first. @type {string[]} */
-    player.levels = models[0].levels.map(({ name }) => name);
-    return player;
+    const { models: [{ game, levels }] } = await player.#ask({ action: "query_models" });
+    return Object.assign(player, { game, levels: levels.map(({ name }) => name) });
   }
 
-  /** @param {URL} script */
   #work(script) {
     const worker = new Worker(script, { type: "module" });
     this.#send = (text) => worker.postMessage(text);
@@ -66,11 +58,10 @@ export class Player {
     });
   }
 
-  /** @param {URL} board */
   async #run(board) {
     const { Session } = await import(/* @vite-ignore */ /* webpackIgnore: true */ new URL("session.js", board).href);
     let last = "";
-    const say = (/** @type {string | null} */ line) => {
+    const say = (line) => {
       if (line === null) this.#over(last);
       else last = this.#take(line) ?? last;
     };
@@ -80,7 +71,7 @@ export class Player {
     this.#end = () => (session.engine = null);
   }
 
-  /** @param {string} line @returns {string | null} an error that belongs to no query */
+  /** Takes an answer. Returns an error that belongs to no query. */
   #take(line) {
     const { id, error, ...answer } = JSON.parse(line);
     const one = this.#waiting.get(id);
@@ -91,7 +82,6 @@ export class Player {
     return null;
   }
 
-  /** @param {string} why @param {(error: Error) => void} [reject] */
   #over(why, reject) {
     this.#send = () => this.#over(why);
     reject?.(new Error(why));
@@ -99,7 +89,6 @@ export class Player {
     this.#waiting.clear();
   }
 
-  /** @param {Record<string, unknown>} query @returns {Promise<any>} */
   #ask(query) {
     const id = `${++this.#count}`;
     return new Promise((resolve, reject) => {
@@ -108,33 +97,18 @@ export class Player {
     });
   }
 
-  /**
-   * Chooses a move.
-   * @param {string[]} moves names of the moves played so far
-   * @param {{level?: string, simulations?: number, seconds?: number, position?: string}} [options] how strongly: one of
-   *   `level`, `simulations` and `seconds`, else as exported; and where the game began, if not at its start
-   * @returns {Promise<string>} the move's name; it fails if the game is over there
-   */
   async choose(moves, options = {}) {
     const { move } = await this.#ask({ moves, priority: "play", ...options });
     if (move === null || move === undefined) throw new Error("the game is over: there is no move to choose");
     return move;
   }
 
-  /**
-   * Describes a position.
-   * @param {string[]} moves as in `choose` @param {{position?: string}} [options]
-   * @returns {Promise<{player: number | null, moves: string[], outcome: number | number[] | null, result: string | null,
-   *   text: string | null, svg: string}>} who is to move (null for dice, and at the end), the names of the legal moves or
-   *   rolls, what player 0 (with other numbers of players each) gets at the end, and the position as text and picture
-   */
   async look(moves, options = {}) {
     const { player, actions, rolls, outcome, outcomes, result, text, svg } = await this.#ask({ action: "show", moves, ...options });
     const names = [...actions, ...rolls].map(({ name }) => name);
     return { player, moves: names, outcome: outcome ?? outcomes ?? null, result, text, svg };
   }
 
-  /** Ends its worker. */
   close() {
     this.#end();
     this.#over("the player was closed");
@@ -143,18 +117,11 @@ export class Player {
 
 const STYLE = ":host { display: block; max-width: 100% } iframe { display: block; width: 100%; border: 0 }";
 
-/**
- * A board to play on. Attributes: `src`, the exported folder; `side` of the person (first, second, a number, all or
- * none); `level` or simulations; `theme` (light or dark); `size`, its width in CSS; `offline`, to keep it in the browser for
- * when there is no network. Events: `move` and `end`, whose
- * `detail` has the `moves` of the game.
- */
 class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
   static observedAttributes = ["src", "side", "level", "theme", "size", "offline"];
   #frame = globalThis.document?.createElement("iframe");
-  /** Names of the moves on the board. @type {string[]} */
   moves = [];
-  #hear = (/** @type {MessageEvent} */ { source, data }) => {
+  #hear = ({ source, data }) => {
     if (source !== this.#frame.contentWindow || typeof data?.azpy !== "string") return;
     const { azpy: what, ...detail } = data;
     if (what === "size") this.#frame.style.height = `${detail.height}px`;
@@ -183,7 +150,6 @@ class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
     removeEventListener("message", this.#hear);
   }
 
-  /** @param {string} name */
   attributeChangedCallback(name) {
     if (name === "theme") {
       const theme = this.getAttribute("theme") ?? "";
@@ -200,7 +166,6 @@ class AzpyBoard extends (globalThis.HTMLElement ?? class {}) {
     if (this.#frame.src !== page.href) this.#frame.src = page.href;
   }
 
-  /** Begins a new game. */
   newGame() {
     this.#frame.contentWindow?.postMessage({ azpy: "new" }, "*");
   }

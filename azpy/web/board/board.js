@@ -22,14 +22,10 @@ export class Board {
     this.isTurned = stored(TURNED, TAB) === true; // whether it is seen from the other side
     this.status = ""; // how the game stands, in words
     this.canPlay = false;
-    /** @type {((place: string) => unknown) | null} gets the place of a man that is touched, in place of a move */
-    this.takeMan = null;
-    /** @type {any} what the server says of the position with dead men, while they are touched */
-    this.counted = null;
-    /** @type {import("./position.js").Mark[]} on men that are dead */
-    this.crosses = [];
-    /** @type {Position | null} that is on the board */
-    this.position = null;
+    this.takeMan = null; // gets the place of a man that is touched, in place of a move
+    this.counted = null; // what the server says of the position with dead men, while they are touched
+    this.crosses = []; // marks on men that are dead
+    this.position = null; // the one on the board
     this.overlay = new Overlay();
     this.men = new Men();
     this.choice = new Choice(this);
@@ -76,12 +72,10 @@ export class Board {
     return shown === null ? "" : this.seen(shown).svg;
   }
 
-  /** @param {boolean} isTurned whether the board is seen from the other side */
   turnTo(isTurned) {
     if (isTurned !== this.isTurned) this.turn();
   }
 
-  /** Shows the board from the other side. */
   turn() {
     if (!this.settings.model.canRotate) return;
     this.isTurned = !this.isTurned;
@@ -92,16 +86,13 @@ export class Board {
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
   }
 
-  /** Shows a position that is known. @param {boolean} canPlay whether a person can play there @param {string} status
-   * how the game stands, in words */
   show(position, canPlay, status) {
     [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
     this.draw();
     this.showChoices(position);
   }
 
-  /** Shows a board whose men can be touched, with crosses where they are dead. @param {any} counted what the server
-   * says of the position with dead men */
+  /** Shows a board whose men can be touched, with crosses where they are dead. */
   showMen(counted, onTouch) {
     [this.counted, this.takeMan] = [counted, onTouch];
     this.drawMen();
@@ -109,9 +100,7 @@ export class Board {
 
   drawMen() {
     const { counted } = this;
-    const actions = counted.men.map((touch) => {
-      return { name: touch[0], short: touch[0], touches: [touch] };
-    });
+    const actions = counted.men.map((touch) => ({ name: touch[0], short: touch[0], touches: [touch] }));
     const { shown } = this.play.game.current;
     const seen = this.lay({ ...counted, actions, places: shown?.places ?? [] }, false);
     const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
@@ -126,8 +115,8 @@ export class Board {
     this.picture.close();
   }
 
-  /** Shows the men of a picture. @param {boolean} isStep whether it is one move away from the picture before
-   * @returns {Shown} the position as it is seen, with the picture below its men */
+  /** Shows the men of a picture, which may be one step away from the picture before. Gives the position as it is seen,
+   * with the picture below its men. */
   lay(shown, isStep) {
     const [seen, { names }] = [(svg) => this.seen({ ...shown, svg }).svg, this.play];
     this.men.show(shown, names, seen, this.isSeenTurned, isStep);
@@ -149,23 +138,19 @@ export class Board {
     document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
   }
 
-  /** What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus.
-   * @param {Position} position */
+  /** What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus. */
   showChoices(position) {
     const shown = position.shown;
     const actions = position.outcome === null ? (shown?.actions ?? []) : [];
     const untouched = actions.filter(({ name, touches }) => touches.length === 0 || this.choice.named.includes(name));
     const rolls = this.settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
+    const textOf = ({ name, short, touches }) => (touches.length === 0 || short === name ? short : `${short} (${name})`);
+    const chanceOf = ({ name, probability }) => `${name} (${(100 * probability).toFixed(1)}%)`;
     keep(
       byId("choices"),
       [
-        ...untouched.map(({ name, short, touches }) => {
-          const isShort = touches.length === 0 || short === name;
-          return { name, text: isShort ? short : `${short} (${name})`, isOpen: this.canPlay };
-        }),
-        ...rolls.map(({ name, probability }) => {
-          return { name, text: `${name} (${(100 * probability).toFixed(1)}%)`, isOpen: true };
-        }),
+        ...untouched.map((action) => ({ name: action.name, text: textOf(action), isOpen: this.canPlay })),
+        ...rolls.map((roll) => ({ name: roll.name, text: chanceOf(roll), isOpen: true })),
       ],
       ({ name, text }) => `${name} ${text}`,
       ({ name, text }) => {
@@ -186,21 +171,18 @@ export class Board {
     });
   }
 
-  /** Draws over the picture. */
   drawOver() {
     const position = this.play.game.current;
     if (position.shown === null) return;
     const shown = this.seen(position.shown);
     const { candidates, picture, settings } = this;
     const { path, tile } = picture;
-    const touched = (names) =>
-      position.shown?.places.map(({ touch }) => touch).filter(([name]) => names.includes(name)) ?? [];
-    const chosen = touched([...path, ...(tile?.laid.touches.map(([name]) => name) ?? [])]);
+    const names = [...path, ...(tile?.laid.touches.map(([name]) => name) ?? [])];
+    const chosen = position.shown.places.map(({ touch }) => touch).filter(([name]) => names.includes(name));
     const layers = layersOf(position.shown, this.play.names);
     showTints(layers, { last: this.touchesOf(position), chosen }, this.isSeenTurned);
     const { hints } = settings.options;
-    const isLooked = candidates.looked !== null || candidates.kept !== null;
-    const pv = hints && isLooked ? (candidates.shown?.pv ?? null) : null;
+    const pv = hints ? (candidates.shown?.pv ?? null) : null;
     // Once a piece is chosen, its own candidates are left.
     const actions = path.length > 0 ? startingWith(shown.actions, path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];

@@ -5,29 +5,21 @@ import { told } from "./values.js";
 
 const MOST = 10; // rows
 
-/** @typedef {Object} Watcher @property {(move: any | null) => void} onLook a row of the table is looked at, or none
- * @property {(moves: string[]) => Promise<string>} picture of the position after these further moves */
-
 export class Candidates {
-  constructor(watcher) {
-    this.watcher = watcher;
+  /** `onLook` is called when another row of the table is looked at, `picture` gives that after further moves. */
+  constructor({ onLook, picture }) {
+    [this.onLook, this.pictureOf] = [onLook, picture];
     this.rows = byId("candidates");
     this.line = byId("variation");
     this.picture = byId("preview");
     this.moves = [];
-    /** @type {Map<string, any>} what another adviser says, by move */
-    this.beside = new Map();
+    this.beside = new Map(); // what another adviser says, by move
     this.label = (name) => name;
-    /** @type {string | null} the move whose line stays in view */
-    this.kept = null;
-    /** @type {string | null} the move that the pointer or the focus is on */
-    this.looked = null;
-    /** @type {string[]} the line that is in view now */
-    this.pv = [];
-    /** @type {string[]} its moves as people write them in short */
-    this.said = [];
-    /** @type {string[]} the moves before the position in the small picture; none if there is no picture */
-    this.previewed = [];
+    this.kept = null; // the move whose line stays in view
+    this.looked = null; // the move that the pointer or the focus is on
+    this.pv = []; // the line that is in view now
+    this.said = []; // its moves as people write them in short
+    this.previewed = []; // the moves before the position in the small picture; none if there is no picture
     const over = (event) => this.look(event.target.closest("tr"));
     this.rows.addEventListener("pointermove", over); // not where the page moves below the pointer
     this.rows.addEventListener("focusin", over);
@@ -46,9 +38,7 @@ export class Candidates {
     return this.moves.find((move) => move.move === (this.looked ?? this.kept)) ?? null;
   }
 
-  /** @param {any[]} moves best first @param {(name: string) => string} label the short name of a move @param
-   * {boolean} isNew whether the position is another one @param {any[] | null} [beside] the moves as another adviser
-   * has them; null where none is asked */
+  /** Shows moves, the best first, and as another adviser has them if one is asked; `label` gives their short names. */
   show(moves, label, isNew, beside = null) {
     byId("analysis_table").classList.toggle("two", beside !== null);
     const all = (beside ?? []).reduce((sum, move) => sum + move.visits, 0);
@@ -69,7 +59,7 @@ export class Candidates {
     if (name === this.looked) return;
     this.looked = name;
     this.drawLine();
-    this.watcher.onLook(this.shown);
+    this.onLook();
   }
 
   draw() {
@@ -84,7 +74,7 @@ export class Candidates {
     byId("no_candidates").hidden = this.moves.length > 0;
     byId("analysis_table").hidden = this.moves.length === 0;
     this.drawLine();
-    this.watcher.onLook(this.shown);
+    this.onLook();
   }
 
   /** The moves of the table: the best ones, and the one whose row has the focus. */
@@ -98,19 +88,13 @@ export class Candidates {
     const cell = (more = "") => make("td", { className: `number${more}` });
     const bar = (kind) => make("span", { className: "bar" }, make("span", { className: kind }));
     const button = make("button", { type: "button", className: "move" }, this.label(name));
-    const row = make(
-      "tr",
-      {},
-      cell(),
-      make("th", { scope: "row" }, button),
-      ...[cell(), cell(), cell(), cell(), cell(" beside"), cell(" beside")],
-      make("td", { className: "bars", "aria-hidden": "true" }, bar("policy"), bar("search")),
-    );
+    const cells = [cell(), make("th", { scope: "row" }, button), cell(), cell(), cell(), cell()];
+    const bars = make("td", { className: "bars", "aria-hidden": "true" }, bar("policy"), bar("search"));
+    const row = make("tr", {}, ...cells, cell(" beside"), cell(" beside"), bars);
     row.dataset.move = name;
     return row;
   }
 
-  /** @param {number} share of the visits */
   update(row, move, share) {
     const percent = (part) => `${Math.round(100 * part)}%`;
     const [order, name, visits, value, prior, searched, otherValue, otherShare, bars] = row.cells;
@@ -163,12 +147,11 @@ export class Candidates {
     if (this.previewed.length > 0) this.preview(this.previewed.length - 1);
   }
 
-  /** Shows the position after a move of the line. */
   async preview(index) {
     const moves = this.pv.slice(0, index + 1);
     this.previewed = moves;
     try {
-      const svg = await this.watcher.picture(moves);
+      const svg = await this.pictureOf(moves);
       if (this.previewed !== moves) return;
       this.picture.src = pictureAddress(svg);
       this.picture.alt = `After ${this.said.slice(0, index + 1).join(", ")}`;

@@ -10,8 +10,7 @@ export class Choice {
   constructor(board) {
     this.board = board;
     this.layer = byId("pieces");
-    /** @type {string[]} the moves that are chosen by their names, beside the board */
-    this.named = [];
+    this.named = []; // the moves that are chosen by their names, beside the board
     this.serial = 0; // of the question
     this.layer.addEventListener("keydown", (event) => {
       event.stopPropagation();
@@ -23,7 +22,7 @@ export class Choice {
     this.layer.addEventListener("click", (event) => event.target === this.layer && this.close());
   }
 
-  /** @param {Action[]} actions whose touches, as they are seen, are the same */
+  /** Asks which of these actions is meant, whose touches are the same. */
   async ask(actions) {
     const { play } = this.board;
     const { current } = play.game;
@@ -76,7 +75,6 @@ export class Choice {
     buttons[0].focus({ preventScroll: true });
   }
 
-  /** Takes the question away. */
   close() {
     this.serial += 1;
     this.layer.hidden = true;

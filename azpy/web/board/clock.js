@@ -1,9 +1,5 @@
 // How long did each side think?
 
-/** @typedef {Object} Rules @property {number | null} limit milliseconds a side; null for a clock that counts up
- * @property {number} more milliseconds that a turn adds @property {number} periods after the limit; one that a turn
- * does not use up begins anew @property {number} period milliseconds of each */
-
 /** What can be chosen, as `rulesOf` reads it, with its words. */
 export const CLOCKS = [
   ...[["", "no clock"], ["0", "counts up"], ["1", "1 minute a side"]],
@@ -15,7 +11,8 @@ export const CLOCKS = [
 const ENDLESS = { limit: null, more: 0, periods: 0, period: 0 };
 
 /** What a choice of clocks means: "" for none, "5" minutes a side (0 counts up), "5+3" with 3 seconds more a turn,
- * and "10/5x30" with 5 periods of 30 seconds. @returns {Rules | null} null for no clock */
+ * and "10/5x30" with 5 periods of 30 seconds: one that a turn does not use up begins anew. Null for no clock, else the
+ * milliseconds of each side (null where it counts up), of what a turn adds, and of each period. */
 export function rulesOf(chosen) {
   const read = /^(\d+)(?:\+(\d+))?(?:\/(\d+)x(\d+))?$/.exec(chosen);
   if (read === null) return null;
@@ -24,20 +21,17 @@ export function rulesOf(chosen) {
 }
 
 export class Clock {
-  /** @param {(late: number) => void} onLate gets the player whose time is up */
+  /** `onLate` gets the player whose time is up. */
   constructor(onLate) {
     this.onLate = onLate;
     this.used = [0, 0]; // milliseconds
     this.rules = ENDLESS;
-    /** @type {number | null} the player whose clock runs */
-    this.running = null;
-    /** @type {number | null} the player whose clock ran last, and whose turn has not ended */
-    this.last = null;
+    this.running = null; // the player whose clock runs
+    this.last = null; // the player whose clock ran last, and whose turn has not ended
     this.since = 0;
     setInterval(() => this.tick(), 200);
   }
 
-  /** @param {number[]} [used] milliseconds so far */
   reset(rules, used = [0, 0]) {
     [this.used, this.running, this.last, this.rules] = [[...used], null, null, rules ?? ENDLESS];
     this.tick();

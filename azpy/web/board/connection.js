@@ -5,14 +5,10 @@ const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
 export const AGAIN = 1000; // milliseconds until a server that was busy is asked again
 
-/** @typedef {Object} Asked a query that was sent @property {Promise<any>} answer the last answer; it fails with what
- * the server said, or when the connection ends @property {() => void} stop has the search answer with what it knows */
-
 /** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (it does not try again),
  * and `problem` (its `detail` is a text). */
 export class Connection extends EventTarget {
-  /** @param {() => any} connect makes a WebSocket, or what stands in for one @param {() => Promise<unknown>} enter
-   * has the server let the page in; it is called before each connection */
+  /** `connect` makes a WebSocket, or what stands in for one. Before it, `enter` has the server let the page in. */
   constructor(connect, enter) {
     super();
     [this.connect, this.enter] = [connect, enter];
@@ -50,16 +46,15 @@ export class Connection extends EventTarget {
     });
   }
 
-  /** @param {boolean} isGone whether nothing answers */
   again(isGone) {
     this.dispatchEvent(new CustomEvent("lost", { detail: isGone }));
     this.wait = Math.min(LONGEST_WAIT, 2 * this.wait);
     setTimeout(() => this.open(), this.wait);
   }
 
-  /** Sends a query or an action. One that is longer than a message goes by POST, and has no reports. @param
-   * {Record<string, unknown>} query without `id` @param {(answer: any) => void} [each] gets each report, and the
-   * answer */
+  /** Sends a query or an action; `each` gets each report, and the answer. One that is longer than a message goes by POST,
+   * and has no reports. The `answer` fails with what the server said, or when the connection ends. `stop` has the
+   * search answer with what it knows. */
   ask(query, each = () => {}) {
     const id = `${++this.count}`;
     const text = JSON.stringify({ id, ...query });
@@ -73,12 +68,7 @@ export class Connection extends EventTarget {
       this.socket.send(text);
     });
     answer.catch(() => {}); // whoever waits for the answer hears of the error
-    return {
-      answer,
-      stop: () => {
-        if (this.waiting.has(id)) this.ask({ action: "terminate", terminateId: id });
-      },
-    };
+    return { answer, stop: () => this.waiting.has(id) && this.ask({ action: "terminate", terminateId: id }) };
   }
 
   take(answer) {
@@ -95,8 +85,7 @@ export class Connection extends EventTarget {
   }
 }
 
-/** Asks by plain HTTP. @param {string} [body] of a POST; without one it is a GET @returns {Promise<any>} the answer;
- * it fails with what the server said */
+/** Asks by plain HTTP, with a body by POST. It fails with what the server said. */
 export async function fetched(address, body) {
   const post = { method: "POST", headers: { "Content-Type": "application/json" }, body };
   const response = await fetch(address, body === undefined ? {} : post).catch(() => {
@@ -109,7 +98,6 @@ export async function fetched(address, body) {
   return answer;
 }
 
-/** Why the server refused. */
 function refusal({ error, retryAfter, isRollDue }) {
   if (isRollDue) return new RollDue(error);
   return retryAfter ? new Busy(error) : new Error(error);

@@ -9,13 +9,10 @@ import { bindWays, hasWays } from "./ways.js";
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
 
 export class Controls {
-  /** @param {() => unknown} gameBefore the game that Undo goes back to where there is nothing to take back */
+  /** `gameBefore` gives the game that Undo goes back to where there is nothing to take back. */
   constructor(play, settings, gameBefore, undo) {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
-    /** @type {import("./game.js").Position | null} the move that a second press deletes */
-    this.deleted = null;
-    /** @type {import("./game.js").Position | null} whose moves are offered where one is typed */
-    this.offered = null;
+    this.deleted = null; // the move that a second press deletes
     onClick("first", () => play.goTo(play.game.root));
     onClick("back", () => play.goTo(play.game.current.parent ?? play.game.root));
     onClick("on", () => play.goTo(play.game.current.next ?? play.game.current));
@@ -37,7 +34,11 @@ export class Controls {
     });
     bindWays(play, () => this.canPlay);
     stepByKeys();
-    byId("typed").addEventListener("input", () => complain(""));
+    byId("typed").addEventListener("input", () => {
+      complain("");
+      const actions = play.game.current.shown?.actions ?? [];
+      fill(byId("names"), actions.map(({ name }) => make("option", { value: name })));
+    });
     byId("typed_form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.playTyped(byId("typed").value.trim());
@@ -70,12 +71,18 @@ export class Controls {
     return isOthers && children.length === 0 && play.isPaused ? `${due}: paused.` : `${due}.`;
   }
 
+  /** Shows which steps there are from a position. */
+  showSteps({ parent, next }) {
+    byId("first").disabled = byId("back").disabled = parent === null;
+    byId("last").disabled = byId("on").disabled = next === null;
+  }
+
   /** Shows what can be done at the current position, which is known. */
   show(canPlay, status) {
     const { play, settings } = this;
     const { current } = play.game;
     const { players, throws } = settings.options;
-    const { player, actions, rolls, captured } = current.shown;
+    const { player, rolls, captured, counts } = current.shown;
     const isOver = current.outcome !== null;
     byId("status").textContent = status;
     document.title = `${status} · ${titleOf(settings.model.game)} · azpy`;
@@ -86,7 +93,7 @@ export class Controls {
     byId("board").dataset.state = isOver ? "over" : isWaiting ? "open" : "busy";
     for (const [side, row] of seats("side").entries()) {
       row.classList.toggle("turn", !isOver && player === side);
-      write(byId(`counts_${side}`), current.shown?.counts?.[side] ?? "");
+      write(byId(`counts_${side}`), counts?.[side] ?? "");
       const took = byId(`took_${side}`);
       const men = captured[side] ?? "";
       took.hidden = men === "";
@@ -96,8 +103,6 @@ export class Controls {
     byId("rematch").hidden = !isOver || play.names.length === 1;
     byId("share").hidden = !isOver;
     byId("typed").readOnly = !canPlay && (rolls.length === 0 || throws); // a disabled field would lose the focus
-    byId("first").disabled = byId("back").disabled = current.parent === null;
-    byId("last").disabled = byId("on").disabled = current.next === null;
     const isGameBefore = !play.canUndo && this.gameBefore() !== undefined;
     byId("undo").textContent = isGameBefore ? "Last game" : "Undo";
     byId("undo").disabled = !play.canUndo && !isGameBefore;
@@ -114,12 +119,8 @@ export class Controls {
     byId("line_tools").hidden = isMain && line.every(({ children }) => children.length < 2);
     if (this.deleted !== current) this.deleted = null;
     if (this.deleted === null) write(byId("delete"), "Delete from here");
-    if (this.offered === current) return;
-    this.offered = current;
-    fill(byId("names"), actions.map((action) => make("option", { value: action.name })));
   }
 
-  /** Plays what was typed. */
   async playTyped(text) {
     const { shown } = this.play.game.current;
     if (byId("typed").readOnly || shown === null) return;

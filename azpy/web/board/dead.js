@@ -5,10 +5,8 @@ import { byId, complain, messageOf, onClick } from "./dom.js";
 export class Agreement {
   constructor(play, board) {
     [this.play, this.board] = [play, board];
-    /** @type {string[][]} the places of each dead chain */
-    this.chains = [];
-    /** @type {any} how the server counts now; null while nobody marks stones */
-    this.counted = null;
+    this.chains = []; // the places of each dead chain
+    this.counted = null; // how the server counts now; null while nobody marks stones
     this.isAsking = false; // whether the server counts just now
     onClick("dead", () => (this.counted === null ? this.mark(null) : this.agree()));
   }
@@ -32,7 +30,7 @@ export class Agreement {
     byId("dead").textContent = "Dead stones …";
   }
 
-  /** Says that a chain is dead, or that it is not. @param {string | null} place of one of its stones; null for none */
+  /** Says that the chain of a stone is dead, or that it is not; null marks none. */
   async mark(place) {
     // The next touch goes on from what this one gives.
     if (this.isAsking) return;
@@ -59,7 +57,6 @@ export class Agreement {
     board.showMen(this.counted, (one) => this.mark(one));
   }
 
-  /** Ends the game with what was counted. */
   agree() {
     const { outcome, result } = this.counted;
     this.play.game.current.ended = { outcome, why: `${result.replace(/^(\S+ wins|Draw) /, "")}, as agreed` };

@@ -6,13 +6,11 @@ import { sideAsked, tell } from "./embed.js";
 
 /** One person's games, one after the other. */
 export class Deal {
-  /** @param {import("./connection.js").Connection} connection @param {any} model as the server describes it @param
-   * {() => Promise<unknown>} renew has the newest network loaded */
+  /** `model` is as the server describes it; `renew` has the newest network loaded. */
   constructor(connection, model, renew) {
     [this.connection, this.model, this.renew] = [connection, model, renew];
     this.isOn = false; // whether a game goes on
-    /** @type {Promise<any> | null} of the message that was sent last */
-    this.awaited = null;
+    this.awaited = null; // of the message that was sent last
     byId("main").hidden = true;
     byId("deal").hidden = false;
     byId("about").textContent = `${model.game}, ${model.internalName}`;

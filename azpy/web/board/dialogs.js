@@ -5,15 +5,13 @@ import { decoded } from "./encoding.js";
 import { copyText, gamesIn, pictureFile, readGame, save, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
-/** @param {{play: import("./play.js").Play, settings: import("./settings.js").Settings, start: (game:
- * import("./game.js").Game) => unknown, picture: () => string}} parts `picture` is what the board shows */
+/** `start` shows a game, and `picture` is what the board shows. */
 export function bindFiles({ play, settings, start, picture }) {
   const [load, saving] = [byId("load"), byId("save")];
   const said = byId("load_said");
   const which = byId("load_game");
   let serial = 0; // of the text that is read
-  /** @type {string | null} the text whose games are listed */
-  let listed = null;
+  let listed = null; // the text whose games are listed
   let games = gamesIn("", null);
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
@@ -63,7 +61,7 @@ export function bindFiles({ play, settings, start, picture }) {
 
   const base = () => settings.model.game.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "");
   const text = byId("save_text");
-  /** @type {Record<string, () => string | Promise<string>>} what is shown as a text */
+  // What is shown as a text.
   const texts = {
     game: () => {
       const players = settings.options.players.map((player) => (player === "" ? "person" : settings.called(player)));
@@ -74,15 +72,18 @@ export function bindFiles({ play, settings, start, picture }) {
     moves: () => play.game.current.moves().join(" "),
     svg: picture,
   };
-  const tell = (said, isRefused = false) => {
-    byId("save_said").textContent = said;
-    byId("save_said").classList.toggle("refused", isRefused);
-  };
-  /** Says what was done, or why it cannot be. */
+  let asked = 0; // times that something was tried
+  /** Says what was done, or why it cannot be; what ends late leaves the last word to what was tried after it. */
   const tried = async (act) => {
+    const mine = ++asked;
+    const tell = (said, isRefused = false) => {
+      if (mine !== asked) return;
+      byId("save_said").textContent = said;
+      byId("save_said").classList.toggle("refused", isRefused);
+    };
+    tell("");
     try {
-      tell("");
-      tell(`${(await act()) ?? ""}`);
+      tell((await act()) ?? "");
     } catch (error) {
       tell(`This cannot be saved: ${messageOf(error)}`, true);
     }

@@ -1,7 +1,6 @@
 // How are elements made? Every text goes in as text, so no name of a move can be markup.
 
-/** @param {Record<string, unknown>} [properties] properties of the element; those with a dash and `role` are
- * attributes */
+/** Makes an element with these properties; those with a dash, and `role`, are attributes. */
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -15,7 +14,6 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-/** An element of a drawing. */
 export function draw(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
@@ -23,14 +21,12 @@ export function draw(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** @returns {any} the page's element of this id */
 export function byId(id) {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`the page has no #${id}`);
   return element;
 }
 
-/** Has a press of a button do something. @param {string} id of the button */
 export function onClick(id, act) {
   byId(id).addEventListener("click", () => act());
 }
@@ -46,8 +42,7 @@ export function show(id, isShown) {
   for (const one of document.querySelectorAll(`#${id}, [for="${id}"]`)) one.toggleAttribute("hidden", !isShown);
 }
 
-/** Offers choices in a list. What was chosen stays, if it is there. @param {string} id of the list @param
- * {string[][]} choices value and text of each @param {boolean} [isShown] whether the list and its label are seen */
+/** Offers choices in a list, each a value and its text. What was chosen stays, if it is there. */
 export function offer(id, choices, isShown = true) {
   const [field, before] = [byId(id), byId(id).value];
   field.replaceChildren(...choices.map(([value, text]) => make("option", { value }, text)));
@@ -55,8 +50,7 @@ export function offer(id, choices, isShown = true) {
   show(id, isShown);
 }
 
-/** @type {Map<Element, () => void>} changes of children that wait for the end of a press */
-const waiting = new Map();
+const waiting = new Map(); // changes of children that wait for the end of a press
 for (const kind of ["pointerup", "pointercancel", "keyup"]) {
   document.addEventListener(kind, () => setTimeout(() => waiting.forEach((change) => change())));
 }
@@ -69,25 +63,16 @@ function whenReleased(parent, change) {
   else change();
 }
 
-/** Puts new children into an element. */
 export function fill(parent, children) {
   whenReleased(parent, () => parent.replaceChildren(...children));
 }
 
-/** @type {WeakMap<Element, Map<string, any>>} the children that `keep` made, by their keys */
-const kept = new WeakMap();
+const kept = new WeakMap(); // the children that `keep` made, by their keys
 
-/**
- * Shows items as the children of an element. A child stays the same element as long as its key is there, and the one
+/** Shows items as the children of an element. `keyOf` differs from item to item, `create` makes the child of an item,
+ * and `update` puts into it what may change. A child stays the same element as long as its key is there, and the one
  * with the focus stays where it is: a program that reads the page aloud would say it again. If the child with the focus
- * goes, the focus goes to the child in its place, or to the element if no child is left.
- * @template Item
- * @param {Element} parent
- * @param {Item[]} items
- * @param {(item: Item) => string} keyOf differs from item to item
- * @param {(item: Item) => HTMLElement} create makes the child of an item
- * @param {(child: any, item: Item) => void} [update] puts into a child what may change
- */
+ * goes, the focus goes to the child in its place, or to the element if no child is left. */
 export function keep(parent, items, keyOf, create, update = () => {}) {
   whenReleased(parent, () => {
     const known = kept.get(parent) ?? new Map();
@@ -99,13 +84,10 @@ export function keep(parent, items, keyOf, create, update = () => {}) {
     kept.set(parent, made);
     for (const child of before) if (!wanted.includes(child)) child.remove();
     // The others move around the one with the focus, which an element that moves would lose.
-    const fixed = Math.max(0, wanted.indexOf(before[focused]));
-    if (wanted.length > 0 && wanted[fixed].parentNode !== parent) parent.prepend(wanted[fixed]);
-    for (let at = fixed; at > 0; at -= 1) {
-      if (wanted[at].previousSibling !== wanted[at - 1]) wanted[at].before(wanted[at - 1]);
-    }
-    for (let at = fixed; at < wanted.length - 1; at += 1) {
-      if (wanted[at].nextSibling !== wanted[at + 1]) wanted[at].after(wanted[at + 1]);
+    const fixed = wanted.indexOf(before[focused]);
+    for (const [at, child] of wanted.entries()) {
+      const there = at <= fixed || at === 0 ? (parent.children[at] ?? null) : wanted[at - 1].nextSibling;
+      if (at !== fixed && child !== there) parent.insertBefore(child, there);
     }
     items.forEach((item, index) => update(wanted[index], item));
     if (!isGone) return;
@@ -120,8 +102,7 @@ export function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Gives an attribute of an element a value, unless it has this value. @param {Element} element @param {string} name
- * @param {string | null} value null for no such attribute */
+/** Gives an attribute of an element a value, unless it has this value; null takes the attribute away. */
 export function mark(element, name, value) {
   if (value === element.getAttribute(name)) return;
   if (value === null) element.removeAttribute(name);
@@ -144,7 +125,6 @@ export function complain(text) {
   byId("problem").hidden = text === "";
 }
 
-/** What an error says. */
 export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }

@@ -3,14 +3,12 @@
 import { byId } from "./dom.js";
 
 export class Drawing {
-  /** @param {{position: () => object, box: () => number[], touches: () => Touch[], onDraw: () => void}} board
-   * `position` is what the marks belong to; `touches` are places of it */
+  /** `position` is what the marks belong to, `touches` are its places, and `box` is that of the picture. */
   constructor({ position, box, touches, onDraw }) {
     [this.position, this.box, this.touches, this.onDraw] = [position, box, touches, onDraw];
     this.frame = byId("board");
     this.drawn = new WeakMap();
-    /** @type {Touch | null} where the right button went down */
-    this.from = null;
+    this.from = null; // where the right button went down
     this.frame.addEventListener("contextmenu", (event) => event.preventDefault());
     this.frame.addEventListener("pointerdown", (event) => {
       if (event.button === 2) this.from = this.at(event);
@@ -26,7 +24,6 @@ export class Drawing {
     });
   }
 
-  /** What is drawn on the position. */
   get marks() {
     return this.drawn.get(this.position()) ?? [];
   }
@@ -41,7 +38,6 @@ export class Drawing {
     this.drawn = new WeakMap();
   }
 
-  /** The place under the pointer. */
   at(event) {
     const frame = this.frame.getBoundingClientRect();
     const [left, top, wide] = this.box();

@@ -12,7 +12,7 @@ if (isEmbedded) {
 
 if (asked.has("offline")) navigator.serviceWorker?.register("offline.js").catch(() => {}); // no network, or no space
 
-/** Tells the page around this one. @param {string} what @param {Record<string, unknown>} detail */
+/** Tells the page around this one. */
 export function tell(what, detail) {
   if (isEmbedded) parent.postMessage({ azpy: what, ...detail }, "*");
 }
@@ -23,7 +23,7 @@ export function sideAsked() {
   return { first: 0, second: 1 }[side] ?? Number(side);
 }
 
-/** Who plays, and how strongly, as the tag says it. @param {import("./settings.js").Settings} settings */
+/** Who plays, and how strongly, as the tag says it. */
 export function seatAsAsked(settings) {
   if (!isEmbedded) return;
   const { name } = settings.model;
@@ -32,7 +32,7 @@ export function seatAsAsked(settings) {
   settings.decide({ ...settings.chosen, players, strength: asked.get("level") ?? "" });
 }
 
-/** Hears what the page around this one asks for. @param {() => unknown} onNew it wants a new game */
+/** Hears when the page around this one wants a new game. */
 export function hearOf(onNew) {
   addEventListener("message", ({ source, data }) => {
     if (isEmbedded && source === parent && data?.azpy === "new") onNew();

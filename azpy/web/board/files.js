@@ -6,9 +6,7 @@ import { boxOf } from "./position.js";
 
 const WIDTH = 1200; // of a picture as dots
 
-/** Splits a text into the games that it holds, as files of many games are written. @param {string | null} format of
- * the notation @returns {{name: string, text: string}[]} each game, named by its players, result and event; one for
- * any other text */
+/** The games that a text holds, as files of many games are written, each named by its players, result and event. */
 export function gamesIn(text, format) {
   const isRecord = /^\s*\{\s*"/.test(text);
   const cuts = isRecord ? [] : format === "pgn" ? cutsOfPgn(text) : format === "sgf" ? cutsOfSgf(text) : [];
@@ -65,9 +63,7 @@ function nameOf(text, format) {
   return [sides.join(" against "), ...rest.filter((part) => part !== "")].join(", ");
 }
 
-/** Reads a text of any kind. @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server @returns
- * {Promise<{game: Game, name: string | null, leftOut: string[]}>} the game, the game's name if the text says it,
- * and why its lines end early or are missing */
+/** Has the server read a text of any kind. Gives the game, its name if the text says it, and why lines are left out. */
 export async function readGame(text, ask) {
   const whole = text.trim();
   if (!whole.startsWith("{")) {
@@ -94,16 +90,8 @@ function isEnd(one) {
   return Array.isArray(one) && Number.isInteger(one[0]) && [1, 0, -1].includes(one[1]);
 }
 
-/**
- * Writes a game with its variations in the game's notation, and with how the players ended its main line. A game that
- * began on this board says who plays it, when, and by which clock.
- * @param {Game} game
- * @param {string | null} format of the notation
- * @param {string[]} players who play here
- * @param {import("./clock.js").Rules | null} clock by which they play
- * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
- * @returns {Promise<string>}
- */
+/** Has the server write a game with its variations in the game's notation, and with how the players ended its main line.
+ * A game that began on this board says who plays it, when, and by which clock. */
 export async function writeGame(game, format, players, clock, ask) {
   const { ended, ...record } = game.toNodes();
   const result = record.result ?? resultOf(game.end.ended, format);

@@ -3,38 +3,25 @@
 /** Who searched in the stored games of a run; no player of a server has this name. */
 export const RUN = "";
 
-/** @typedef {Object} Found what a search says of a position @property {number[]} values for each player, -1 to 1
- * @property {number} visits @property {any} answer as the server sent it */
-
 let positions = 0; // that were made
 
-/** A position of the record. */
 export class Position {
-  /** @param {string} move that led here; empty at the root @param {string | null} short the move as people write it
-   * in short, if it is known */
   constructor(parent, move, short = null) {
     this.id = ++positions;
     this.parent = parent;
-    this.move = move;
-    this.short = short;
-    /** @type {number | null | undefined} who played the move, where the position before it is not known: see `mover` */
-    this.player = undefined;
-    /** @type {Record<string, string[]>} what the game's text says of the position: the values of each name */
-    this.notes = {};
+    this.move = move; // that led here; empty at the root
+    this.short = short; // the move as people write it in short, if it is known
+    this.player = undefined; // who played the move, where the position before it is not known: see `mover`
+    this.notes = {}; // what the game's text says of the position: the values of each name
     this.ply = parent === null ? 0 : parent.ply + 1;
     this.children = [];
-    /** @type {Position | null} the child to go to when going on */
-    this.next = null;
+    this.next = null; // the child to go to when going on
     this.shown = null;
-    /** @type {Map<string, Found>} by the name of the player that searched */
-    this.finds = new Map();
-    /** @type {{network: string, value: number} | null} what the adviser's network says without a search */
-    this.alone = null;
-    /** @type {{outcome: number, why: string} | null} how the players ended the game here, for the first player */
-    this.ended = null;
+    this.finds = new Map(); // what searches found, by the name of who searched
+    this.alone = null; // what the adviser's network says without a search
+    this.ended = null; // how the players ended the game here, for the first player
   }
 
-  /** Adds a move behind this position. */
   add(move, short = null) {
     const child = new Position(this, move, short);
     this.children.push(child);
@@ -74,15 +61,18 @@ export class Position {
     else this.notes.C = [text];
   }
 
+  /** The short name of a move that can be played here, if the position is known. */
+  shortOf(move) {
+    return this.shown?.actions.find(({ name }) => name === move)?.short;
+  }
+
   /** The short name of the move that led here. */
   get label() {
-    const action = this.parent?.shown?.actions.find((one) => one.name === this.move);
-    return action?.short ?? this.short ?? this.move;
+    return this.parent?.shortOf(this.move) ?? this.short ?? this.move;
   }
 
   /** What the move that led here lost, in value for the player who played it. Values of different networks, of short
-   * searches, and of those that were cut short, say nothing together. @param {number} least visits of a search that
-   * is not short @returns {number | null} null if it is not known */
+   * searches (below `least` visits), and of those that were cut short, say nothing together: then it is null. */
   loss(adviser, least) {
     const [before, after] = [this.parent?.finds.get(adviser), this.finds.get(adviser)];
     if (before === undefined || !isWhole(before, least)) return null;
@@ -100,12 +90,17 @@ export class Position {
   }
 }
 
-/** The hash of the network that searched. */
+/** What a search found, of its answer. Of two players who share a zero sum the server says one value. */
+export function foundOf(answer) {
+  const { player, value, visits, values = player === 0 ? [value, -value] : [-value, value] } = answer.rootInfo;
+  return { values, visits, answer };
+}
+
 function networkOf(found) {
   return found.answer.rootInfo.network;
 }
 
-/** Whether a search went to its own end, and was asked for enough. @param {number} least visits */
+/** Whether a search went to its own end, and was asked for enough. */
 function isWhole({ answer, visits }, least) {
   const { stop } = answer.rootInfo;
   const isShort = stop === "simulations" && visits < least;
@@ -117,35 +112,23 @@ export function newId() {
   return `${Date.now()} ${Math.random()}`;
 }
 
-/** @typedef {Object} About what a text says of a game as a whole @property {(string | null)[] | null} players their
- * names @property {[string | null, string | null] | null} ranks @property {string | null} result @property
- * {[string, string][]} tags what else it says, by names of its notation */
-
 /** The tree of moves, and where in it the board stands. */
 export class Game {
-  /** @param {string | null} start the text of the position where the game begins; null for the game's own start */
   constructor(start = null) {
-    this.start = start;
+    this.start = start; // the text of the position where the game begins; null for the game's own start
     this.id = newId(); // of the game where it is kept
-    /** @type {About | null} what the text says that the game came from */
-    this.about = null;
-    /** @type {number | null} milliseconds since 1970 when it began on this board; null for one that was loaded */
-    this.begun = null;
-    /** Whether moves are counted in pairs, as in chess. */
-    this.isPaired = false;
-    /** Whether two players play, and one loses what the other wins. */
-    this.isZeroSum = true;
-    /** @type {string[]} what the players are called */
-    this.names = ["player 0", "player 1"];
-    /** @type {Map<string, string | null>} the network that each player had when it was heard of last */
-    this.networks = new Map();
-    /** @type {import("./position.js").Touch[]} the places of its board */
-    this.places = [];
+    this.about = null; // players, ranks, result and tags of the text that the game came from
+    this.begun = null; // milliseconds since 1970 when it began on this board; null for one that was loaded
+    this.isPaired = false; // whether moves are counted in pairs, as in chess
+    this.isZeroSum = true; // whether two players play, and one loses what the other wins
+    this.names = ["player 0", "player 1"]; // what the players are called
+    this.networks = new Map(); // the network that each player had when it was heard of last
+    this.places = []; // the places of its board
     this.root = new Position(null, "");
     this.current = this.root;
   }
 
-  /** A game that is played on this board. @param {string | null} [start] as of the constructor */
+  /** A game that is played on this board. */
   static begin(start) {
     return Object.assign(new Game(start), { begun: Date.now() });
   }
@@ -155,7 +138,6 @@ export class Game {
     return this.line().some((position) => position.finds.has(RUN));
   }
 
-  /** The end of the main line. */
   get end() {
     let one = this.root;
     while (one.children.length > 0) [one] = one.children;
@@ -167,11 +149,8 @@ export class Game {
     for (const { name, network } of models) {
       if (this.networks.get(name) === network) continue;
       this.networks.set(name, network);
-      const left = [this.root];
-      for (let one = left.pop(); one !== undefined; one = left.pop()) {
-        const found = one.finds.get(name);
-        if (found !== undefined && networkOf(found) !== network) one.finds.delete(name);
-        left.push(...one.children);
+      for (const { position: { finds } } of this.all()) {
+        if (finds.has(name) && networkOf(finds.get(name)) !== network) finds.delete(name);
       }
     }
   }
@@ -228,27 +207,33 @@ export class Game {
     return found;
   }
 
+  /** All positions from the first one on, each with its number from -1 on and that of the one before it. */
+  *all() {
+    let at = -1;
+    const left = [{ position: this.root, before: -2 }];
+    for (let one = left.pop(); one !== undefined; one = left.pop()) {
+      yield { ...one, at };
+      const before = at++;
+      left.push(...one.position.children.map((position) => ({ position, before })).reverse());
+    }
+  }
+
   /** The game as the server reads and writes games: each move with the index of the one before it, or -1 at the
    * start, its name, its short name, who played it, and the notes on it. `ended` says after which of them, or -1
    * for none, the players ended the game, with the outcome for the first player and how. */
   toNodes() {
-    const nodes = [];
-    const ended = [];
-    const end = (one, at) => one.ended !== null && ended.push([at, one.ended.outcome, one.ended.why]);
-    end(this.root, -1);
-    const left = this.root.children.map((position) => ({ position, before: -1 })).reverse();
-    for (let one = left.pop(); one !== undefined; one = left.pop()) {
-      const { move, label, mover, notes } = one.position;
-      const node = [one.before, move, label, mover ?? null];
-      const before = nodes.push(Object.keys(notes).length > 0 ? [...node, notes] : node) - 1;
-      end(one.position, before);
-      left.push(...one.position.children.map((position) => ({ position, before })).reverse());
+    const [nodes, ended] = [[], []];
+    for (const { position, before, at } of this.all()) {
+      const { move, label, mover, notes } = position;
+      if (position.ended !== null) ended.push([at, position.ended.outcome, position.ended.why]);
+      const node = [before, move, label, mover ?? null];
+      if (at >= 0) nodes.push(Object.keys(notes).length > 0 ? [...node, notes] : node);
     }
     const record = { position: this.start, nodes, notes: this.root.notes, ...this.about };
     return ended.length > 0 ? { ...record, ended } : record;
   }
 
-  /** @param {any} object as `toNodes` makes it @returns {Game} with the board at the end of its main line */
+  /** The game of what `toNodes` makes, with the board at the end of its main line. */
   static fromNodes({ position = null, nodes, notes = {}, ended = [], ...about }) {
     const { players = null, ranks = null, result = null, tags = [] } = about;
     const game = new Game(position);

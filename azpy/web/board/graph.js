@@ -5,8 +5,7 @@ import { byId, draw, make } from "./dom.js";
 import { colorOf, upper } from "./sides.js";
 import { told } from "./values.js";
 
-/** @param {number[] | null} values for each player, from -1 to 1 @param {string[]} names of the players @param
- * {boolean} isZeroSum whether one player loses what the other wins: one bar tells both values */
+/** Shows the value for each player, from -1 to 1, if it is known. Of a zero sum one bar tells both. */
 export function showBars(values, names, isZeroSum) {
   const colors = names.map((name, player) => colorOf(name, player, isZeroSum));
   const [isKnown, rivals] = [values !== null, isZeroSum && !colors.includes("")];
@@ -46,10 +45,9 @@ export function showHistogram(moves) {
   byId("histogram_figure").hidden = values.length === 0;
 }
 
-/** @param {string} adviser whose values are shown @param {string[]} names of the players @param {boolean} isZeroSum
- * whether one player loses what the other wins */
-export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
-  const layer = byId("graph");
+/** Shows the values of an adviser. */
+export function showGraph(game, adviser, names, onChoose) {
+  const [layer, line, { current, isZeroSum }] = [byId("graph"), game.line(), game];
   const [width, height, side] = [Math.max(200, layer.clientWidth), 120, 40];
   layer.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const last = Math.max(10, line.length - 1);
@@ -85,7 +83,6 @@ export function showGraph(line, current, adviser, names, isZeroSum, onChoose) {
   };
 }
 
-/** @param {string} name of the player */
 function described(values, name) {
   if (values.length === 0) return "Graph of the values: none is known yet";
   const range = `from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;

@@ -6,7 +6,7 @@ import { Game } from "./game.js";
 const USUAL_SIZE = 9; // of a game that does not say its size
 const HANDICAP_KOMI = 0.5; // Black has its stones, so that White gets only what prevents a draw
 
-/** The size of a board of Go; null for another game. @param {string} name of the game, with its parameters */
+/** The size of a board of Go; null for another game. */
 function sizeOf(name) {
   if (!/^go\b/.test(name)) return null;
   return Number(/size=(\d+)/.exec(name)?.[1] ?? USUAL_SIZE);
@@ -21,7 +21,7 @@ export function offerStart(name) {
   show("komi", size !== null);
 }
 
-/** A game that begins as the dialog says. @param {string} name of the game */
+/** A game that begins as the dialog says. */
 export function newGame(name) {
   const size = sizeOf(name);
   const [count, given] = [Number(byId("handicap").value), byId("komi")];

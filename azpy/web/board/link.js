@@ -3,20 +3,15 @@
 import { messageOf } from "./dom.js";
 import { readGame } from "./files.js";
 
-/** The address of this page with the position on the board. @param {string} name of the game */
+/** The address of this page with the position on the board. */
 export function linkTo(name, game) {
   const said = new URLSearchParams({ game: name, moves: JSON.stringify(game.current.moves()) });
   if (game.start !== null) said.set("position", game.start);
   return `${location.href.replace(/#.*/, "")}#${said}`;
 }
 
-/**
- * Opens the game that the page's address names. Then the address names it no longer: a reload shows what was played.
- * @param {(query: Record<string, unknown>) => Promise<any>} ask asks the server
- * @param {import("./settings.js").Settings} settings
- * @param {(game: Game) => unknown} open
- * @returns {Promise<string | null>} null if a game was opened; else why not, empty if the address names none
- */
+/** Opens the game that the page's address names. Then the address names it no longer: a reload shows what was played.
+ * Gives null if a game was opened; else why not, empty if the address names none. */
 export async function openLink(ask, settings, open) {
   const said = new URLSearchParams(location.hash.slice(1));
   const name = said.get("game");

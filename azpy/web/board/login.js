@@ -4,7 +4,7 @@ import { byId } from "./dom.js";
 
 const ABOUT = new URL("../about", import.meta.url); // of a page without a server beside its scripts
 
-/** @returns {Promise<any>} what the server says of itself, once it lets the page in */
+/** What the server says of itself, once it lets the page in. */
 export async function enter() {
   let answer = await fetch(ABOUT);
   while (answer.status === 401) {

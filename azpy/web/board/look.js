@@ -23,7 +23,7 @@ const LOOKS = {
   },
 };
 
-/** A picture as it is looked at. @param {string} look empty for the server's */
+/** A picture as it is looked at; an empty look is the server's. */
 export function dressed(svg, look) {
   if (look === "") return svg;
   const colors = LOOKS[look] ?? LOOKS.calm;

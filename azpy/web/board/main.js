@@ -52,23 +52,20 @@ new Setup(play, settings, {
   },
 });
 const GONE = "The program that serves this page has ended, or cannot be reached. Start it again";
-/** @type {Deal | null} in place of all else, where the game hides something */
-let deal = null;
+let deal = null; // in place of all else, where the game hides something
 let begun = ""; // the name of the game on the board; empty before the first
 const clock = new Clock((late) => play.end(late, "on time"));
 
-/** Begins with a game, from its first position or where the record stands. The one on the board goes to those before.
- * @param {Game} game @param {number[]} [used] milliseconds of the clocks */
+/** Begins with a game, from its first position or where the record stands, and with the milliseconds of its clocks. The
+ * one on the board goes to those before. */
 function start(game, used) {
   complain(game.id === last()?.id || putAside() ? "" : "This browser has no space left to keep the previous game.");
   analysis.stop("");
   settings.offerRun(game.isStored);
-  play.names = settings.names;
-  game.names = play.names;
-  game.isZeroSum = settings.isZeroSum;
-  begun = settings.model.game;
+  const { names, isZeroSum, model } = settings;
+  Object.assign(game, { names, isZeroSum, isPaired: model.format === "pgn" });
+  begun = model.game;
   byId("main").inert = false;
-  game.isPaired = settings.model.format === "pgn";
   clock.reset(settings.clock, used ?? game.names.map(() => 0));
   const began = play.begin(game);
   keepGame();
@@ -129,67 +126,58 @@ function keepGame() {
   if (begun === "") return;
   const { game, isPaused } = play;
   const { players, adviser, beside } = settings.options;
-  const own = { record: game.toNodes(), begun: game.begun, at: game.current.moves() };
-  const kept = { ...own, id: game.id, players, advisers: [adviser, beside] };
-  game.id = keepNow({ ...kept, game: begun, isPaused, used: clock.shown, when: Date.now() });
+  game.id = keepNow({
+    ...{ id: game.id, game: begun, players, advisers: [adviser, beside], isPaused, used: clock.shown },
+    ...{ record: game.toNodes(), begun: game.begun, at: game.current.moves(), when: Date.now() },
+  });
 }
 
-/** Draws the page. @param {boolean} isNew whether the position is another one */
+/** Draws the page, for the same position or another one. */
 function render(isNew) {
   const { game } = play;
   const position = game.current;
-  const shown = position.shown;
+  const { shown, mover, outcome, children } = position;
+  const { canPlay } = controls;
+  const isShown = isNew && shown !== null;
+  const status = (isNew || shown === null ? null : agreement.said) ?? controls.status;
+  if (isShown) {
+    board.show(position, canPlay, status);
+    agreement.reset();
+    hear(position);
+  }
+  if (isNew || shown === null) keepGame();
+  controls.showSteps(position);
+  showComment(position);
+  showMoves(game, settings.options, isShown, (chosen) => play.goTo(chosen));
+  analysis.show(position, board.candidates, isNew);
   if (shown === null) {
     // Nothing of the position before can be played any more.
     byId("board").dataset.state = "busy";
     byId("resign").disabled = true;
-    if (!connection.isOpen || play.isRefused) byId("status").textContent = controls.status;
-    keepGame();
-    showComment(position);
-    showMoves(game, null, 0, false, (chosen) => play.goTo(chosen));
-    analysis.show(position, play.names, (name) => name);
-    byId("first").disabled = byId("back").disabled = position.parent === null;
+    if (!connection.isOpen || play.isRefused) byId("status").textContent = status;
     board.close();
-    clock.run(null);
-    return;
-  }
-  const { hints, adviser, beside, hintSimulations } = settings.options;
-  const answer = hints ? (position.finds.get(adviser)?.answer ?? null) : null;
-  const other = beside === "" ? null : (position.finds.get(beside)?.answer.moveInfos ?? []);
-  const label = (name) => shown.actions.find((one) => one.name === name)?.short ?? name;
-  const { canPlay } = controls;
-  const status = (isNew ? null : agreement.said) ?? controls.status;
-  if (isNew) {
-    board.show(position, canPlay, status);
-    agreement.reset();
-    keepGame();
-    hear(position);
+    return clock.run(null);
   }
   controls.show(canPlay, status);
   mistakes.show(position);
-  showComment(position);
   showHeaders(game.about, shown.komi);
-  showMoves(game, hints ? adviser : null, hintSimulations, isNew, (chosen) => play.goTo(chosen));
-  board.candidates.show(answer?.moveInfos ?? [], label, isNew, other);
-  analysis.show(position, play.names, label);
-  const isTimed = position.outcome === null && position.children.length === 0 && !play.isPaused && connection.isOpen;
   const isOn = settings.clock !== null;
   for (const one of seats("clock")) one.hidden = !isOn;
-  const { mover } = position;
-  if (isOn && isTimed && clock.last === mover && shown.player !== mover && clock.last !== null) clock.endTurn(clock.last);
-  clock.run(isOn && isTimed ? shown.player : null);
+  const isTimed = isOn && outcome === null && children.length === 0 && !play.isPaused && connection.isOpen;
+  if (isTimed && clock.last === mover && shown.player !== mover && clock.last !== null) clock.endTurn(clock.last);
+  clock.run(isTimed ? shown.player : null);
 }
 
-/** @type {import("./game.js").Position | null} the position that was heard of last */
-let heard = null;
+let heard = null; // the position that was heard of last
 
-/** Sounds a move that leads to a position. */
+/** Sounds a move that leads to a position, and tells the page around this one. */
 function hear(position) {
-  if (position !== heard) tell(position.outcome === null ? "move" : "end", { moves: position.moves(), result: play.result(position) });
-  if (position !== heard && position.parent !== null && position.parent === heard) {
-    const [before, after] = [heard.shown?.captured, position.shown?.captured].map((taken) => taken?.join("") ?? "");
-    const isTaken = before.length < after.length;
-    sound(position.outcome !== null ? "end" : isTaken ? "take" : "move");
+  if (position === heard) return;
+  const isOver = position.outcome !== null;
+  tell(isOver ? "end" : "move", { moves: position.moves(), result: play.result(position) });
+  if (heard !== null && position.parent === heard) {
+    const [before, after] = [heard, position].map(({ shown }) => shown?.captured.join("").length ?? 0);
+    sound(isOver ? "end" : before < after ? "take" : "move");
   }
   heard = position;
 }
@@ -223,12 +211,6 @@ async function renew(model = settings.model.name) {
   }
 }
 
-/** Says how the connection stands. */
-function tellConnection(kind, text) {
-  byId("connected").className = `state ${kind}`;
-  byId("connected").textContent = text;
-}
-
 async function main() {
   byId("unstarted").remove();
   bind();
@@ -244,19 +226,19 @@ async function main() {
   });
   bindArchive({ play, settings, start: open, goBack });
   connection.addEventListener("problem", (event) => complain(event.detail));
+  const connected = byId("connected");
   const stop = (why) => {
-    tellConnection("lost", why);
+    [connected.className, connected.textContent] = ["state lost", why];
     play.isThinking = false;
     if (begun === "") byId("status").textContent = why;
     else render(true);
   };
-  connection.addEventListener("lost", (event) => {
-    const isGone = event.detail;
-    const why = about.local ? "The search stopped" : `The connection is lost${isGone ? ": nothing answers" : ""}`;
-    const isNew = byId("connected").textContent !== `${why}. Trying again …`;
-    stop(`${why}. Trying again …`);
-    if (!isGone || !isNew) return; // once, so that it can be closed
-    complain(`${GONE}${deal === null ? ": the game goes on here" : ""}.`);
+  connection.addEventListener("lost", ({ detail: isGone }) => {
+    const what = about.local ? "The search stopped" : `The connection is lost${isGone ? ": nothing answers" : ""}`;
+    const why = `${what}. Trying again …`;
+    const isNew = connected.textContent !== why; // said once, so that it can be closed
+    stop(why);
+    if (isGone && isNew) complain(`${GONE}${deal === null ? ": the game goes on here" : ""}.`);
   });
   connection.addEventListener("ended", () => {
     stop("This page cannot play.");
@@ -264,12 +246,10 @@ async function main() {
   });
   const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
   window.addEventListener("hashchange", async () => deal === null && complain((await openLinked()) ?? ""));
-  let isFirst = true;
-  /** @type {string | null} the game that hides something, else empty */
-  let hidden = null;
+  let hidden = null; // the game that hides something, else empty
   connection.addEventListener("open", async () => {
     complain("");
-    tellConnection("open", about.local ? "plays in this browser" : "connected");
+    [connected.className, connected.textContent] = ["state open", about.local ? "plays in this browser" : "connected"];
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const [model] = models;
@@ -281,14 +261,14 @@ async function main() {
         deal = new Deal(connection, model, async () => about.renews && renew(model.name));
         return deal.begin();
       }
+      const isFirst = settings.models.length === 0;
       const isSame = settings.offer(models);
       play.game.know(models);
       if (isFirst) seatAsAsked(settings);
       if (isFirst) turnToPerson();
       const kept = isFirst ? last() : null;
-      isFirst = false;
-      if (isSame) await play.refresh();
-      const problem = isSame ? null : await openLinked();
+      if (isSame) return await play.refresh();
+      const problem = await openLinked();
       if (problem === null) return;
       const started = kept !== null && plays(kept.game) ? goBack(kept) : start(Game.begin());
       complain(problem);

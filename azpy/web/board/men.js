@@ -4,9 +4,7 @@ import { byId, make, pictureAddress } from "./dom.js";
 import { isMan, shapesOf } from "./places.js";
 import { boxOf } from "./position.js";
 
-/** @typedef {Shape & {look: string, parts: string}} Man with all its parts; men of one `look` differ by their place */
-/** @typedef {{shapes: Shape[], men: Man[], box: number[], svg: string, whole: string}} Layers `svg` is the picture
- * without its men */
+// A man is a shape with all its parts; men of one `look` differ by their place.
 
 const SLIDE = 120; // milliseconds
 const FALL = 200;
@@ -18,8 +16,7 @@ export const within = ([, left, top, wide, high]) => ({ x, y }) =>
 
 const known = new WeakMap();
 
-/** The men of a picture, and what lies below them. A picture with groups stays whole. @param {string[]} sides what
- * the players are called */
+/** The men of a picture, and what lies below them: its shapes, and the picture without men. One with groups stays whole. */
 export function layersOf(shown, sides) {
   const found = known.get(shown) ?? split(shown, sides);
   known.set(shown, found);
@@ -43,7 +40,7 @@ function split({ svg }, sides) {
   return { shapes, men, box, svg: rest, whole: svg };
 }
 
-/** How men came to where they are: keyframes of a man's copy. @param {number} side -1 where the board is turned */
+/** How men came to where they are: keyframes of a man's copy. `side` is -1 where the board is turned. */
 function motions(before, after, places, side) {
   const [left, top, wide, high] = after.box;
   const percent = (part) => `${100 * (side < 0 ? 1 - part : part)}%`;
@@ -80,22 +77,18 @@ function motions(before, after, places, side) {
   return found;
 }
 
-/** The men on the board, and their copies while they move. */
 export class Men {
   constructor() {
     [this.image, this.moving, this.dragged] = [byId("men"), byId("moving"), byId("dragged")];
     this.layers = null;
     this.lifted = [];
-    /** @type {Map<string, {copy: HTMLElement, end: Promise<unknown>}>} what moves now, by the parts of its man */
-    this.copies = new Map();
+    this.copies = new Map(); // what moves now, by the parts of its man
     this.places = [];
-    /** @type {(svg: string) => string} how a picture is seen */
-    this.seen = (svg) => svg;
+    this.seen = (svg) => svg; // how a picture is seen
     this.way = 1; // -1 where the board is turned
   }
 
-  /** Shows the men of a position. @param {string[]} sides what the players are called @param {boolean} isStep
-   * whether it is a move away from what was shown before */
+  /** Shows the men of a position, which may be one step away from what was shown before. */
   show(shown, sides, seen, isTurned, isStep) {
     const [before, layers] = [this.layers, layersOf(shown, sides)];
     const isDropped = this.lifted.length > 0;
@@ -120,7 +113,7 @@ export class Men {
     Promise.all(ends).then(() => this.layers === layers && this.settle(), () => {});
   }
 
-  /** Moves a copy. @param {string} parts of its man; empty for the whole picture before, which fades */
+  /** Moves a copy of a man; of the whole picture before, which fades, where its parts are empty. */
   animate(parts, src, { frames, duration }) {
     const copy = make("img", { alt: "", src });
     this.moving.append(copy);
@@ -143,7 +136,7 @@ export class Men {
     return pictureAddress(this.seen(`${head}${parts.join("")}</svg>`));
   }
 
-  /** @param {string[]} [below] what lies below them */
+  /** Draws men, and what lies below them. */
   draw(men, below = []) {
     this.image.hidden = men.length + below.length === 0;
     if (!this.image.hidden) this.image.src = this.address([...below, ...men.map(({ parts }) => parts)]);
@@ -167,7 +160,6 @@ export class Men {
     this.dragged.style.transform = `translate(${shift[0]}px, ${shift[1]}px)`;
   }
 
-  /** Puts a man back that was lifted. */
   drop() {
     this.dragged.hidden = true;
     if (this.lifted.length === 0) return;

@@ -17,14 +17,10 @@ export class Mistakes {
 
   reset() {
     this.game = this.play.game;
-    /** @type {Position[] | null} the bad moves that are left; null while none is tried again */
-    this.left = null;
-    /** @type {Position | null} the bad move that is tried again */
-    this.at = null;
-    /** @type {Position | null} the try that was compared last */
-    this.tried = null;
-    /** @type {Position[]} a bad move and the line that refutes it, while they are told */
-    this.line = [];
+    this.left = null; // the bad moves that are left; null while none is tried again
+    this.at = null; // the bad move that is tried again
+    this.tried = null; // the try that was compared last
+    this.line = []; // a bad move and the line that refutes it, while they are told
     this.end = this.game.current;
     write(byId("tried"), "");
   }
@@ -116,7 +112,7 @@ export class Mistakes {
     return play.goTo(this.at.parent);
   }
 
-  /** Analyzes the game. @returns {Promise<boolean>} whether a person played a bad move */
+  /** Analyzes the game. Returns whether a person played a bad move. */
   async find() {
     const { game } = this.play;
     this.reset();
@@ -134,7 +130,7 @@ export class Mistakes {
     return found.length > 0;
   }
 
-  /** Says whether another move is better than the bad one. @param {Position} position after the try */
+  /** Says whether another move, after which the position is, is better than the bad one. */
   async compare(position, bad) {
     this.tried = position;
     if (position === bad) return write(byId("tried"), `${bad.label} was your move. Go back and try another one.`);

@@ -5,18 +5,14 @@ import { upper } from "./sides.js";
 import { turnsOf } from "./turns.js";
 import { judged, toldLoss } from "./values.js";
 
-/** @typedef {Object} Item a move, or the variation that it begins @property {Position} position @property {boolean}
- * isVariation @property {boolean} isFirst whether it is the first of its line, or stands behind a variation */
-
 /** Judgements that PGN has numbers for (NAG). */
 const GLYPHS = {
   ...{ 1: "!", 2: "?", 3: "!!", 4: "??", 5: "!?", 6: "?!" },
   ...{ 10: "=", 13: "∞", 14: "⩲", 15: "⩱", 16: "±", 17: "∓", 18: "+−", 19: "−+", 146: "N" },
 };
 
-/** @param {string | null} adviser who says what moves lost; null without an adviser @param {number} least visits of a search
- * that is not short @param {boolean} isNew whether the current position is another one, which comes into view */
-export function showMoves(game, adviser, least, isNew, onChoose) {
+/** Lists the moves. Where the current position is another one, it comes into view. */
+export function showMoves(game, { hints, adviser, hintSimulations }, isNew, onChoose) {
   const list = byId("moves");
   const { places, hasSteps } = turnsOf(game);
   /** What stands before a move: its number, and in turns of several steps who moved. */
@@ -47,14 +43,14 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
     write(ply, said[0]);
     write(name, label);
     write(glyph, glyphs);
-    const loss = adviser === null ? null : position.loss(adviser, least);
+    const loss = hints ? position.loss(adviser, hintSimulations) : null;
     const judgement = judged(loss);
-    const text = judgement === null ? "" : ` ${judgement.mark} −${toldLoss(loss ?? 0)}`;
+    const text = judgement === null ? "" : ` ${judgement.mark} −${toldLoss(loss)}`;
     const remark = child.querySelector(".loss");
     if ((remark?.textContent ?? "") === text) return;
     remark?.remove();
     if (judgement === null) return;
-    const words = `${judgement.said}, loses ${toldLoss(loss ?? 0)}`;
+    const words = `${judgement.said}, loses ${toldLoss(loss)}`;
     child.append(make("span", { className: "loss", role: "img", "aria-label": words }, text));
   };
   const create = ({ position, isVariation }) => {
@@ -78,7 +74,8 @@ export function showMoves(game, adviser, least, isNew, onChoose) {
   else if (here instanceof HTMLElement) list.scrollTop = here.offsetTop - list.clientHeight / 2;
 }
 
-/** The moves after a position, each with the variations that stand for it. */
+/** The moves after a position, each with the variations that stand for it. `isFirst` says whether a move is the first of
+ * its line, or stands behind a variation. */
 function following(from) {
   const found = [];
   let isFirst = from.parent === null;

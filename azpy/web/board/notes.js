@@ -1,13 +1,13 @@
 // What does the game's text say besides the moves? Who played where, and comments.
 
-import { byId, make, write } from "./dom.js";
+import { byId, write } from "./dom.js";
 import { seats } from "./seats.js";
 
 /** PGN's and SGF's names of what people look for first, and how they are told. */
 const TOLD = { Event: "", EV: "", Date: "", DT: "", Site: "", PC: "", Round: "round ", RO: "round ", HA: "handicap " };
 const RESULTS = { "1-0": ["1", "0"], "0-1": ["0", "1"], "1/2-1/2": ["½", "½"] };
 
-/** @param {(text: string) => void} onComment gets what the person says of the current position */
+/** `onComment` gets what the person says of the current position. */
 export function bindComment(onComment) {
   byId("comment").addEventListener("input", () => onComment(byId("comment").value));
 }
@@ -31,10 +31,6 @@ export function showHeaders(about, komi) {
   const words = told.map(([name, value]) => TOLD[name] + value);
   if (komi !== null) words.push(`komi ${komi}`);
   write(byId("headers"), [...words, ...(result ? [`result ${result}`] : [])].join(" · "));
-  const others = tags.filter(([name, value]) => !Object.hasOwn(TOLD, name) && value !== "");
-  byId("other_headers").hidden = others.length === 0;
-  const rows = others.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
-  byId("header_list").replaceChildren(...rows);
 }
 
 /** What each player has of a result. */

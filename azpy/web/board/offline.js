@@ -8,7 +8,7 @@ async function keep() {
   const answer = await fetch(LIST, { cache: "no-store" });
   const { all } = await answer.json();
   const kept = await caches.open(`${NAME} ${location.pathname}`);
-  const files = new Set(all.map((/** @type {string} */ name) => new URL(name, LIST).href));
+  const files = new Set(all.map((name) => new URL(name, LIST).href));
   const old = new Set((await kept.keys()).map(({ url }) => url));
   const missing = [...files].filter((url) => !old.has(url) || !isFixed(url));
   await Promise.all(missing.map(async (url) => {
@@ -20,10 +20,9 @@ async function keep() {
   await Promise.all([...old].filter((url) => !files.has(url)).map((url) => kept.delete(url)));
 }
 
-/** Whether a file's folder is named by its content. @param {string} url */
+/** Whether a file's folder is named by its content. */
 const isFixed = (url) => /\/[0-9a-f]{16}\/[^?#]*$/.test(url);
 
-/** @param {Request} request */
 async function answer(request) {
   const kept = await (await caches.open(`${NAME} ${location.pathname}`)).match(request, { ignoreSearch: true });
   if (kept !== undefined && isFixed(request.url)) return kept;

@@ -15,12 +15,7 @@ export class Overlay {
     this.pixel = 1;
   }
 
-  /**
-   * @param {number[]} box of the picture
-   * @param {{marks: import("./position.js").Mark[], actions: Action[], moves: any[], pv: string[] | null, players:
-   *   number}} drawn marks; the legal actions; what a search says of them, best first; a variation that is looked at;
-   *   how many players take turns
-   */
+  /** Draws marks, what a search says of the legal actions, and a variation that is looked at. `box` is the picture's. */
   show(box, { marks, actions, moves, pv, players }) {
     this.layer.setAttribute("viewBox", box.join(" "));
     this.box = box;
@@ -87,7 +82,7 @@ export class Overlay {
     ];
   }
 
-  /** The way of a move. @param {number} share of the visits */
+  /** The way of a move, with its share of the visits. */
   arrow(touches, share, isBest) {
     const [[x, y], [u, v]] = [this.point(touches[0]), this.point(touches.at(-1))];
     const look = { class: isBest ? "way best" : "way", "stroke-width": (2 + 7 * share) * this.pixel };
@@ -117,7 +112,7 @@ export class Overlay {
   }
 }
 
-/** The places of numbers, each once with all of them. @param {any[][]} each place, number and move */
+/** The places of numbers, each once with all of them. `each` has place, number and move. */
 function numbered(each) {
   const places = new Map();
   for (const [touch, number, move] of each) {

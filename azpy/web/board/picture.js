@@ -18,11 +18,9 @@ export class Picture {
     this.box = [0, 0, 300, 150];
     this.actions = [];
     this.path = [];
-    /** @type {Tile | null} the piece that is chosen, where it covers several cells */
-    this.tile = null;
+    this.tile = null; // the piece that is chosen, where it covers several cells
     this.buttons = new Map();
-    /** @type {{place: string | null, isNew: boolean} | null} where the pointer went down */
-    this.pressed = null;
+    this.pressed = null; // where the pointer went down
     this.frame.addEventListener("pointerdown", (event) => this.down(event));
     this.frame.addEventListener("pointermove", (event) => this.drag(event));
     this.frame.addEventListener("pointerup", (event) => this.up(event));
@@ -33,7 +31,6 @@ export class Picture {
     document.addEventListener("keydown", (event) => isForPage(event) && event.key === "r" && this.turnTile());
   }
 
-  /** Shows a position. @param {boolean} isPlayable whether touches play @param {string} title what the picture is */
   show(shown, isPlayable, title) {
     this.box = boxOf(shown.svg);
     const address = pictureAddress(shown.svg);
@@ -106,7 +103,6 @@ export class Picture {
     this.onChoose();
   }
 
-  /** Turns the chosen piece. */
   turnTile() {
     if (this.tile === null) return;
     this.tile.turn(1);
@@ -151,7 +147,7 @@ export class Picture {
   rove(focus) {
     const buttons = [...this.buttons.values()];
     const held = buttons.find((one) => one.tabIndex === 0);
-    const best = held ?? buttons.find((one) => one.ariaDisabled === null) ?? buttons[0];
+    const best = held ?? buttons.find((one) => !one.matches("[aria-disabled]")) ?? buttons[0];
     if (best !== undefined) this.hold(best);
     if (focus) (best ?? this.frame).focus({ preventScroll: true });
   }
@@ -201,7 +197,7 @@ export class Picture {
   at({ clientX, clientY }) {
     let [best, least] = [null, Infinity];
     for (const [place, button] of this.buttons) {
-      if (button.ariaDisabled !== null) continue;
+      if (button.matches("[aria-disabled]")) continue;
       const { width, height } = button.getBoundingClientRect();
       const [x, y] = Picture.centre(button);
       const [u, v] = [2 * Math.abs(clientX - x), 2 * Math.abs(clientY - y)];
@@ -234,7 +230,6 @@ export class Picture {
     else if (this.pressed !== null && this.path.length === 1) this.men.lift(this.path[0], event);
   }
 
-  /** Ends a drag. */
   drop() {
     this.pressed = null;
     this.men.drop();
@@ -273,7 +268,7 @@ export class Picture {
     this.nearest(way)?.focus();
   }
 
-  /** The nearest place that way from the one with the focus. @param {number[]} way to the right, and down */
+  /** The nearest place that way from the one with the focus. */
   nearest([right, down]) {
     const from = document.activeElement;
     const buttons = [...this.buttons.values()];

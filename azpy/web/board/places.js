@@ -1,7 +1,6 @@
 // Which places does the board have, and what lies on each? The server's picture says it, for people who do not see it.
 
-/** @typedef {{kind: string, x: number, y: number, wide: number, high: number, text: string, source: string, at:
- * (name: string) => string}} Shape with its middle, its size (0 for a text) and its attributes by name */
+// A shape has its middle (x, y), its size (0 for a text), and its attributes by name (`at`).
 
 const SHAPE = /<(circle|rect|polygon|path|line|text)\b([^>]*)>(?:([^<]*)<\/text>)?/g;
 /** Men of chess by their class, and those of the Wall Game by their letter. */
@@ -13,8 +12,7 @@ const COLORS = [
 ];
 const STONES = { white: ["#ffffff", "#fdfdf8"], black: ["#262626", "#161616", "#111111"] };
 
-/** The places of the board, also those that cannot be touched now. @param {import("./game.js").Game} game keeps the
- * places for a roll, which has none */
+/** The places of the board, also those that cannot be touched now. The game keeps them for a roll, which has none. */
 export function placesOf({ svg, places }, game) {
   if (places.length > 0) game.places = places;
   const shapes = shapesOf(svg);
@@ -73,7 +71,7 @@ export function isMan({ kind, at, wide }, sides) {
   return (isDie || (kind === "circle" && wide > 12)) && sideOf(at("fill"), sides, true) !== null;
 }
 
-/** Whose color it is. @param {boolean} isStone whether it fills a shape */
+/** Whose color it is. Stones fill a shape. */
 function sideOf(color, sides, isStone) {
   const player = color === "" ? -1 : COLORS.findIndex((one) => one.includes(color));
   const name = sides[player] ?? "player";

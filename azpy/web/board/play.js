@@ -8,24 +8,10 @@ import { upper } from "./sides.js";
 
 const PACE = 400; // milliseconds between two moves of networks that play each other
 
-/**
- * @typedef {import("./game.js").Position} Position
- * @typedef {Object} Options what the person chose
- * @property {string} model that plays the game, and shows positions
- * @property {string} adviser whose values and moves are hints
- * @property {string} beside whose values and moves stand beside them; empty for nobody's
- * @property {string[]} players the model of each side; empty for a person
- * @property {string | null} level of networks; null where simulations or seconds say it
- * @property {number | null} simulations of a network's move
- * @property {number | null} seconds of a network's move
- * @property {number} hintSimulations
- * @property {boolean} hints
- * @property {boolean} throws whether the page throws the dice
- */
-
-/** Runs the game. */
 export class Play extends Asking {
-  names = ["player 0", "player 1"];
+  get names() {
+    return this.game.names;
+  }
 
   begin(game) {
     this.game = game;
@@ -65,13 +51,11 @@ export class Play extends Asking {
   /** The last position before the current one where a person could choose. */
   get before() {
     const { players, throws } = this.options();
-    const isWatched = players.every((player) => player !== "");
-    const isChosen = ({ shown }) => {
-      if (shown === null) return true;
-      return shown.player === null ? !throws : isWatched || players[shown.player] === "";
-    };
+    const isWatched = !players.includes("");
+    const isThrown = ({ shown }) => shown?.player === null && throws;
+    const isNetworks = ({ shown }) => !isWatched && Boolean(players[shown?.player ?? -1]);
     let position = this.game.current.parent;
-    while (position !== null && !isChosen(position)) position = position.parent;
+    while (position !== null && (isThrown(position) || isNetworks(position))) position = position.parent;
     return position;
   }
 
@@ -140,12 +124,9 @@ export class Play extends Asking {
     await Promise.all([...answer, ...advisers.map((model) => this.advise(serial, position, model))]);
   }
 
-  /** Searches for a network's move, and plays it. */
   async answer(serial, position) {
-    const { players, level, simulations, seconds, hints } = this.options();
+    const { players, limits, hints } = this.options();
     const model = players[position.shown?.player ?? 0];
-    const given = Object.entries({ level, simulations, seconds }).filter(([, limit]) => limit !== null);
-    const limits = Object.fromEntries(given);
     const reports = hints ? { reportDuringSearchEvery: REPORTS } : {};
     const asked = { ...limits, ...reports, game: `${this.tag} ${model}`, priority: "play" };
     const began = performance.now();
@@ -159,7 +140,7 @@ export class Play extends Asking {
     if (answer === null) return;
     // People see what networks do: the dice, and each step of a turn.
     const isStep = position.mover === null || position.mover === position.shown?.player;
-    if (isStep || players.every((one) => one !== "")) {
+    if (isStep || !players.includes("")) {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, PACE - (performance.now() - began))));
       if (serial !== this.serial) return;
     }

@@ -1,11 +1,7 @@
 // What can be played here, by touches of the picture or by names?
 
-/** @typedef {[string, number, number, number, number]} Touch place, x, y, width, height in the picture's units
- * @typedef {{name: string, short: string, touches: Touch[]}} Action @typedef {{name: string, probability: number}}
- * Roll @typedef {{touch: Touch, man: string}} Place what lies there, in words; empty for nothing @typedef {[string,
- * string, Touch[]]} Mark shape, text and places @typedef {{player: number | null, outcomes: number[] | null,
- * result: string | null, svg: string, marks: Mark[], places: Place[], text: string | null, komi: number | null,
- * captured: string[], counts: string[], actions: Action[], rolls: Roll[]}} Shown what the server says of a position */
+// A touch is a place with x, y, width and height in the picture's units; an action has a name, a short one and touches;
+// a mark has a shape, a text and touches.
 
 /** The notes on a position that may be drawn: all but its words. */
 export function drawn({ C: comments = [], ...notes }) {
@@ -17,8 +13,7 @@ function begins(action, path) {
   return action.touches.length >= path.length && path.every((place, index) => action.touches[index][0] === place);
 }
 
-/** The places that can be touched after those of `path`. @returns {Map<string, {touch: Touch, actions: Action[]}>}
- * by the place's name, with the actions that go on there */
+/** The places that can be touched after those of `path`, by name, with the actions that go on there. */
 export function nextPlaces(actions, path) {
   const places = new Map();
   for (const action of actions) {
@@ -31,7 +26,6 @@ export function nextPlaces(actions, path) {
   return places;
 }
 
-/** The actions that begin with these touches. */
 export function startingWith(actions, path) {
   return actions.filter((action) => begins(action, path));
 }
@@ -48,13 +42,13 @@ export function named({ actions, rolls }, text) {
     ...rolls.map(({ name }) => ({ word: name, name })),
   ];
   // In chess bxc3 is the pawn's and Bxc3 the bishop's, with a sign of check or without.
-  /** @type {((word: string) => string)[]} as it stands; without the sign of check; in any case */
+  // As it stands; without the sign of check; in any case.
   const readings = [(word) => word, (word) => word.replace(/[+#]$/, ""), (word) => word.toLowerCase()];
   const found = readings.map((read) => words.find(({ word }) => read(word) === read(text)));
   return found.find((one) => one !== undefined)?.name ?? null;
 }
 
-/** A roll by its probability. @param {number} share at least 0 and below 1 */
+/** A roll by its probability, for a share from 0 to below 1. */
 export function rolled(rolls, share) {
   let left = share * rolls.reduce((sum, roll) => sum + roll.probability, 0);
   for (const roll of rolls) {

@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 
-/** What the page has for each player, from player 0 on. @param {string} name of the part */
+/** What the page has for each player, from player 0 on, of a part's name. */
 export function seats(name) {
   const found = [];
   for (let one; (one = document.getElementById(`${name}_${found.length}`)) !== null; ) found.push(one);

@@ -4,10 +4,9 @@ import { Engine } from "./engine.js";
 
 const SLICE = 20; // milliseconds of search between two looks for messages
 
-/** @param {unknown} error */
 const told = (error) => JSON.stringify({ error: error instanceof Error ? error.message : String(error) });
 
-/** Returns what has `act` called after the messages that wait. @param {() => void} act */
+/** Returns what has `act` called after the messages that wait. */
 function later(act) {
   if (globalThis.setImmediate !== undefined) return () => setImmediate(act); // Node's channels hold up its timers
   const turns = new MessageChannel(); // a page's timer would wait 4 ms each time
@@ -17,12 +16,10 @@ function later(act) {
 
 /** One player: takes queries as the server's WebSocket does. */
 export class Session {
-  /** @param {(name: string) => Promise<Uint8Array<ArrayBuffer>>} file reads a file of the player by its path from this
-   * script @param {(line: string | null) => void} say gets lines of JSON, and null when the session cannot go on */
+  /** `file` reads a file of the player by its path from this script; `say` gets lines of JSON, and null when the session
+   * cannot go on. */
   constructor(file, say) {
-    this.file = file;
-    this.say = say;
-    /** @type {Engine | null} */
+    [this.file, this.say] = [file, say];
     this.engine = null;
     this.isWorking = false;
     this.turn = later(() => this.work());
@@ -37,13 +34,12 @@ export class Session {
     this.engine = await Engine.open(program, JSON.stringify(player), numbers);
   }
 
-  /** @param {string} text a query or an action, as JSON */
+  /** Takes a query or an action, as JSON. */
   ask(text) {
     this.attempt((engine) => engine.ask(text).forEach(this.say));
     if (!this.isWorking) this.goOn(true);
   }
 
-  /** @param {boolean} isWorking */
   goOn(isWorking) {
     this.isWorking = isWorking;
     if (isWorking) this.turn();
@@ -62,7 +58,7 @@ export class Session {
     this.goOn(isBusy && this.engine !== null);
   }
 
-  /** Says what the engine answers, or that it is no more. @param {(engine: Engine) => void} act */
+  /** Says what the engine answers, or that it is no more. */
   attempt(act) {
     if (this.engine === null) return;
     try {

@@ -21,15 +21,8 @@ const LISTS = {
   clock: CLOCKS,
 };
 
-/** @typedef {{name: string, game: string, simulations: number, network: string | null, limits: {simulations: number,
- * seconds: number}, levels: {name: string, elo?: number}[], ladder: string, rules?: string, format: string | null,
- * numPlayers?: number, sideNames: string[] | null, canRotate: boolean}} Model `numPlayers` is there where two
- * players do not share a zero sum */
-/** @typedef {{game: string, players: string[], strength: string, clock: string, throws: string}} Chosen what a
- * dialog asks for; `players` has the model of each side, empty for a person */
-
 export class Settings {
-  /** @param {() => void} onPlay something else counts from now on */
+  /** `onPlay` is called when something else counts from now on. */
   constructor(onPlay) {
     this.models = [];
     this.isStored = false; // whether the run that played the game on the board stored its searches
@@ -44,15 +37,14 @@ export class Settings {
     const kept = stored(STORE) ?? {};
     const text = (id, usual = "") => (typeof kept[id] === "string" ? kept[id] : usual);
     for (const id of KEPT) byId(id).value = text(id, byId(id).value);
-    this.chosen = {
-      ...{ game: "", players: [], strength: text("strength", text("level")), clock: text("clock") },
-      throws: text("throws", "page"),
-    };
+    // What a dialog asks for; `players` has the model of each side, empty for a person.
+    const [strength, clock, throws] = [text("strength"), text("clock"), text("throws", "page")];
+    this.chosen = { game: "", players: [], strength, clock, throws };
     tellPercent(byId("scale").value !== "");
   }
 
-  /** @param {Model[]} models what the server has; the first game is chosen, unless another was @returns {boolean}
-   * whether the same game is chosen */
+  /** Takes the players that the server has. The first game is chosen, unless another was. Returns whether the same game
+   * is chosen. */
   offer(models) {
     const isFirst = this.models.length === 0;
     this.models = models;
@@ -61,12 +53,11 @@ export class Settings {
     return this.choose(isFirst ? models[0].game : before) && !isFirst;
   }
 
-  /** A player of the game. */
+  /** A player of the game. It has `numPlayers` where two players do not share a zero sum. */
   get model() {
     return this.models.find((model) => model.game === this.chosen.game) ?? this.models[0];
   }
 
-  /** The players of a game. */
   playersOf(game = this.model.game) {
     return this.models.filter((model) => model.game === game);
   }
@@ -94,7 +85,7 @@ export class Settings {
     return namesOf(this.model);
   }
 
-  /** Chooses a game. Players that play it stay. @returns {boolean} whether the server plays it */
+  /** Chooses a game. Players that play it stay. Returns whether the server plays it. */
   choose(game) {
     const isThere = this.models.some((model) => model.game === game);
     if (isThere || this.playersOf(this.chosen.game).length === 0) this.chosen.game = isThere ? game : this.models[0].game;
@@ -110,7 +101,7 @@ export class Settings {
     return isThere;
   }
 
-  /** Who plays a game: those that play it stay. @param {Model} model of the game */
+  /** Who plays a game: those that play it stay. */
   fitting(players, model) {
     const known = ["", ...this.playersOf(model.game).map(({ name }) => name)];
     return namesOf(model).map((_, player) => {
@@ -127,7 +118,6 @@ export class Settings {
     this.name();
   }
 
-  /** Takes what a dialog asked for. */
   decide(chosen) {
     const isOther = chosen.game !== this.chosen.game;
     this.chosen = { ...chosen };
@@ -142,7 +132,7 @@ export class Settings {
     this.take([...players.slice(-1), ...players.slice(0, -1)], []);
   }
 
-  /** Offers what the run thought when it played the game. @param {boolean} isStored whether it is known */
+  /** Offers what the run thought when it played the game, if that is known. */
   offerRun(isStored) {
     this.isStored = isStored;
     this.offerAdvisers();
@@ -172,10 +162,10 @@ export class Settings {
 
   /** Says who plays, beside the board. */
   name() {
+    const people = this.chosen.players.filter((one) => one === "").length;
     for (const [player, name] of this.names.entries()) {
       const own = this.chosen.players[player];
       const [who, side] = [byId(`who_${player}`), byId(`name_${player}`)];
-      const people = this.chosen.players.filter((one) => one === "").length;
       const isSide = own === "" && people > 1; // the name of the side says it all
       who.textContent = isSide ? upper(name) : own === "" ? "You" : `${this.called(own)}, ${strengthOf(this.strength)}`;
       side.textContent = isSide || this.names.length === 1 ? "" : `(${upper(name)})`;
@@ -186,8 +176,8 @@ export class Settings {
   get options() {
     const { players, throws } = this.chosen;
     return {
-      ...limitsOf(this.strength, this.model),
-      model: this.model.name,
+      limits: limitsOf(this.strength, this.model), // of a network's move
+      model: this.model.name, // that shows positions
       adviser: byId("adviser").value,
       beside: byId("beside").value,
       players,

@@ -11,8 +11,7 @@ import { readStrength, strengths, usualStrength } from "./strength.js";
 const OTHER = "other"; // the choice that opens a field of its own
 
 export class Setup {
-  /** @param {{onStart: (game: import("./game.js").Game) => unknown, onKeep: () => unknown}} decided a new game
-   * begins, or the one on the board goes on with what was chosen */
+  /** `onStart` begins a new game, `onKeep` goes on with the one on the board and what was chosen. */
   constructor(play, settings, { onStart, onKeep }) {
     [this.play, this.settings] = [play, settings];
     onClick("new", () => this.open());
@@ -72,7 +71,7 @@ export class Setup {
     this.unfold();
   }
 
-  /** Who plays if a person plays this side. @param {string} side as the list has it */
+  /** Who plays if a person plays this side of the list. */
   players(side) {
     return namesOf(this.model).map((_, player) => {
       if (side === OTHER) return byId(`player_${player}`).value;
@@ -94,16 +93,14 @@ export class Setup {
     byId("keep").hidden = !isOwn || (play.game.root.children.length === 0 && play.game.start === null);
   }
 
-  /** Takes what was chosen, and closes the dialog. @returns {boolean} whether it can be taken */
+  /** Takes what was chosen, and closes the dialog. Returns whether it can be taken. */
   take() {
-    const [{ model }, other] = [this, byId("strength_other")];
+    const [{ model }, field, other] = [this, byId("strength"), byId("strength_other")];
     if (!byId("setup_form").reportValidity()) return false;
-    const strength = byId("strength").value === OTHER ? readStrength(other.value, model) : byId("strength").value;
+    const given = field.value === OTHER ? readStrength(other.value, model) : field.value;
+    const [players, strength] = [this.players(byId("side").value), given === usualStrength(model) ? "" : given];
     byId("setup").close();
-    this.settings.decide({
-      ...{ game: model.game, players: this.players(byId("side").value), clock: byId("clock").value },
-      ...{ strength: strength === usualStrength(model) ? "" : strength, throws: byId("throws").value },
-    });
+    this.settings.decide({ game: model.game, players, strength, clock: byId("clock").value, throws: byId("throws").value });
     return true;
   }
 }

@@ -2,12 +2,12 @@
 
 import { isEmbedded } from "./embed.js";
 
-/** @typedef {(() => Storage)[]} Places where objects are kept; a browser may refuse to name one */
+// Where objects are kept; a browser may refuse to name such a place.
 export const TAB = isEmbedded ? [] : [() => sessionStorage]; // a board in another page begins anew
 export const BROWSER = isEmbedded ? [] : [() => localStorage];
 const BOTH = [...TAB, ...BROWSER];
 
-/** Keeps an object. A place that has no room keeps what it had. @returns {boolean} whether each place took it */
+/** Keeps an object. A place that has no room keeps what it had. Returns whether each place took it. */
 export function store(key, value, places = BOTH) {
   const text = JSON.stringify(value);
   const taken = places.map((place) => {
@@ -21,7 +21,7 @@ export function store(key, value, places = BOTH) {
   return taken.every(Boolean);
 }
 
-/** @returns {any} what the first place keeps that has it; null for nothing */
+/** What the first place keeps that has it; null for nothing. */
 export function stored(key, places = BOTH) {
   try {
     return JSON.parse(places.map((place) => place().getItem(key)).find((text) => text !== null) ?? "null");

@@ -12,7 +12,6 @@ export function usualStrength({ levels, simulations, network }) {
   return isUsual ? "casual" : `${simulations}`;
 }
 
-/** A strength in words. */
 export function strengthOf(strength) {
   return /^\d+$/.test(strength) ? `${strength} simulation${strength === "1" ? "" : "s"}` : strength;
 }
@@ -38,9 +37,9 @@ export function readStrength(text, { limits }) {
 
 /** What a query says of a strength, within the limits of the server. */
 export function limitsOf(strength, { levels, simulations, limits }) {
-  if (levels.some(({ name }) => name === strength)) return { level: strength, simulations: null, seconds: null };
+  if (levels.some(({ name }) => name === strength)) return { level: strength };
   const seconds = /^([\d.]+) s$/.exec(strength);
-  if (seconds !== null) return { level: null, simulations: null, seconds: Math.min(Number(seconds[1]), limits.seconds) };
+  if (seconds !== null) return { seconds: Math.min(Number(seconds[1]), limits.seconds) };
   const count = /^\d+$/.test(strength) ? Number(strength) : simulations;
-  return { level: null, simulations: Math.min(count, limits.simulations), seconds: null };
+  return { simulations: Math.min(count, limits.simulations) };
 }

@@ -13,13 +13,12 @@ function distance({ touches: [, ...cells] }, [, x, y]) {
 
 /** A piece that was chosen, with all ways to lay it: its place, and the cells that it covers. */
 export class Tile {
-  /** @param {Action[]} actions that begin with the piece */
+  /** `actions` begin with the piece. */
   constructor(actions) {
     const shapes = new Map(actions.map((action) => [shapeOf(action), action]));
     this.ways = [...shapes.keys()].map((shape) => actions.filter((action) => shapeOf(action) === shape));
     this.way = 0; // how it lies now
-    /** @type {Action} where it is shaded */
-    this.laid = actions[0];
+    this.laid = actions[0]; // where it is shaded
     this.turn(0);
   }
 

@@ -3,17 +3,15 @@
 import { byId, draw } from "./dom.js";
 import { within } from "./men.js";
 
-/** @param {Layers} layers of the picture @param {Record<string, Touch[]>} tinted places by the class of their tint
- * @param {boolean} isTurned whether the board is seen from the other side */
+/** Tints places of the picture; `tinted` has them by the class of their tint. */
 export function showTints(layers, tinted, isTurned) {
   const [left, top, wide, high] = layers.box;
   const half = isTurned ? { transform: `rotate(180 ${left + wide / 2} ${top + high / 2})` } : {};
-  const each = Object.entries(tinted).flatMap(([look, touches]) => touches.map((touch) => ({ look, touch })));
-  const tints = each.map(({ look, touch }) => shapeOf(layers, touch, look));
-  byId("tints").setAttribute("viewBox", layers.box.join(" "));
-  byId("tints").replaceChildren(draw("g", half, ...tints.filter(({ classList }) => !classList.contains("dot"))));
-  byId("dots").setAttribute("viewBox", layers.box.join(" "));
-  byId("dots").replaceChildren(draw("g", half, ...tints.filter(({ classList }) => classList.contains("dot"))));
+  const tints = Object.entries(tinted).flatMap(([look, touches]) => touches.map((touch) => shapeOf(layers, touch, look)));
+  for (const id of ["tints", "dots"]) {
+    byId(id).setAttribute("viewBox", layers.box.join(" "));
+    byId(id).replaceChildren(draw("g", half, ...tints.filter((one) => one.matches(".dot") === (id === "dots"))));
+  }
 }
 
 /** The shape of a place; of a place that is not drawn, a dot on its man. */

@@ -1,11 +1,7 @@
 // Which moves make a turn? A roll of dice and all steps of one player are one.
 
-/** @typedef {Object} Place where a move stands in its turn @property {number} number of the turn, from 1 on; in a
- * game that is counted in pairs, of the pair @property {number | null | undefined} owner whose turn it is: null at
- * a roll without a move after it @property {boolean} begins whether it is the first move of its turn */
-
-/** Where each move of a game stands in its turn. @returns {{places: Map<Position, Place>, hasSteps: boolean}}
- * `hasSteps` says whether a turn can be several moves */
+/** Where each move of a game stands in its turn: the number of the turn (or of the pair, in a game that is counted in
+ * pairs), whose turn it is, and whether the move begins it. `hasSteps` says whether a turn can be several moves. */
 export function turnsOf(game) {
   const places = new Map();
   let hasSteps = false;
@@ -31,8 +27,7 @@ export function turnsOf(game) {
   return { places, hasSteps };
 }
 
-/** Whose turn a move is part of. @param {number | null | undefined} before whose turn the move before it was part of
- * @param {number} players how many there are */
+/** Whose turn a move is part of; null at a roll without a move after it. */
 function ownerOf(position, before, players) {
   if (position.mover !== null) return position.mover;
   const [next] = position.children;
@@ -41,8 +36,7 @@ function ownerOf(position, before, players) {
   return next?.mover ?? position.shown?.player ?? null;
 }
 
-/** The moves of the last turn that led to a position, the newest first; rolls are left out. @param {Position} position
- * @param {number} players how many there are */
+/** The moves of the last turn that led to a position, the newest first; rolls are left out. */
 export function* lastTurn(position, players) {
   let one = position;
   while (one.mover === null && one.parent !== null) one = one.parent;

@@ -9,7 +9,7 @@ const JUDGEMENTS = [
   [0.1, "?!", "inaccurate"],
 ];
 
-/** @param {boolean} isOn whether values are told in percent */
+/** Has values told in percent. */
 export function tellPercent(isOn) {
   isPercent = isOn;
 }
@@ -27,8 +27,7 @@ export function toldLoss(loss) {
   return isPercent ? `${Math.round(50 * loss)}%` : loss.toFixed(2);
 }
 
-/** What a move is worth that lost so much. @param {number | null} loss null if it is not known @returns {{mark:
- * string, said: string} | null} null for a move that is worth no remark */
+/** What a move is worth that lost so much; null for one that is worth no remark, or whose loss is not known. */
 export function judged(loss) {
   const found = JUDGEMENTS.find(([least]) => loss !== null && loss >= least);
   return found === undefined ? null : { mark: found[1], said: found[2] };

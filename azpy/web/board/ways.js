@@ -12,7 +12,6 @@ export function hasWays(position) {
   return actions.length > 0 && actions.every(({ name }) => Object.values(KEYS).includes(name));
 }
 
-/** @param {() => boolean} canPlay whether a person can play now */
 export function bindWays(play, canPlay) {
   const [board, from] = [byId("board"), { x: 0, y: 0, isDown: false }];
   const go = (way) => {
