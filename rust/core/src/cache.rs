@@ -1,9 +1,11 @@
 //! Answers of networks, kept by (network, position).
 //!
 //! Sharded and bounded. The whole key is stored beside each entry and compared, so two positions that fall into the
-//! same place never share an answer; and an answer whose number of priors does not fit is no hit.
+//! same place never share an answer; and an answer with another number of actions is no hit. An answer has a number for each
+//! legal action: its logit, because a search needs the priors of few positions, or its prior in a game that hides
+//! something.
 //!
-//! A full cache holds as many answers as it was made for, and takes [`ANSWER_BYTES`] for each and 4 for each prior; what
+//! A full cache holds as many answers as it was made for, and takes [`ANSWER_BYTES`] for each and 4 for each action; what
 //! the allocator adds to a small piece of memory comes on top. Where a network says a number for each player, those of the
 //! other players take 4 bytes each too.
 
@@ -19,7 +21,7 @@ const WAYS: usize = 4;
 /// Locks, so that many threads seldom meet at one.
 const SHARDS: usize = 64;
 
-/// Memory of an answer, without its priors.
+/// Memory of an answer, without the numbers of its actions.
 pub const ANSWER_BYTES: usize = size_of::<Option<Entry>>();
 
 #[derive(Clone)]
@@ -29,8 +31,8 @@ struct Entry {
     /// For the player to move.
     value: f32,
     last_used: u32,
-    /// `[L]` the priors, and the numbers of the other players.
-    priors: Box<[f32]>,
+    /// `[L]` those of the actions, and those of the other players.
+    numbers: Box<[f32]>,
 }
 
 #[derive(Default)]
@@ -96,15 +98,15 @@ impl Cache {
         self.shards[shard].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The stored answer for so many players, if there is one with `num_legal` priors: appends the priors to `priors` and
-    /// returns the values.
+    /// The stored answer for so many players, if there is one with `num_legal` actions: appends their numbers to `policy`
+    /// and returns the values.
     pub fn get<V: Pov>(
         &self,
         network: u64,
         position: u128,
         num_legal: usize,
         players: usize,
-        priors: &mut Vec<f32>,
+        policy: &mut Vec<f32>,
     ) -> Option<V> {
         let mut value = V::filled(players, 0.0);
         let (own, others) = value.numbers_mut().split_first_mut()?;
@@ -113,23 +115,21 @@ impl Cache {
         let mut shard = self.lock(shard);
         shard.clock = shard.clock.wrapping_add(1);
         let clock = shard.clock;
-        let entry = shard
-            .entries
-            .get_mut(first..first + WAYS)?
-            .iter_mut()
-            .flatten()
-            .find(|entry| entry.position == position && entry.network == network && entry.priors.len() == stored)?;
+        let entry =
+            shard.entries.get_mut(first..first + WAYS)?.iter_mut().flatten().find(|entry| {
+                entry.position == position && entry.network == network && entry.numbers.len() == stored
+            })?;
         entry.last_used = clock;
-        priors.extend_from_slice(&entry.priors[..num_legal]);
-        others.copy_from_slice(&entry.priors[num_legal..]);
+        policy.extend_from_slice(&entry.numbers[..num_legal]);
+        others.copy_from_slice(&entry.numbers[num_legal..]);
         *own = entry.value;
         Some(value)
     }
 
     /// Stores an answer, in place of the one of its bucket that was not used for longest.
-    pub fn put<V: Pov>(&self, network: u64, position: u128, priors: &[f32], value: V) {
+    pub fn put<V: Pov>(&self, network: u64, position: u128, policy: &[f32], value: V) {
         let (own, others) = value.numbers().split_first().map_or((0.0, &[][..]), |(&own, others)| (own, others));
-        let priors: Box<[f32]> = if others.is_empty() { priors.into() } else { [priors, others].concat().into() };
+        let numbers: Box<[f32]> = if others.is_empty() { policy.into() } else { [policy, others].concat().into() };
         let (shard, first) = self.place(network, position);
         let mut shard = self.lock(shard);
         if shard.entries.is_empty() {
@@ -138,7 +138,7 @@ impl Cache {
         }
         shard.clock = shard.clock.wrapping_add(1);
         let clock = shard.clock;
-        let entry = Entry { network, position, value: own, last_used: clock, priors };
+        let entry = Entry { network, position, value: own, last_used: clock, numbers };
         let ways = &mut shard.entries[first..first + WAYS];
         let same = |way: &Option<Entry>| {
             way.as_ref().is_some_and(|entry| entry.position == position && entry.network == network)

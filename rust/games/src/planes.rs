@@ -42,16 +42,20 @@ static BITS: [[f32; 8]; 256] = {
 /// Writes bit `i % 64` of word `i / 64` to cell `i` of a plane, for all its cells: 0 or 1.
 #[inline]
 pub(crate) fn put_bits(plane: &mut [f32], words: &[u64]) {
-    for (cells, word) in plane.chunks_mut(64).zip(words) {
-        let (bytes, (whole, rest)) = (word.to_le_bytes(), cells.as_chunks_mut::<8>());
-        let last = whole.len();
-        whole.iter_mut().zip(bytes).for_each(|(cells, byte)| *cells = BITS[usize::from(byte)]);
-        if !rest.is_empty() {
-            // One cell on boards of 9x9, 11x11 and 19x19. To copy it from the table would be a call.
-            let byte = bytes[last];
-            rest.iter_mut().enumerate().for_each(|(place, cell)| *cell = f32::from(byte >> place & 1));
+    let (whole, rest) = plane.as_chunks_mut::<64>();
+    for (cells, word) in whole.iter_mut().zip(words) {
+        for (eight, byte) in cells.as_chunks_mut::<8>().0.iter_mut().zip(word.to_le_bytes()) {
+            *eight = BITS[usize::from(byte)];
         }
     }
+    let mut word = words.get(whole.len()).copied().unwrap_or_default();
+    let (eights, rest) = rest.as_chunks_mut::<8>();
+    for eight in eights {
+        *eight = BITS[word as usize & 0xff];
+        word >>= 8;
+    }
+    // One cell on boards of 9x9, 11x11 and 19x19. To copy it from the table would be a call.
+    rest.iter_mut().enumerate().for_each(|(place, cell)| *cell = f32::from((word >> place) as u8 & 1));
 }
 
 /// Applies a [`D4`] symmetry to square planes `[C, size, size]`.
@@ -80,4 +84,22 @@ pub(crate) fn mirror_planes(symmetry: usize, width: usize, planes: &[f32], out: 
 /// other, `placed` in all, and then those without a cell.
 pub(crate) fn cells_then(placed: usize, actions: usize) -> Vec<Option<u32>> {
     (0..actions).map(|action| (action < placed).then_some(action as u32)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_of_words_are_the_cells_of_planes_of_every_size() {
+        let words = [0x9e37_79b9_7f4a_7c15, u64::MAX, 0, 0xbf58_476d_1ce4_e5b9_u64.rotate_left(9)];
+        for first in 0..3 {
+            for cells in 1..=64 * (words.len() - first) {
+                let mut plane = vec![f32::NAN; cells];
+                put_bits(&mut plane, &words[first..]);
+                let bit = |cell: usize| (words[first + cell / 64] >> (cell % 64) & 1) as f32;
+                assert_eq!(plane, (0..cells).map(bit).collect::<Vec<_>>(), "{cells} cells from word {first}");
+            }
+        }
+    }
 }

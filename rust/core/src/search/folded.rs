@@ -1,28 +1,33 @@
 //! Children of nodes that a descent has reached once. Most of them are never chosen among, so they are kept in 8 bytes
-//! each until a descent comes back to their parent.
+//! each until a descent comes back to their parent, and their priors are not computed before.
 
 use crate::game::Action;
+use crate::search::puct::softmax_in_place;
 
 /// Where a list begins.
 type Place = u32;
 
-/// Children that are not nodes yet, list after list: how many there are, then the action and prior of each.
+/// Children that are not nodes yet, list after list.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folded {
-    entries: Vec<(u32, f32)>,
+    /// How many children a list has, then the action of each.
+    actions: Vec<u32>,
+    /// In the same places: nothing, then the logit of each.
+    logits: Vec<f32>,
     /// Children in lists that were not taken.
     waiting: usize,
 }
 
 impl Folded {
     pub(super) fn clear(&mut self) {
-        self.entries.clear();
+        self.actions.clear();
+        self.logits.clear();
         self.waiting = 0;
     }
 
     /// Whether a list of any length has a place that a node can name.
     pub(super) fn has_room(&self) -> bool {
-        u32::try_from(self.entries.len()).is_ok()
+        u32::try_from(self.actions.len()).is_ok()
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -30,14 +35,16 @@ impl Folded {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<(u32, f32)>()
+        self.actions.capacity() * size_of::<u32>() + self.logits.capacity() * size_of::<f32>()
     }
 
     /// Adds a list, and returns its place.
-    pub(super) fn push(&mut self, actions: &[Action], priors: &[f32]) -> Place {
-        let place = self.entries.len() as Place;
-        self.entries.push((actions.len() as u32, 0.0));
-        self.entries.extend(actions.iter().copied().zip(priors.iter().copied()));
+    pub(super) fn push(&mut self, actions: &[Action], logits: &[f32]) -> Place {
+        let place = self.actions.len() as Place;
+        self.actions.push(actions.len() as u32);
+        self.actions.extend_from_slice(actions);
+        self.logits.push(0.0);
+        self.logits.extend_from_slice(logits);
         self.waiting += actions.len();
         place
     }
@@ -45,21 +52,18 @@ impl Folded {
     /// Where the children of the list at a place are.
     fn range(&self, place: Place) -> std::ops::Range<usize> {
         let first = place as usize + 1;
-        first..first + self.entries[place as usize].0 as usize
+        first..first + self.actions[place as usize] as usize
     }
 
     /// Copies a list from another tree's, and returns its place.
     pub(super) fn copy(&mut self, from: &Self, place: Place) -> Place {
-        let new = self.entries.len() as Place;
         let children = from.range(place);
-        self.waiting += children.len();
-        self.entries.extend_from_slice(&from.entries[place as usize..children.end]);
-        new
+        self.push(&from.actions[children.clone()], &from.logits[children])
     }
 
     /// Drops all lists but those at these places, and updates the places as these lists move up.
     pub(super) fn keep<'a>(&mut self, places: impl Iterator<Item = &'a mut Place>) {
-        if self.entries.is_empty() {
+        if self.actions.is_empty() {
             return;
         }
         let mut kept: Vec<&mut Place> = places.collect();
@@ -67,25 +71,31 @@ impl Folded {
         let mut end = 0;
         self.waiting = 0;
         for place in kept {
-            let children = self.range(*place);
-            self.waiting += children.len();
-            self.entries.copy_within(*place as usize..children.end, end);
+            let list = *place as usize..self.range(*place).end;
+            self.waiting += list.len() - 1;
+            self.actions.copy_within(list.clone(), end);
+            self.logits.copy_within(list.clone(), end);
             *place = end as Place;
-            end += 1 + children.len();
+            end += list.len();
         }
-        self.entries.truncate(end);
+        self.actions.truncate(end);
+        self.logits.truncate(end);
     }
 
     /// Takes the list at a place: the action and prior of each child.
-    pub(super) fn take(&mut self, place: Place) -> &[(Action, f32)] {
+    pub(super) fn take(&mut self, place: Place) -> impl ExactSizeIterator<Item = (Action, f32)> {
         let children = self.range(place);
         self.waiting -= children.len();
-        &self.entries[children]
+        // The list is not read again, so its logits may become its priors.
+        let priors = &mut self.logits[children.clone()];
+        softmax_in_place(priors);
+        self.actions[children].iter().copied().zip(priors.iter().copied())
     }
 
     /// Frees the unused capacity.
     pub(super) fn shrink(&mut self) {
-        self.entries.shrink_to_fit();
+        self.actions.shrink_to_fit();
+        self.logits.shrink_to_fit();
     }
 }
 
@@ -93,11 +103,31 @@ impl Folded {
 mod tests {
     use crate::batched::{Rounds, Workers};
     use crate::config::SearchConfig;
-    use crate::evaluator::Rollout;
+    use crate::evaluator::{Batch, Evaluator, Rollout};
     use crate::game::{Game, Turn};
-    use crate::rng::Stream;
+    use crate::rng::{Stream, mix};
     use crate::search::Search;
     use crate::toy::Toy;
+
+    /// The values of a [`Rollout`], with other logits for each position.
+    struct Varied(Rollout);
+
+    impl Evaluator<Toy> for Varied {
+        type Error = std::convert::Infallible;
+
+        fn evaluate_batch(&mut self, batch: Batch<'_, Toy>) -> Result<(), Self::Error> {
+            let Batch { states, streams, offsets, actions, logits, values, proofs, encode } = batch;
+            let whole = Batch { states, streams, offsets, actions, logits: &mut *logits, values, proofs, encode };
+            self.0.evaluate_batch(whole)?;
+            for (row, state) in states.iter().enumerate() {
+                let range = offsets[row] as usize..offsets[row + 1] as usize;
+                for (logit, &action) in logits[range.clone()].iter_mut().zip(&actions[range]) {
+                    *logit = (mix(state.key() as u64 ^ u64::from(action)) % 1000) as f32 / 250.0;
+                }
+            }
+            Ok(())
+        }
+    }
 
     #[test]
     fn a_folded_tree_finds_what_a_whole_one_does() {
@@ -122,7 +152,7 @@ mod tests {
                     continue;
                 }
                 searches.iter_mut().for_each(|search| search.begin(40, Stream::keyed(&[seed, moves])).unwrap());
-                while Rounds::new(Workers::Serial, None).run(&mut searches, &mut Rollout { seed }).unwrap() {}
+                while Rounds::new(Workers::Serial, None).run(&mut searches, &mut Varied(Rollout { seed })).unwrap() {}
                 let [whole, folded] = &searches;
                 assert_eq!(whole.result(), folded.result(), "seed {seed}");
                 assert_eq!(whole.tree().num_nodes(), folded.tree().num_nodes(), "seed {seed}");

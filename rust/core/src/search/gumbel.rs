@@ -88,15 +88,6 @@ impl<'a> Choice<'a> {
         out.extend(self.children.iter().map(|child| log_prior(child.prior) + completed.sigma(child)));
     }
 
-    /// The improved policy, softmax(ln P + sigma(completed Q)), into `out`.
-    pub(crate) fn improved_policy(&self, rule: &SearchConfig, out: &mut Vec<f64>) {
-        self.improved_logits(rule, out);
-        let highest = out.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        out.iter_mut().for_each(|logit| *logit = (*logit - highest).exp());
-        let sum: f64 = out.iter().sum();
-        out.iter_mut().for_each(|weight| *weight /= sum);
-    }
-
     /// Below the root: the child whose visits fall behind the improved policy the most (equation 14). Proven children
     /// are passed over.
     pub(crate) fn interior(&self, rule: &SearchConfig, scratch: &mut Vec<f64>) -> usize {
@@ -104,7 +95,8 @@ impl<'a> Choice<'a> {
     }
 
     fn interior_in_full(&self, rule: &SearchConfig, scratch: &mut Vec<f64>) -> usize {
-        self.improved_policy(rule, scratch);
+        self.improved_logits(rule, scratch);
+        softmax(scratch);
         let total: u32 = self.children.iter().map(begun).sum();
         let share = 1.0 / (1.0 + f64::from(total));
         let score = |index: usize| scratch[index] - f64::from(begun(&self.children[index])) * share;
@@ -173,6 +165,8 @@ const CLOSE: f64 = 1e-9;
 /// The root's own rule: its Gumbel draws, and what it had when the search began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Halving {
+    /// `[L]` logarithms of the priors; empty until [`Halving::look`].
+    log_priors: Vec<f64>,
     /// `[L]` draws from the Gumbel distribution, times its scale.
     pub(crate) draws: Vec<f64>,
     /// `[L]` visits inherited from an earlier search: sequential halving counts its own.
@@ -193,16 +187,27 @@ struct Candidate {
 }
 
 impl Halving {
+    /// Resets it for another root.
+    pub(crate) fn forget(&mut self) {
+        self.log_priors.clear();
+        self.draws.clear();
+        self.inherited.clear();
+        self.candidates.clear();
+        self.simulations = 0;
+    }
+
     /// Finds the children that the search can come to, so that a descent looks at no others: those that have visits, and
     /// as many of the others as are considered. Without visits all have one Q, so the highest `g + ln P` come first.
     pub(crate) fn look(&mut self, children: &[Node], rule: &SearchConfig) {
         self.candidates.clear();
+        self.log_priors.clear();
+        self.log_priors.extend(children.iter().map(|child| log_prior(child.prior)));
         let visits = children.iter().map(|child| f64::from(child.visits)).sum::<f64>() + f64::from(self.simulations);
         // A proof can end a child's turn, or be looked for elsewhere. Large numbers round what decides.
         if rule.solver || rule.lookahead > 0 || (rule.maxvisit_init + visits) * rule.value_scale > MOST_SCALE {
             return;
         }
-        let logs: Vec<f64> = children.iter().map(|child| log_prior(child.prior)).collect();
+        let logs = &self.log_priors;
         let sum = |index: usize| logs[index] + self.draws[index];
         let mut sums: Vec<f64> = (0..children.len()).filter(|&index| children[index].visits == 0).map(sum).collect();
         let least = match rule.gumbel_actions.checked_sub(1) {
@@ -268,13 +273,34 @@ impl Halving {
         visits_considered(rule.gumbel_actions.min(choice.children.len()), self.simulations, index)
     }
 
-    /// The action to play: the highest `g + ln P + sigma(Q)` among the most visited.
-    pub(crate) fn choose(&self, choice: &Choice<'_>, rule: &SearchConfig, scratch: &mut Vec<f64>) -> Option<usize> {
-        choice.improved_logits(rule, scratch);
-        let own = |index: usize| choice.children[index].visits - self.inherited[index];
-        let most = (0..choice.children.len()).map(own).max()?;
-        best(choice.children, |index| own(index) == most, |index| scratch[index] + self.draws[index])
+    /// `ln P + sigma(completed Q)` for every child of the root.
+    pub(crate) fn improved_logits(&self, choice: &Choice<'_>, rule: &SearchConfig) -> Vec<f64> {
+        let mut logits = Vec::new();
+        if self.log_priors.len() < choice.children.len() {
+            choice.improved_logits(rule, &mut logits); // the search has not begun
+        } else {
+            let completed = choice.completed(rule, choice.children.iter());
+            let pairs = choice.children.iter().zip(&self.log_priors);
+            logits.extend(pairs.map(|(child, log_prior)| log_prior + completed.sigma(child)));
+        }
+        logits
     }
+
+    /// The action to play: the highest `g + ln P + sigma(Q)` among the most visited. `improved` is
+    /// [`Halving::improved_logits`].
+    pub(crate) fn choose(&self, children: &[Node], improved: &[f64]) -> Option<usize> {
+        let own = |index: usize| children[index].visits - self.inherited[index];
+        let most = (0..children.len()).map(own).max()?;
+        best(children, |index| own(index) == most, |index| improved[index] + self.draws[index])
+    }
+}
+
+/// Turns logits into probabilities: the improved policy is that of `ln P + sigma(completed Q)`.
+pub(crate) fn softmax(logits: &mut [f64]) {
+    let highest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    logits.iter_mut().for_each(|logit| *logit = (*logit - highest).exp());
+    let sum: f64 = logits.iter().sum();
+    logits.iter_mut().for_each(|weight| *weight /= sum);
 }
 
 /// Visits, those under way included.
@@ -417,6 +443,7 @@ mod tests {
             children.iter_mut().for_each(|child| (child.in_flight, child.proof) = (0, 0));
             let scale = [0.0, 1.0][stream.below(2)];
             let mut halving = Halving {
+                log_priors: Vec::new(),
                 draws: children.iter().map(|_| scale * stream.gumbel()).collect(),
                 inherited: children.iter().map(|child| child.visits).collect(),
                 simulations: 40,
@@ -432,6 +459,11 @@ mod tests {
                 children[chosen].visits += 1;
                 children[chosen].value_sum += 2.0 * stream.unit() - 1.0;
             }
+            let (choice, mut anew) = (choice(&children, &mut stream), Vec::new());
+            choice.improved_logits(&rule, &mut anew);
+            assert_eq!(halving.improved_logits(&choice, &rule), anew, "case {case}");
+            let without = Halving::default();
+            assert_eq!(without.improved_logits(&choice, &rule), anew, "case {case}");
         }
         assert!(among > 20_000 && left_out > 1_000, "{among} among candidates, {left_out} children were none");
     }

@@ -2,7 +2,7 @@
 
 use super::{Search, Stop};
 use crate::game::{Action, Game, Payoff, Player, Turn};
-use crate::search::gumbel::Choice;
+use crate::search::gumbel::{self, Choice};
 use crate::search::solver::best_proven;
 use crate::search::spread::standard_error;
 use crate::search::tree::{Kind, Node, NodeId, ROOT, Tree};
@@ -59,14 +59,15 @@ impl<G: Game> Search<G> {
             return self.views_result(mirror, player);
         }
         let children = self.tree.children(ROOT);
-        let (chosen, values) = (self.chosen(), self.root_values());
+        let improved = self.config.gumbel().map(|rule| self.root.halving.improved_logits(&self.choice(), rule));
+        let (chosen, values) = (self.chosen(improved.as_deref()), self.root_values());
         SearchResult {
             actions: children.iter().map(|child| child.action).collect(),
             visits: children.iter().map(|child| child.visits).collect(),
             priors: self.root.clean_priors.clone(),
             q: children.iter().map(|child| child.mean() as f32).collect(),
             proofs: children.iter().map(|child| child.proof).collect(),
-            target: self.target(chosen),
+            target: self.target(chosen, improved),
             value: values[player.index()],
             values,
             proof: root.proof,
@@ -93,14 +94,11 @@ impl<G: Game> Search<G> {
         std::iter::once(self.tree.node(first).action).chain(line(&self.tree, first)).collect()
     }
 
-    /// The index of the action to play.
-    fn chosen(&self) -> Option<usize> {
+    /// The index of the action to play. `improved` are the improved logits of Gumbel's rule.
+    fn chosen(&self, improved: Option<&[f64]>) -> Option<usize> {
         let children = self.tree.children(ROOT);
-        match (self.config.gumbel(), self.config.lcb) {
-            (Some(rule), _) => {
-                let chosen = self.root.halving.choose(&self.choice(), rule, &mut Vec::new());
-                with_proofs(children, chosen, true)
-            }
+        match (improved, self.config.lcb) {
+            (Some(improved), _) => with_proofs(children, self.root.halving.choose(children, improved), true),
             (None, Some(deviations)) => with_proofs(children, highest_bound(&self.tree, deviations), true),
             (None, None) => with_proofs(children, most_visited(children), false),
         }
@@ -113,15 +111,14 @@ impl<G: Game> Search<G> {
         Choice::at(&self.tree, ROOT, player, Player::Zero, self.position.num_actions())
     }
 
-    fn target(&self, chosen: Option<usize>) -> Vec<f32> {
+    fn target(&self, chosen: Option<usize>, improved: Option<Vec<f64>>) -> Vec<f32> {
         let children = self.tree.children(ROOT);
-        if let Some(rule) = self.config.gumbel() {
+        if let Some(mut weights) = improved {
             if self.tree.node(ROOT).proof != 0 {
                 // The sum of a proven node no longer equals its own evaluation plus its children's.
                 return (0..children.len()).map(|index| f32::from(u8::from(Some(index) == chosen))).collect();
             }
-            let mut weights = Vec::new();
-            self.choice().improved_policy(rule, &mut weights);
+            gumbel::softmax(&mut weights);
             return weights.into_iter().map(|weight| weight as f32).collect();
         }
         let total: f64 = children.iter().map(|child| f64::from(child.visits)).sum();

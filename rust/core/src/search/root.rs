@@ -43,7 +43,7 @@ impl Root {
     pub(crate) fn forget(&mut self) {
         self.clean_priors.clear();
         self.noised = false;
-        self.halving = Halving::default();
+        self.halving.forget();
         self.given_draws.clear();
         self.winning = None;
         self.allowed.clear();

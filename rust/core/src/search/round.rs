@@ -7,7 +7,6 @@ use super::{Scratch, Search};
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf};
 use crate::rng::mix;
-use crate::search::puct::softmax;
 use crate::search::solver;
 use crate::search::tree::{Kind, NodeId, ROOT};
 
@@ -22,8 +21,8 @@ pub(crate) type Keyed<'a> = Option<(u64, Option<&'a Cache>)>;
 pub(crate) enum Answer<V> {
     /// In this row of the batch; `u32::MAX` until the batch is made.
     Row(u32),
-    /// Found in the cache: priors from here in `hit_priors`.
-    Cached { priors: u32, value: V },
+    /// Found in the cache: logits from here in `hit_logits`.
+    Cached { logits: u32, value: V },
 }
 
 /// A leaf that waits for its value.
@@ -68,7 +67,7 @@ pub(crate) struct Round<G: Game> {
     /// Positions to reuse: their content is no longer needed.
     pub(crate) spare: Vec<G>,
     pub(crate) legal: Vec<Action>,
-    hit_priors: Vec<f32>,
+    hit_logits: Vec<f32>,
     pub(super) paths: Vec<NodeId>,
     collided: Vec<Range<u32>>,
 }
@@ -80,7 +79,7 @@ impl<G: Game> Default for Round<G> {
             states: Vec::new(),
             spare: Vec::new(),
             legal: Vec::new(),
-            hit_priors: Vec::new(),
+            hit_logits: Vec::new(),
             paths: Vec::new(),
             collided: Vec::new(),
         }
@@ -233,13 +232,13 @@ impl<G: Game> Search<G> {
         }
         if let Some((network, cache)) = keyed {
             leaf.key = state.key();
-            let priors = self.round.hit_priors.len() as u32;
-            // The cache has the priors of all legal actions.
+            let logits = self.round.hit_logits.len() as u32;
+            // The cache has the logits of all legal actions.
             if !restricted
                 && let Some(cache) = cache
-                && let Some(value) = cache.get(network, leaf.key, legal.len(), num_players, &mut self.round.hit_priors)
+                && let Some(value) = cache.get(network, leaf.key, legal.len(), num_players, &mut self.round.hit_logits)
             {
-                leaf.answer = Answer::Cached { priors, value };
+                leaf.answer = Answer::Cached { logits, value };
                 self.round.spare.extend(self.round.states.pop());
             }
         }
@@ -256,17 +255,16 @@ impl<G: Game> Search<G> {
         if self.hides() {
             return self.apply_views(replies, cache, scratch);
         }
-        let priors = &mut scratch.priors;
         for index in 0..self.round.leaves.len() {
             let leaf = self.round.leaves[index].clone();
             let legal = leaf.legal.start as usize..leaf.legal.end as usize;
             let path = leaf.path.start as usize..leaf.path.end as usize;
             let id = *self.round.paths[path.clone()].last().expect("a path has its root");
             let mut proof = 0;
-            let value = match leaf.answer {
+            let (logits, value) = match leaf.answer {
                 Answer::Row(row) => {
                     let first = replies.offsets[row as usize] as usize;
-                    softmax(&replies.logits[first..first + legal.len()], priors);
+                    let logits = &replies.logits[first..first + legal.len()];
                     let value = replies.values[row as usize];
                     proof = replies.proofs.get(row as usize).copied().unwrap_or(0);
                     // The cache keeps no proofs. A leaf that was gathered without a network has no key.
@@ -275,21 +273,18 @@ impl<G: Game> Search<G> {
                         && let Some((cache, network)) = cache
                         && (path.len() > 1 || !self.is_restricted())
                     {
-                        cache.put(network, leaf.key, priors, value);
+                        cache.put(network, leaf.key, logits, value);
                     }
                     self.run.stats.evaluations += 1;
-                    value
+                    (logits, value)
                 }
-                Answer::Cached { priors: first, value } => {
-                    let first = first as usize;
-                    priors.clear();
-                    priors.extend_from_slice(&self.round.hit_priors[first..first + legal.len()]);
+                Answer::Cached { logits: first, value } => {
                     self.run.stats.cache_hits += 1;
-                    value
+                    (&self.round.hit_logits[first as usize..][..legal.len()], value)
                 }
             };
             if path.len() == 1 || (leaf.at_node && self.tree.has_room(legal.len())) {
-                self.tree.evaluated(id, leaf.player, &self.round.legal[legal], priors);
+                self.tree.evaluated(id, leaf.player, &self.round.legal[legal], logits, &mut scratch.priors);
             } else {
                 self.tree.set_kind(id, Kind::New);
                 self.run.stats.unexpanded += 1;
@@ -329,7 +324,7 @@ impl<G: Game> Search<G> {
         }
         self.round.paths.clear();
         self.round.legal.clear();
-        self.round.hit_priors.clear();
+        self.round.hit_logits.clear();
         self.round.spare.append(&mut self.round.states);
     }
 }

@@ -27,6 +27,7 @@
 
 use crate::game::{Action, Payoff, Player, Value};
 use crate::search::folded::Folded;
+use crate::search::puct::softmax;
 
 /// An index into the arena.
 pub type NodeId = u32;
@@ -297,14 +298,22 @@ impl Tree {
         self.adopt(id, actions.iter().copied().zip(priors.iter().copied()));
     }
 
-    /// As [`Tree::expand`], for a node that was evaluated, with at least one child.
-    pub(crate) fn evaluated(&mut self, id: NodeId, player: Player, actions: &[Action], priors: &[f32]) {
+    /// As [`Tree::expand`], for a node that was evaluated, with at least one child. Overwrites `priors`.
+    pub(crate) fn evaluated(
+        &mut self,
+        id: NodeId,
+        player: Player,
+        actions: &[Action],
+        logits: &[f32],
+        priors: &mut Vec<f32>,
+    ) {
         if id == ROOT || !self.folds || !self.folded.has_room() {
+            softmax(logits, priors);
             return self.expand(id, Kind::Decision(player), actions, priors);
         }
         let node = &mut self.nodes[id as usize];
         node.kind = Kind::Decision(player);
-        node.first_child = self.folded.push(actions, priors);
+        node.first_child = self.folded.push(actions, logits);
     }
 
     /// Turns the folded children of a node, if it has some, into nodes, so that one can be chosen.
@@ -318,7 +327,7 @@ impl Tree {
     #[inline(never)]
     fn unfold_at(&mut self, id: NodeId) {
         let mut folded = std::mem::take(&mut self.folded);
-        self.adopt(id, folded.take(self.nodes[id as usize].first_child).iter().copied());
+        self.adopt(id, folded.take(self.nodes[id as usize].first_child));
         self.folded = folded;
     }
 
