@@ -219,6 +219,7 @@ MAKERS: dict[str, Any] = {
         symmetry, connect_four().observation()
     ),
     "Exploitability": lambda **given: _core.Exploitability("kuhn_poker", **given),
+    "remember_at_most": lambda **given: _core.remember_at_most(**given),
     "random_playouts": lambda **given: _core.random_playouts(connect_four(), **{"games": 1, **given}),
 }
 

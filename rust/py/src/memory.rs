@@ -11,6 +11,8 @@ use std::sync::{Arc, OnceLock, RwLock};
 use azpy_core::game::{Action, MAX_PLAYERS, Turn, Values};
 use pyo3::prelude::*;
 
+use crate::settings::{SIZE, Whole, within};
+
 /// The most bytes that the memory of a game takes.
 static MOST_BYTES: AtomicUsize = AtomicUsize::new(256 << 20);
 /// Of a position, without its lists. A map of them is half empty at worst.
@@ -18,8 +20,9 @@ const POSITION_BYTES: usize = size_of::<Answers>() + 64;
 
 /// Let what is remembered of a game in Python take at most `size` bytes, for tests: of games that are wrapped from now on.
 #[pyfunction]
-pub(crate) fn remember_at_most(size: usize) {
-    MOST_BYTES.store(size, Ordering::Relaxed);
+pub(crate) fn remember_at_most(size: Whole) -> PyResult<()> {
+    MOST_BYTES.store(within("size", size.0, 0, SIZE)?, Ordering::Relaxed);
+    Ok(())
 }
 
 /// What Python said of a position, once it was asked.
