@@ -71,7 +71,7 @@ CHANCE: int
 TERMINAL: int
 SEARCHED: int  # flags of a ply in a GameRecord: a sample to learn from, searched in full
 MIXED_NETWORKS: int  # the network was exchanged during the search
-FAST_SEARCH: int  # no sample: a fast search, of which only the value is kept
+FAST_SEARCH: int  # no sample: a fast search, or a player who does not learn; the value is kept
 PLAYED: int  # of an imported game: a sample of which only the action is known
 PLAYED_SMOOTHING: float  # of its policy target, over the legal actions
 

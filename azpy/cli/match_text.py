@@ -34,8 +34,7 @@ def report(
     lines = ["stopped; the result so far:"] if stopped else []
     worth, of_what = facts.get("payoff_unit", (1.0, ""))
     lines += _alone(result) if result.is_alone else _score(result, worth, of_what)
-    begun = "deal" if facts.get("hides") else "opening"
-    of = "" if facts.get("hides") else f" of {of}"
+    begun, of = ("deal", "") if facts.get("hides") and not plies else ("opening", f" of {of}")
     lines += [f"{result.distinct} distinct games from {openings} distinct {begun}{'s' * (openings != 1)}{of}"]
     lines += repeated_rounds(result.repeated, len(result.rounds), facts, unit)
     lines += [fault_line(side, faults) for side, faults in zip("AB", result.faults, strict=True) if faults]

@@ -114,7 +114,7 @@ def _position(row: dict[str, Any]) -> list[str]:
     if row["mixed_networks"]:
         lines.append("the network changed during this search")
     if not row["searched"]:
-        return [*lines, f"a fast search, of which only this is kept: played {row['name']}"]
+        return [*lines, f"not learned from, so only this is kept: played {row['name']}"]
     width = max(6, *(len(action["name"]) for action in row["search"]))
     lines.append(f"{'action':>{width}}   prior  visits  target")
     for action in row["search"]:

@@ -101,11 +101,11 @@ def to_jsonl(path: str | os.PathLike[str], start: State, games: Games) -> int:
 def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     """A game as plain values: all of its record, with the names of actions.
 
-    `outcome` is for player 0, or one number a player where two do not share a zero sum, and `result` says it in
-    words; if `resigned`, the player to move after the last ply gave up. `score_to_beat` is that of one player, else
-    None. Each ply has `player` (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in
-    full), `fast` (searched fast) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also
-    has `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move;
+    `outcome` is for player 0, or one number a player where two do not share a zero sum, and `result` says it in words;
+    if `resigned`, the player to move after the last ply gave up. `score_to_beat` is that of one player, else None. Each
+    ply has `player` (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in full),
+    `fast` (not learned from) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also has
+    `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move;
     where two players do not share a zero sum it has `root_values` too, one a player, player 0 first. A sample has its
     `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's
     target).

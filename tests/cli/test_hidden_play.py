@@ -111,6 +111,8 @@ def test_a_match_tells_what_a_game_is_worth(tmp_path: Path, capsys: pytest.Captu
     assert "repeat an earlier one" not in said
     assert re.search(r"^\d+ distinct games from 6 distinct deals$", said, re.MULTILINE), said
     assert "simulations" not in said
+    assert match.main([*given[:-1], "20", "--opening-plies", "2"]) == 0
+    assert "distinct openings of 2 random plies\n" in capsys.readouterr().out
     for query in ("?temperature=0.5", "@40", "?simulations=3", "?c_puct=2"):
         refused = one_line(match.main, [f"{model}{query}", *given[1:]], "az-match: ")
         assert "its players draw from their policies and do not search: leave out" in refused

@@ -112,7 +112,7 @@ def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, capsys:
     fast = np.flatnonzero(record.flags & FAST_SEARCH)
     assert az_replay([str(collected), str(record.game_id)]) == 0
     text = capsys.readouterr().out
-    assert text.count("a fast search, of which only this is kept: played ") == len(fast)
+    assert text.count("not learned from, so only this is kept: played ") == len(fast)
     assert text.count(" prior  visits  target") == (record.flags & SEARCHED).sum()
     assert az_replay([str(collected), str(record.game_id), "--json"]) == 0
     row = json.loads(capsys.readouterr().out)["plies"][fast[0]]

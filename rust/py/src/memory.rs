@@ -1,8 +1,8 @@
-//! What Python said of the positions of a game, so that it is asked once.
+//! Answers of a game in Python, kept by position, so that each question is asked once.
 //!
-//! For games that hide something: self-play comes to the same few positions again and again. A position is known by its
-//! line of play. Nothing here waits: a lock that is taken reads as a position that is not known yet, so neither the GIL
-//! nor a fork, which may leave the lock taken for ever, can stop a thread here.
+//! This is for games that hide something: their self-play comes to the same few positions again and again. The key of a
+//! position is its line of play. No thread waits for the map's lock: while another thread holds it, a position counts as
+//! unknown. So a fork, which may leave the lock taken for ever, cannot stop a thread here.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::settings::{SIZE, Whole, within};
 
 /// The most bytes that the memory of a game takes.
 static MOST_BYTES: AtomicUsize = AtomicUsize::new(256 << 20);
-/// Of a position, without its lists. A map of them is half empty at worst.
+/// Bytes that a position takes without its lists: its answers, and its place in a map that may be half empty.
 const POSITION_BYTES: usize = size_of::<Answers>() + 64;
 
 /// Let what is remembered of a game in Python take at most `size` bytes, for tests: of games that are wrapped from now on.
@@ -40,7 +40,7 @@ pub(crate) struct Answers {
 #[derive(Clone)]
 pub(crate) struct Remembered {
     pub(crate) answers: Arc<Answers>,
-    /// The last actions, which were not played in Python.
+    /// The last actions of the line, which the Python object has not played yet.
     pub(crate) ahead: Vec<Action>,
 }
 
@@ -53,7 +53,7 @@ impl Remembered {
 /// The positions of a game by the numbers of their lines of play.
 pub(crate) struct Memory {
     positions: RwLock<HashMap<u128, Arc<Answers>>>,
-    /// Bytes that are left.
+    /// Bytes that may still be used.
     room: AtomicUsize,
 }
 
@@ -64,12 +64,12 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// What was said of a position that is known.
+    /// The answers of a position, if it is in the map.
     pub(crate) fn known(&self, line: u128) -> Option<Arc<Answers>> {
         self.positions.try_read().ok()?.get(&line).cloned()
     }
 
-    /// The same of a position that need not be known yet; nothing where there is no room for it.
+    /// The answers of a position, which is added if it is new. `None` if there is no room for it.
     pub(crate) fn meet(&self, line: u128) -> Option<Arc<Answers>> {
         let known = self.known(line);
         if known.is_some() || self.room.load(Ordering::Relaxed) < POSITION_BYTES {
@@ -79,7 +79,7 @@ impl Memory {
         self.has_room(POSITION_BYTES).then(|| positions.entry(line).or_default().clone())
     }
 
-    /// Whether there is room for so many bytes, which are then taken.
+    /// Takes so many bytes of the room; returns whether they were left.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |room| room.checked_sub(bytes)).is_ok()
     }

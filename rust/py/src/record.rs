@@ -116,9 +116,9 @@ impl GameRecord {
 
     /// Bits of each ply, uint8 [T]; 0 where chance, an opening or the raw policy chose.
     ///
-    /// Bit 0: a sample to learn from, searched in full. Bit 1: the network was exchanged during the search. Bit 2: a
-    /// fast search, of which only the value is kept. Bit 4: a sample of an imported game, of which only the action is
-    /// known.
+    /// Bit 0: a sample to learn from, searched in full. Bit 1: the network was exchanged during the search. Bit 2: no
+    /// sample, only the value is kept: of a fast search, or, where the game hides something, of a player who does not
+    /// learn in this game. Bit 4: a sample of an imported game, of which only the action is known.
     #[getter]
     fn flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u8>> {
         PyArray1::from_iter(py, self.0.plies.iter().map(|ply| ply.flags))
