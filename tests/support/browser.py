@@ -107,8 +107,8 @@ class Part(WebElement):
 
         try:
             board.until(is_found)
-        except TimeoutException:
-            raise TimeoutException(f"it cannot be clicked: {found}") from None
+        except TimeoutException as error:
+            raise TimeoutException(f"it cannot be clicked: {found}") from error
         if found["at"]:
             board.tap(*found["at"])
         else:  # an option of a list

@@ -300,3 +300,12 @@ def test_steps_stay_under_the_pointer(board: Board, address: str) -> None:
     board.settle(4)
     assert not board.one("rematch").is_displayed()
     assert places() == before
+
+
+def test_moves_are_offered_where_one_is_typed(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    board.click("b2")
+    assert set(board.each("#names option", "one.value")) == {f"{file}{rank}" for file in "abc" for rank in "123"} - {
+        "b2"
+    }

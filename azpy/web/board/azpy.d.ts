@@ -42,7 +42,7 @@ export interface Position {
 }
 
 /** The tag <azpy-board src="FOLDER" side="first" level="casual" theme="dark" size="24rem" offline>. `side` is also second,
- * a number, all or none; `level` also a number of simulations. */
+ * a number, all or none; `level` also a number of simulations, or seconds such as 2 s. */
 export interface AzpyBoard extends HTMLElement {
   /** Names of the moves on the board. */
   readonly moves: string[];

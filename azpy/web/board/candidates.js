@@ -6,7 +6,8 @@ import { told } from "./values.js";
 const MOST = 10; // rows
 
 export class Candidates {
-  /** `onLook` is called when another row of the table is looked at, `picture` gives that after further moves. */
+  /** `onLook` is called when another row of the table is looked at, `picture` gives the picture after
+   * further moves. */
   constructor({ onLook, picture }) {
     [this.onLook, this.pictureOf] = [onLook, picture];
     this.rows = byId("candidates");

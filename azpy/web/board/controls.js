@@ -13,6 +13,7 @@ export class Controls {
   constructor(play, settings, gameBefore, undo) {
     [this.play, this.settings, this.gameBefore] = [play, settings, gameBefore];
     this.deleted = null; // the move that a second press deletes
+    this.offered = null; // the position whose moves are offered where one is typed
     onClick("first", () => play.goTo(play.game.root));
     onClick("back", () => play.goTo(play.game.current.parent ?? play.game.root));
     onClick("on", () => play.goTo(play.game.current.next ?? play.game.current));
@@ -34,11 +35,7 @@ export class Controls {
     });
     bindWays(play, () => this.canPlay);
     stepByKeys();
-    byId("typed").addEventListener("input", () => {
-      complain("");
-      const actions = play.game.current.shown?.actions ?? [];
-      fill(byId("names"), actions.map(({ name }) => make("option", { value: name })));
-    });
+    byId("typed").addEventListener("input", () => complain(""));
     byId("typed_form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.playTyped(byId("typed").value.trim());
@@ -82,7 +79,7 @@ export class Controls {
     const { play, settings } = this;
     const { current } = play.game;
     const { players, throws } = settings.options;
-    const { player, rolls, captured, counts } = current.shown;
+    const { player, actions, rolls, captured, counts } = current.shown;
     const isOver = current.outcome !== null;
     byId("status").textContent = status;
     document.title = `${status} · ${titleOf(settings.model.game)} · azpy`;
@@ -119,6 +116,9 @@ export class Controls {
     byId("line_tools").hidden = isMain && line.every(({ children }) => children.length < 2);
     if (this.deleted !== current) this.deleted = null;
     if (this.deleted === null) write(byId("delete"), "Delete from here");
+    if (this.offered === current) return;
+    this.offered = current;
+    fill(byId("names"), actions.map(({ name }) => make("option", { value: name })));
   }
 
   async playTyped(text) {

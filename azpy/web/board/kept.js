@@ -10,8 +10,17 @@ const MOST = 50; // games before
 /** Those of a list that are games as `keepGame` keeps them: the name of the game, who played and advised, the record, and
  * the moves to where the board stands. Older ones have no advisers, and do not say when they began. */
 function games(list) {
-  const parts = (one) => [one?.record?.nodes, one?.players, one?.advisers ?? [], one?.at];
-  return Array.isArray(list) ? list.filter((one) => parts(one).every(Array.isArray) && typeof one.game === "string") : [];
+  const parts = (one) => [one?.record?.nodes, one?.players, one?.advisers ?? [], one?.at, one?.used ?? []];
+  const isGame = (one) => typeof one?.game === "string" && parts(one).every(Array.isArray) && isRecord(one.record);
+  return Array.isArray(list) ? list.filter(isGame) : [];
+}
+
+/** Whether a record has moves, notes and tags as `Game.toNodes` writes them. */
+function isRecord({ nodes, notes = {}, tags = [] }) {
+  const areLists = (all) => Array.isArray(all) && all.every(Array.isArray);
+  const areNotes = (one) => one !== null && areLists(Object.values(one));
+  const isMove = ([, name, short, , noted = {}]) => [name, short ?? ""].every((one) => typeof one === "string") && areNotes(noted);
+  return areLists(nodes) && areLists(tags) && areNotes(notes) && nodes.every(isMove);
 }
 
 let now = games([stored(NOW)])[0] ?? null; // the game on the board

@@ -42,7 +42,7 @@ export function named({ actions, rolls }, text) {
     ...rolls.map(({ name }) => ({ word: name, name })),
   ];
   // In chess bxc3 is the pawn's and Bxc3 the bishop's, with a sign of check or without.
-  // As it stands; without the sign of check; in any case.
+  // So a text is read as it stands, then without the sign of check, then in any case.
   const readings = [(word) => word, (word) => word.replace(/[+#]$/, ""), (word) => word.toLowerCase()];
   const found = readings.map((read) => words.find(({ word }) => read(word) === read(text)));
   return found.find((one) => one !== undefined)?.name ?? null;

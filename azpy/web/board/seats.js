@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 
-/** What the page has for each player, from player 0 on, of a part's name. */
+/** The elements of a part, such as "clock", from that of player 0 on. */
 export function seats(name) {
   const found = [];
   for (let one; (one = document.getElementById(`${name}_${found.length}`)) !== null; ) found.push(one);
