@@ -46,8 +46,9 @@ def sides_of(text: str, state: State) -> set[int]:
     words |= {side_name(state, player).lower(): {player} for player in players}
     if state.hides:
         if text.strip().lower() not in words:
-            why = "others at this screen would see the same cards"
-            raise RequestError(f"give one side ({', '.join(words)}), because {why}: got {text.strip()!r:.40}")
+            raise RequestError(
+                f"give one side, because {state.game} hides something: {', '.join(words)}; got {text.strip()!r:.40}"
+            )
         return words[text.strip().lower()]
     words |= {"all": set(players), "none": set()} | ({"both": {0, 1}} if len(players) == 2 else {})
     found = set[int]()

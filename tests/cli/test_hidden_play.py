@@ -64,8 +64,7 @@ def test_the_terminal_refuses_to_look_deeper(typed: Typed, one_line: Any) -> Non
     said = typed("kuhn_poker", "\ufeffhint", "undo", "save a.json", "bet", "bet", "switch all", "switch second")
     assert said.startswith("even; you play Player 0; type help for the commands\n\nplayer 0: ")
     assert all(f"kuhn_poker hides something, so there is no {word} (" in said for word in ("hint", "undo", "save"))
-    why = "because others at this screen would see the same cards"
-    alone = f"give one side (first, second, player 0, player 1), {why}: got "
+    alone = "give one side, because kuhn_poker hides something: first, second, player 0, player 1; got "
     assert "move: the game is over: deal another one" in said
     assert f"{alone}'all'" in said
     assert "you play Player 1" in said

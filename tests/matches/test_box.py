@@ -78,7 +78,7 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
             opened("go")
 
 
-MEASURED = ["connect_four", "hex", "othello", "tic_tac_toe"]
+MEASURED = ["connect_four", "go", "hex", "othello", "tic_tac_toe"]
 
 
 @pytest.mark.parametrize("name", MEASURED)

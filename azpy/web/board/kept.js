@@ -84,7 +84,7 @@ function write(all) {
 
 /** A game that was kept, as it stood. */
 export function restored({ record, id, begun, at }) {
-  const game = Object.assign(Game.fromNodes(record), { id, begun: begun ?? null });
+  const game = Object.assign(Game.fromNodes(record), { id, begun: Number.isFinite(begun) ? begun : null });
   game.goTo(game.at(at) ?? game.root);
   return game;
 }

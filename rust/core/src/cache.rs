@@ -1,9 +1,9 @@
 //! Answers of networks, kept by (network, position).
 //!
 //! Sharded and bounded. The whole key is stored beside each entry and compared, so two positions that fall into the
-//! same place never share an answer; and an answer with another number of actions is no hit. An answer has a number for each
-//! legal action: its logit, because a search needs the priors of few positions, or its prior in a game that hides
-//! something.
+//! same place never share an answer; and an answer with another number of actions is not a hit. An answer has a number
+//! for each legal action: its logit, because a search needs the priors of few positions, or its prior in a game that
+//! hides something.
 //!
 //! A full cache holds as many answers as it was made for, and takes [`ANSWER_BYTES`] for each and 4 for each action; what
 //! the allocator adds to a small piece of memory comes on top. Where a network says a number for each player, those of the
@@ -31,7 +31,7 @@ struct Entry {
     /// For the player to move.
     value: f32,
     last_used: u32,
-    /// `[L]` those of the actions, and those of the other players.
+    /// A number for each of the `[L]` actions, then the values for the other players.
     numbers: Box<[f32]>,
 }
 

@@ -146,6 +146,7 @@ impl PyGame {
     fn keep<T>(&self, answer: impl Fn(&Answers) -> &OnceLock<T>, bytes: usize, said: impl FnOnce() -> T) {
         if let Some(remembered) = &self.remembered
             && !self.info.fault.is_set()
+            && answer(&remembered.answers).get().is_none()
             && self.info.memory.has_room(bytes)
         {
             answer(&remembered.answers).get_or_init(said);

@@ -276,7 +276,7 @@ impl Halving {
     /// `ln P + sigma(completed Q)` for every child of the root.
     pub(crate) fn improved_logits(&self, choice: &Choice<'_>, rule: &SearchConfig) -> Vec<f64> {
         let mut logits = Vec::new();
-        if self.log_priors.len() < choice.children.len() {
+        if self.log_priors.len() != choice.children.len() {
             choice.improved_logits(rule, &mut logits); // the search has not begun
         } else {
             let completed = choice.completed(rule, choice.children.iter());

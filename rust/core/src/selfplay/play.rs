@@ -17,8 +17,8 @@ const CHOICE: u64 = 1 << 63;
 const SEARCH_KIND: u64 = 1 << 62;
 /// The word of a game's openings.
 const OPENINGS: u64 = u64::MAX;
-/// In a game that hides something: the share of the moves of the player who learns that is drawn from all legal actions
-/// alike. Without it, actions that the policy gave up are never met again.
+/// In a game that hides something, the player who learns draws this share of its moves with equal probabilities. Without
+/// it, it would never meet again the actions that its policy gave up.
 const TRIED: f64 = 0.1;
 const ZERO: &str = "AlphaGo Zero, Silver et al. 2017";
 

@@ -23,7 +23,8 @@ pub const SEARCHED: u8 = 1;
 /// process, without the tree of the ply before. (A tree kept from the ply before may rest on an older network still,
 /// whatever this says.)
 pub const MIXED_NETWORKS: u8 = 2;
-/// A fast search chose the action. That is no sample: its value is kept, the rest is not.
+/// A fast search chose the action, or a player who does not learn in this game, which hides something. The ply is not a
+/// sample: its value is kept, the rest is not.
 pub const FAST_SEARCH: u8 = 4;
 /// Of an imported game: someone chose the action, by means that are not known. A sample without entries: its legal actions
 /// are those of the rules, and its policy target is [`played_target`].
