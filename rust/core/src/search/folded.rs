@@ -2,7 +2,7 @@
 //! each until a descent comes back to their parent, and their priors are not computed before.
 
 use crate::game::Action;
-use crate::search::puct::softmax_in_place;
+use crate::search::softmax::softmax_in_place;
 
 /// Where a list begins.
 type Place = u32;

@@ -12,8 +12,8 @@ use super::{Scratch, Search, SearchResult};
 use crate::cache::Cache;
 use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovOf, Turn, check_chance};
 use crate::rng::{Stream, mix};
-use crate::search::puct::softmax;
 use crate::search::round::{Answer, Leaf, Replies};
+use crate::search::softmax::softmax;
 
 /// What a search of a game that hides something has in place of a tree.
 #[derive(Clone, Debug)]

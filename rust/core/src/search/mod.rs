@@ -25,6 +25,7 @@ mod puct;
 mod result;
 mod root;
 mod round;
+mod softmax;
 mod solver;
 mod spread;
 mod stats;

@@ -27,7 +27,7 @@
 
 use crate::game::{Action, Payoff, Player, Value};
 use crate::search::folded::Folded;
-use crate::search::puct::softmax;
+use crate::search::softmax::softmax;
 
 /// An index into the arena.
 pub type NodeId = u32;
