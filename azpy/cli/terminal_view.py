@@ -45,11 +45,11 @@ def sides_of(text: str, state: State) -> set[int]:
     words = {place: {player} for player, place in zip(players, _PLACES, strict=False)}
     words |= {side_name(state, player).lower(): {player} for player in players}
     if state.hides:
-        if text.strip().lower() not in words:
+        if (word := text.strip()).lower() not in words:
             raise RequestError(
-                f"give one side, because {state.game} hides something: {', '.join(words)}; got {text.strip()!r:.40}"
+                f"give one side, because {state.game} hides something: {', '.join(words)}; got {word!r:.40}"
             )
-        return words[text.strip().lower()]
+        return words[word.lower()]
     words |= {"all": set(players), "none": set()} | ({"both": {0, 1}} if len(players) == 2 else {})
     found = set[int]()
     for word in text.lower().split(","):

@@ -30,7 +30,7 @@ NOTHING: Told = {}
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     """Write one row for each searched position, in the order of the games. Memory holds one game's rows.
 
-    Positions of imported games that nobody searched have no row.
+    Positions of imported games without a search have no row.
 
     The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], the
     network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, or 1 or -1 where
@@ -104,7 +104,7 @@ def game_as_dict(start: State, record: GameRecord) -> dict[str, Any]:
     `outcome` is for player 0, or one number a player where two do not share a zero sum, and `result` says it in words;
     if `resigned`, the player to move after the last ply gave up. `score_to_beat` is that of one player, else None. Each
     ply has `player` (-1: dice), `action`, its `name` and its `short` name, `searched` (a sample, searched in full),
-    `fast` (not learned from) and `elsewhere` (a move of an imported game that nobody searched). A searched ply also has
+    `fast` (not learned from) and `elsewhere` (a move of an imported game, without a search). A searched ply also has
     `network` (hexadecimal), `mixed_networks` (exchanged during the search) and `root_value` for the player to move;
     where two players do not share a zero sum it has `root_values` too, one a player, player 0 first. A sample has its
     `search`: the legal actions with `action`, `name`, `prior` (without noise), `visits` and `target` (the network's

@@ -66,7 +66,7 @@ class Asked(SeenKuhn):
 
 @pytest.fixture
 def start() -> azpy.State:
-    """A game that nobody has asked anything, but for its start."""
+    """A fresh game: only its start was asked."""
     state = azpy.State(Asked())
     Asked.counts.clear()
     Asked.fails.clear()
@@ -102,7 +102,7 @@ def test_a_position_is_asked_each_question_once(start: azpy.State) -> None:
     assert set(again) <= {"view_key 0 () ()"}, again
 
 
-def test_positions_that_a_person_plays_or_a_check_looks_at_are_asked_anew(start: azpy.State) -> None:
+def test_states_and_checks_ask_the_rules_again(start: azpy.State) -> None:
     played(start)
     Asked.counts.clear()
     for count in (1, 2):
@@ -120,7 +120,7 @@ def test_positions_that_a_person_plays_or_a_check_looks_at_are_asked_anew(start:
 
 
 class Fickle(SeenKuhn):
-    """Deals a card to each that nobody chose."""
+    """Deals another first card than the action says, and another one each time."""
 
     dealt: ClassVar[int] = 0
 
@@ -132,7 +132,7 @@ class Fickle(SeenKuhn):
 
 # Positions take some 500 bytes: room for none, for a few, for most, and for all of the 55.
 @pytest.mark.parametrize("room", [0, 3000, 20_000])
-def test_games_batches_and_exploitability_do_not_depend_on_what_is_remembered(room: int) -> None:
+def test_a_full_memory_changes_no_game_batch_or_exploitability(room: int) -> None:
     expected = played(SeenKuhn())
     batch, exploitability = learned(SeenKuhn(), expected), measured(SeenKuhn())
     _core.remember_at_most(room)

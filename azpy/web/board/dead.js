@@ -6,7 +6,7 @@ export class Agreement {
   constructor(play, board) {
     [this.play, this.board] = [play, board];
     this.chains = []; // the places of each dead chain
-    this.counted = null; // how the server counts now; null while nobody marks stones
+    this.counted = null; // how the server counts now; null unless stones are being marked
     this.isAsking = false; // whether the server counts just now
     onClick("dead", () => (this.counted === null ? this.mark(null) : this.agree()));
   }
