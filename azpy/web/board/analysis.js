@@ -3,7 +3,7 @@
 import { AGAIN, Busy, RollDue } from "./connection.js";
 import { byId, messageOf, onClick } from "./dom.js";
 import { RUN } from "./game.js";
-import { showBars, showGraph, showHistogram } from "./graph.js";
+import { showBars, showGraph } from "./graph.js";
 import { told } from "./values.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
@@ -19,23 +19,20 @@ export class Analysis {
 
   /** Shows what is known of a position, which may be another one than before. */
   show(position, candidates, isNew) {
-    const { hints, adviser, beside } = this.play.options();
+    const { hints, adviser } = this.play.options();
     byId("no_hints").hidden = hints;
     byId("hinted").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
     byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
     const label = (move) => position.shortOf(move) ?? move;
-    const [answer, other] = [adviser, beside].map((one) => (hints ? position.finds.get(one)?.answer : null) ?? null);
-    const moves = answer?.moveInfos ?? [];
-    if (position.shown !== null) candidates.show(moves, label, isNew, beside === "" ? null : (other?.moveInfos ?? []));
+    const answer = (hints ? position.finds.get(adviser)?.answer : null) ?? null;
+    if (position.shown !== null) candidates.show(answer?.moveInfos ?? [], label, isNew);
     if (!hints) return;
     const { game, names } = this.play;
     byId("analyse").disabled = adviser === RUN;
     byId("root").textContent = answer === null ? "" : rootText(answer, names);
     byId("alone").textContent = answer === null ? "" : aloneText(answer, position.alone, label);
-    byId("root_beside").textContent = beside === "" || other === null ? "" : besideText(beside, other);
     showBars(position.values(adviser), names, game.isZeroSum);
-    showHistogram(moves);
     showGraph(game, adviser, names, (chosen) => this.play.goTo(chosen));
   }
 
@@ -106,12 +103,6 @@ function aloneText({ rootInfo, moveInfos }, alone, label) {
   const likeliest = moveInfos.reduce((best, move) => (move.prior > best.prior ? move : best));
   const first = `${label(likeliest.move)} (${Math.round(100 * likeliest.prior)}%)`;
   return `The network alone: value ${told(alone.value)}, first choice ${first}.`;
-}
-
-function besideText(name, { rootInfo, moveInfos }) {
-  const [best] = moveInfos;
-  const first = best === undefined ? "" : `, best ${best.pvShort[0]}`;
-  return `${name}: ${rootInfo.visits} visits, value ${told(rootInfo.value)}${first}.`;
 }
 
 function rootText({ rootInfo, isDuringSearch, isStored }, names) {

@@ -93,26 +93,21 @@ export class Asking {
     setTimeout(() => serial === this.serial && ask(), AGAIN);
   }
 
-  /** The advisers whose hints are wanted at a position and not known yet. */
-  unadvised(position) {
-    const { hints, adviser, beside, hintSimulations, players } = this.options();
-    const mover = this.isThinking ? players[position.shown?.player ?? 0] : null; // its search is shown as it goes on
-    const isOpen = (one) => one !== RUN && one !== mover && (position.finds.get(one)?.visits ?? 0) < hintSimulations;
-    return hints ? [...new Set([adviser, beside])].filter(isOpen) : [];
-  }
-
-  /** Searches for a hint, and then asks what the network alone says. */
-  async advise(serial, position, model) {
-    const { adviser, hintSimulations: simulations } = this.options();
+  /** Searches for a hint where one is wanted and not known yet, and then asks what the network alone says. */
+  async advise(serial, position) {
+    const { hints, adviser: model, hintSimulations: simulations, players } = this.options();
+    const isMovers = this.isThinking && model === players[position.shown.player]; // its search is shown as it goes on
+    const isKnown = (position.finds.get(model)?.visits ?? 0) >= simulations;
+    if (!hints || isMovers || isKnown || model === RUN) return;
     const onError = (error) => {
-      if (error instanceof Busy) this.later(serial, () => this.advise(serial, position, model));
+      if (error instanceof Busy) this.later(serial, () => this.advise(serial, position));
     };
     const asked = { simulations, game: `${this.tag} hints`, reportDuringSearchEvery: REPORTS };
     const answer = await this.found(serial, this.search(position, model, asked), onError);
     const [best] = answer?.moveInfos ?? [];
-    if (best && model === adviser) announce(`Best: ${best.pvShort[0]}, value ${told(best.value)}`);
+    if (best) announce(`Best: ${best.pvShort[0]}, value ${told(best.value)}`);
     const network = answer?.rootInfo.network ?? null;
-    if (network === null || position.alone?.network === network || model !== adviser) return;
+    if (network === null || position.alone?.network === network) return;
     // The value of a search is the mean of the network's own and those of its visits: here of one.
     const short = await this.found(serial, this.branch(position.moves(), model, { simulations: 1 }), onError);
     // A proven value is no mean.

@@ -4,7 +4,6 @@ import { Candidates } from "./candidates.js";
 import { Choice } from "./choice.js";
 import { announce, byId, keep, make, mark } from "./dom.js";
 import { Drawing } from "./drawing.js";
-import { dressed } from "./look.js";
 import { layersOf, Men } from "./men.js";
 import { Overlay } from "./overlay.js";
 import { Picture } from "./picture.js";
@@ -56,10 +55,9 @@ export class Board {
     new ResizeObserver(() => this.drawOver()).observe(byId("board"));
   }
 
-  /** A position from the side that the board is seen from, as it was chosen to look. */
+  /** A position from the side that the board is seen from. */
   seen(shown) {
-    const seen = this.isSeenTurned ? turned(shown) : shown;
-    return { ...seen, svg: dressed(seen.svg, byId("look").value) };
+    return this.isSeenTurned ? turned(shown) : shown;
   }
 
   get isSeenTurned() {

@@ -14,7 +14,6 @@ export class Candidates {
     this.line = byId("variation");
     this.picture = byId("preview");
     this.moves = [];
-    this.beside = new Map(); // what another adviser says, by move
     this.label = (name) => name;
     this.kept = null; // the move whose line stays in view
     this.looked = null; // the move that the pointer or the focus is on
@@ -39,11 +38,8 @@ export class Candidates {
     return this.moves.find((move) => move.move === (this.looked ?? this.kept)) ?? null;
   }
 
-  /** Shows moves, the best first, and as another adviser has them if one is asked; `label` gives their short names. */
-  show(moves, label, isNew, beside = null) {
-    byId("analysis_table").classList.toggle("two", beside !== null);
-    const all = (beside ?? []).reduce((sum, move) => sum + move.visits, 0);
-    this.beside = new Map((beside ?? []).map((move) => [move.move, { ...move, share: move.visits / Math.max(1, all) }]));
+  /** Shows moves, the best first; `label` gives their short names. */
+  show(moves, label, isNew) {
     if (isNew) {
       this.kept = this.looked = null;
       this.previewed = [];
@@ -86,22 +82,19 @@ export class Candidates {
 
   /** The row of a move, without the figures of its cells. */
   row(name) {
-    const cell = (more = "") => make("td", { className: `number${more}` });
+    const cell = () => make("td", { className: "number" });
     const bar = (kind) => make("span", { className: "bar" }, make("span", { className: kind }));
     const button = make("button", { type: "button", className: "move" }, this.label(name));
     const cells = [cell(), make("th", { scope: "row" }, button), cell(), cell(), cell(), cell()];
     const bars = make("td", { className: "bars", "aria-hidden": "true" }, bar("policy"), bar("search"));
-    const row = make("tr", {}, ...cells, cell(" beside"), cell(" beside"), bars);
+    const row = make("tr", {}, ...cells, bars);
     row.dataset.move = name;
     return row;
   }
 
   update(row, move, share) {
     const percent = (part) => `${Math.round(100 * part)}%`;
-    const [order, name, visits, value, prior, searched, otherValue, otherShare, bars] = row.cells;
-    const other = this.beside.get(move.move);
-    write(otherValue, told(other?.value ?? null));
-    write(otherShare, other === undefined ? "–" : percent(other.share));
+    const [order, name, visits, value, prior, searched, bars] = row.cells;
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
     const each = move.values ?? [move.value]; // for the player to move, or for each player

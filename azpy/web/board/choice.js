@@ -1,7 +1,6 @@
 // Which of several moves with the same touches is meant? Their men are shown on the board, or else their names.
 
 import { announce, byId, complain, fill, make, messageOf, pictureAddress } from "./dom.js";
-import { dressed } from "./look.js";
 import { layersOf, within } from "./men.js";
 
 const ORDER = "qnrb"; // of men of chess
@@ -60,7 +59,7 @@ export class Choice {
     const [, x, y, width, height] = men[0].action.touches.at(-1);
     const way = y + height / 2 < box[1] + box[3] / 2 ? 1 : -1; // to the middle of the board
     const buttons = [...men].sort((one, other) => rank(one) - rank(other)).map(({ action, man }, index) => {
-      const image = make("img", { alt: "", src: pictureAddress(dressed(man, byId("look").value)) });
+      const image = make("img", { alt: "", src: pictureAddress(man) });
       const button = make("button", { type: "button", title: action.short, "aria-label": action.short }, image);
       button.dataset.move = action.name;
       button.addEventListener("click", () => {

@@ -1,8 +1,7 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
 import { byId, complain, fill, make, messageOf, offer, onClick, pictureAddress } from "./dom.js";
-import { decoded } from "./encoding.js";
-import { copyText, gamesIn, pictureFile, readGame, save, writeGame } from "./files.js";
+import { copyText, decoded, gamesIn, pictureFile, readGame, save, writeGame } from "./files.js";
 import { linkTo } from "./link.js";
 
 /** `start` shows a game, and `picture` is what the board shows. */

@@ -5,6 +5,21 @@ import { Game } from "./game.js";
 import { boxOf } from "./position.js";
 
 const WIDTH = 1200; // of a picture as dots
+const UTF_16 = { "255,254": "utf-16le", "254,255": "utf-16be" }; // by the mark that begins a file
+
+/** The text of a file: UTF-16 if it is marked so, else UTF-8, else what SGF's CA names, else Latin-1. */
+export function decoded(bytes) {
+  const latin = new TextDecoder("latin1").decode(bytes);
+  const stated = /CA\s*\[\s*([\w-]{1,20})\s*\]/.exec(latin.slice(0, 4096))?.[1] ?? "latin1";
+  for (const name of [UTF_16[String(bytes.slice(0, 2))] ?? "utf-8", stated]) {
+    try {
+      return new TextDecoder(name, { fatal: /^utf-?8$/i.test(name) }).decode(bytes);
+    } catch {
+      // These bytes are not UTF-8, or no browser knows this encoding.
+    }
+  }
+  return latin;
+}
 
 /** The games that a text holds, as files of many games are written, each named by its players, result and event. */
 export function gamesIn(text, format) {

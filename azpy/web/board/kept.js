@@ -7,10 +7,10 @@ const NOW = "azpy board game";
 const BEFORE = "azpy board games";
 const MOST = 50; // games before
 
-/** Those of a list that are games as `keepGame` keeps them: the name of the game, who played and advised, the record, and
- * the moves to where the board stands. Older ones have no advisers, and do not say when they began. */
+/** Those of a list that are games as `keepGame` keeps them: the name of the game, who played, the record, and
+ * the moves to where the board stands. */
 function games(list) {
-  const parts = (one) => [one?.record?.nodes, one?.players, one?.advisers ?? [], one?.at, one?.used ?? []];
+  const parts = (one) => [one?.record?.nodes, one?.players, one?.at, one?.used ?? []];
   const isGame = (one) => typeof one?.game === "string" && parts(one).every(Array.isArray) && isRecord(one.record);
   return Array.isArray(list) ? list.filter(isGame) : [];
 }

@@ -81,7 +81,7 @@ function goBack(kept) {
     game = new Game(); // something else was kept
   }
   settings.choose(kept.game);
-  settings.take(kept.players, kept.advisers ?? []);
+  settings.take(kept.players, kept.adviser);
   play.isPaused = kept.isPaused;
   if (kept.id !== last()?.id) turnToPerson();
   const started = start(game, kept.used);
@@ -125,9 +125,9 @@ function undo() {
 function keepGame() {
   if (begun === "") return;
   const { game, isPaused } = play;
-  const { players, adviser, beside } = settings.options;
+  const { players, adviser } = settings.options;
   game.id = keepNow({
-    ...{ id: game.id, game: begun, players, advisers: [adviser, beside], isPaused, used: clock.shown },
+    ...{ id: game.id, game: begun, players, adviser, isPaused, used: clock.shown },
     ...{ record: game.toNodes(), begun: game.begun, at: game.current.moves(), when: Date.now() },
   });
 }

@@ -119,9 +119,8 @@ export class Play extends Asking {
       if (isOpen && shown.rolls.length > 0) this.play(rolled(shown.rolls, Math.random()).name);
       return;
     }
-    const advisers = this.unadvised(position);
-    const answer = this.isThinking ? [this.answer(serial, position)] : [];
-    await Promise.all([...answer, ...advisers.map((model) => this.advise(serial, position, model))]);
+    const answer = this.isThinking ? this.answer(serial, position) : null;
+    await Promise.all([answer, this.advise(serial, position)]);
   }
 
   async answer(serial, position) {

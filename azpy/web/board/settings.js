@@ -9,12 +9,10 @@ import { store, stored } from "./storage.js";
 import { limitsOf, strengthOf, usualStrength } from "./strength.js";
 import { tellPercent } from "./values.js";
 
-const ADVISERS = ["adviser", "beside"];
-const KEPT = ["look", "sounds", "hint_simulations", "scale"];
+const KEPT = ["sounds", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
 /** What can be chosen in lists that are the same for each game: values and texts. */
 const LISTS = {
-  look: [["", "plain"], ["wood", "wood"], ["calm", "calm"], ["geometric", "calm, with geometric men of chess"]],
   sounds: [["", "off"], ["on", "on"]],
   scale: [["", "from −1 to +1"], ["percent", "percent of the points"]],
   throws: [["page", "thrown by this page"], ["person", "entered by hand"]],
@@ -27,7 +25,7 @@ export class Settings {
     this.models = [];
     this.isStored = false; // whether the run that played the game on the board stored its searches
     for (const [id, choices] of Object.entries(LISTS)) offer(id, choices);
-    for (const id of [...KEPT, ...ADVISERS, "hints"]) {
+    for (const id of [...KEPT, "adviser", "hints"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
         this.keep();
@@ -96,7 +94,7 @@ export class Settings {
     this.offerAdvisers();
     byId("about").textContent = titleOf(this.model.game);
     byId("rules").textContent = this.model.rules ?? "";
-    this.take(this.chosen.players, []);
+    this.take(this.chosen.players);
     this.bound();
     return isThere;
   }
@@ -109,12 +107,10 @@ export class Settings {
     });
   }
 
-  /** Chooses players and advisers, those of them that are there. */
-  take(players, advisers) {
+  /** Chooses players, and the adviser if it is there. */
+  take(players, adviser = byId("adviser").value) {
     this.chosen.players = this.fitting(players, this.model);
-    for (const [index, id] of ADVISERS.entries()) {
-      if ([...byId(id).options].some(({ value }) => value === advisers[index])) byId(id).value = advisers[index];
-    }
+    if ([...byId("adviser").options].some(({ value }) => value === adviser)) byId("adviser").value = adviser;
     this.name();
   }
 
@@ -129,7 +125,7 @@ export class Settings {
   /** Gives each seat the player of the one before: two players are exchanged. */
   swap() {
     const { players } = this.chosen;
-    this.take([...players.slice(-1), ...players.slice(0, -1)], []);
+    this.take([...players.slice(-1), ...players.slice(0, -1)]);
   }
 
   /** Offers what the run thought when it played the game, if that is known. */
@@ -143,7 +139,6 @@ export class Settings {
     const networks = this.playersOf().map(({ name }) => [name, this.called(name)]);
     const advisers = this.isStored ? [[RUN, "The run, when it played"], ...networks] : networks;
     offer("adviser", advisers, advisers.length > 1);
-    offer("beside", [["", "Nobody"], ...networks], networks.length > 1);
   }
 
   /** Keeps to the limits of the server. */
@@ -179,7 +174,6 @@ export class Settings {
       limits: limitsOf(this.strength, this.model), // of a network's move
       model: this.model.name, // that shows positions
       adviser: byId("adviser").value,
-      beside: byId("beside").value,
       players,
       hintSimulations: Math.floor(Number(byId("hint_simulations").value)) || this.model.simulations,
       hints: byId("hints").checked,
