@@ -6,8 +6,7 @@ import { told } from "./values.js";
 const MOST = 10; // rows
 
 export class Candidates {
-  /** `onLook` is called when another row of the table is looked at, `picture` gives the picture after
-   * further moves. */
+  /** `onLook` is called when another row of the table is looked at, `picture` gives the picture after further moves. */
   constructor({ onLook, picture }) {
     [this.onLook, this.pictureOf] = [onLook, picture];
     this.rows = byId("candidates");
@@ -61,23 +60,16 @@ export class Candidates {
 
   draw() {
     const total = this.moves.reduce((sum, move) => sum + move.visits, 0);
-    keep(
-      this.rows,
-      this.listed,
-      ({ move }) => `${move} ${this.label(move)}`,
-      ({ move }) => this.row(move),
-      (row, move) => this.update(row, move, move.visits / Math.max(1, total)),
-    );
+    // The best ones, and the one whose row has the focus.
+    const focused = this.rows.contains(document.activeElement) ? document.activeElement.closest("tr") : null;
+    const listed = this.moves.filter(({ move }, index) => index < MOST || move === focused?.dataset.move);
+    const keyOf = ({ move }) => `${move} ${this.label(move)}`;
+    const update = (row, move) => this.update(row, move, move.visits / Math.max(1, total));
+    keep(this.rows, listed, keyOf, ({ move }) => this.row(move), update);
     byId("no_candidates").hidden = this.moves.length > 0;
     byId("analysis_table").hidden = this.moves.length === 0;
     this.drawLine();
     this.onLook();
-  }
-
-  /** The moves of the table: the best ones, and the one whose row has the focus. */
-  get listed() {
-    const focused = this.rows.contains(document.activeElement) ? document.activeElement?.closest("tr") : null;
-    return this.moves.filter(({ move }, index) => index < MOST || move === focused?.dataset.move);
   }
 
   /** The row of a move, without the figures of its cells. */
@@ -85,11 +77,10 @@ export class Candidates {
     const cell = () => make("td", { className: "number" });
     const bar = (kind) => make("span", { className: "bar" }, make("span", { className: kind }));
     const button = make("button", { type: "button", className: "move" }, this.label(name));
-    const cells = [cell(), make("th", { scope: "row" }, button), cell(), cell(), cell(), cell()];
+    const value = make("td", { className: "number" }, make("span"), make("abbr", { title: "proven" }, " !"));
+    const cells = [cell(), make("th", { scope: "row" }, button), cell(), value, cell(), cell()];
     const bars = make("td", { className: "bars", "aria-hidden": "true" }, bar("policy"), bar("search"));
-    const row = make("tr", {}, ...cells, bars);
-    row.dataset.move = name;
-    return row;
+    return make("tr", { "data-move": name }, ...cells, bars);
   }
 
   update(row, move, share) {
@@ -103,14 +94,13 @@ export class Candidates {
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
     write(visits, `${move.visits}`);
-    if (value.textContent !== told(move.value) + (isProven ? " !" : "")) {
-      value.replaceChildren(told(move.value), ...(isProven ? [make("abbr", { title: "proven" }, " !")] : []));
-    }
+    write(value.children[0], told(move.value));
+    value.children[1].hidden = !isProven;
     write(prior, percent(move.prior));
     write(searched, percent(share));
-    for (const [kind, part] of Object.entries({ policy: move.prior, search: share })) {
-      bars.querySelector(`.${kind}`)?.style.setProperty("width", percent(part));
-    }
+    const [policy, search] = bars.children;
+    policy.firstChild.style.width = percent(move.prior);
+    search.firstChild.style.width = percent(share);
   }
 
   drawLine() {
@@ -119,16 +109,12 @@ export class Candidates {
     write(byId("variation_title"), title);
     this.pv = move?.pv ?? [];
     this.said = move?.pvShort ?? this.pv.map(this.label);
-    keep(
-      this.line,
-      this.said.map((said, index) => ({ said, index })),
-      ({ said, index }) => `${index} ${said}`,
-      ({ said, index }) => {
-        const button = make("button", { type: "button", className: "move" }, said);
-        for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, () => this.preview(index));
-        return make("li", {}, button);
-      },
-    );
+    const steps = this.said.map((said, index) => ({ said, index }));
+    keep(this.line, steps, ({ said, index }) => `${index} ${said}`, ({ said, index }) => {
+      const look = () => this.preview(index);
+      const on = { onpointerenter: look, onfocus: look, onclick: look };
+      return make("li", {}, make("button", { type: "button", className: "move", ...on }, said));
+    });
     if (this.previewed.every((name, index) => this.pv[index] === name)) return;
     this.picture.hidden = true;
     const at = this.previewed.length - 1;
@@ -144,14 +130,10 @@ export class Candidates {
   async preview(index) {
     const moves = this.pv.slice(0, index + 1);
     this.previewed = moves;
-    try {
-      const svg = await this.pictureOf(moves);
-      if (this.previewed !== moves) return;
-      this.picture.src = pictureAddress(svg);
-      this.picture.alt = `After ${this.said.slice(0, index + 1).join(", ")}`;
-      this.picture.hidden = false;
-    } catch {
-      if (this.previewed === moves) this.picture.hidden = true; // it cannot be shown now; the names of the moves are
-    }
+    const svg = await this.pictureOf(moves).catch(() => null); // the names of the moves are there
+    if (this.previewed !== moves) return;
+    this.picture.hidden = svg === null;
+    this.picture.src = pictureAddress(svg ?? "");
+    this.picture.alt = `After ${this.said.slice(0, index + 1).join(", ")}`;
   }
 }

@@ -92,17 +92,11 @@ export async function readGame(text, ask) {
     throw new Error("expected JSON, moves or a position");
   }
   if (!Array.isArray(record.nodes)) throw new Error("this JSON is not a saved game");
-  const { position = null, nodes, notes = {} } = record;
+  const { position = null, nodes, notes = {}, ended = [] } = record;
   const read = await ask({ action: "read", position, nodes, notes });
-  const isWhole = Array.isArray(record.ended) && read.nodes.length === nodes.length;
-  const ended = isWhole ? record.ended.filter(isEnd) : [];
-  const game = Game.fromNodes({ ...record, nodes: read.nodes, notes: read.notes, ended });
+  const isWhole = read.nodes.length === nodes.length;
+  const game = Game.fromNodes({ ...record, nodes: read.nodes, notes: read.notes, ended: isWhole ? ended : [] });
   return { game, name: typeof record.game === "string" ? record.game : null, leftOut: [] };
-}
-
-/** Whether a record says so how a game ended. */
-function isEnd(one) {
-  return Array.isArray(one) && Number.isInteger(one[0]) && [1, 0, -1].includes(one[1]);
 }
 
 /** Has the server write a game with its variations in the game's notation, and with how the players ended its main line.
@@ -138,11 +132,38 @@ function resultOf(ended, format) {
   return `${ended.outcome > 0 ? "B" : "W"}+${points ?? (ended.why === "on time" ? "T" : "R")}`;
 }
 
+/** The address of this page with the position on the board. */
+export function linkTo({ name, start, current }) {
+  const said = new URLSearchParams({ game: name, moves: JSON.stringify(current.moves()) });
+  if (start !== null) said.set("position", start);
+  return `${location.href.replace(/#.*/, "")}#${said}`;
+}
+
+/** Opens the game that the page's address names. Then the address names it no longer: a reload shows what was played.
+ * Gives null if a game was opened; else why not, empty if the address names none. */
+export async function openLink(connection, settings, open) {
+  const said = new URLSearchParams(location.hash.slice(1));
+  const name = said.get("game");
+  if (name === null) return "";
+  history.replaceState(null, "", location.pathname + location.search);
+  try {
+    const model = settings.models.find((one) => one.game === name)?.name;
+    if (model === undefined) throw new Error(`this server does not play ${name}`);
+    const moves = JSON.parse(said.get("moves") ?? "[]");
+    const record = { position: said.get("position"), nodes: moves.map((move, index) => [index - 1, move]) };
+    const { game } = await readGame(JSON.stringify(record), (query) => connection.ask({ model, ...query }).answer);
+    settings.choose(name);
+    await open(game);
+    return null;
+  } catch (error) {
+    return `The link cannot be opened: ${error.message}`;
+  }
+}
+
 /** Puts a text on the clipboard, also where a page that is not secure has no access to it. */
 export async function copyText(text) {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
-  const field = document.createElement("textarea");
-  field.value = text;
+  const field = make("textarea", { value: text });
   (document.querySelector("dialog[open]") ?? document.body).append(field);
   field.select();
   document.execCommand("copy");
@@ -152,12 +173,10 @@ export async function copyText(text) {
 /** A picture as a file of dots. */
 export async function pictureFile(svg, name) {
   const [, , width, height] = boxOf(svg);
-  const image = new Image();
-  image.src = pictureAddress(svg);
+  const image = make("img", { src: pictureAddress(svg) });
   await image.decode();
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [WIDTH, Math.round((WIDTH * height) / width)];
-  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  const canvas = make("canvas", { width: WIDTH, height: Math.round((WIDTH * height) / width) });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   const dots = await new Promise((resolve) => canvas.toBlob(resolve));
   return new File([dots], name, { type: "image/png" });
 }

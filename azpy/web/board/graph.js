@@ -2,7 +2,7 @@
 // zero sum for the first one, else for each player in the player's color.
 
 import { byId, draw, make } from "./dom.js";
-import { colorOf, upper } from "./sides.js";
+import { colorOf, upper } from "./seats.js";
 import { told } from "./values.js";
 
 /** Shows the value for each player, from -1 to 1, if it is known. Of a zero sum one bar tells both. */
