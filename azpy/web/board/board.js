@@ -64,7 +64,7 @@ export class Board {
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
     this.draw();
-    this.candidates.lookAgain();
+    this.candidates.preview();
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
   }
 

@@ -122,12 +122,9 @@ export class Candidates {
     if (this.line.contains(document.activeElement)) this.preview(Math.min(at, this.pv.length - 1));
   }
 
-  /** Has the small picture made again. */
-  lookAgain() {
-    if (this.previewed.length > 0) this.preview(this.previewed.length - 1);
-  }
-
-  async preview(index) {
+  /** Shows the position after a move of the line; without one the small picture is made again, if there is one. */
+  async preview(index = this.previewed.length - 1) {
+    if (index < 0) return;
     const moves = this.pv.slice(0, index + 1);
     this.previewed = moves;
     const svg = await this.pictureOf(moves).catch(() => null); // the names of the moves are there

@@ -67,11 +67,10 @@ function cutsOfSgf(text) {
 /** What a game says of itself, in a few words. */
 function nameOf(text, format) {
   const tag = (pgn, sgf) => {
-    const found = new RegExp(
-      format === "pgn" ? `(?:^|\\])\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"` : `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`,
-      "m",
-    ).exec(text);
-    return found === null || ["?", "????.??.??", "*"].includes(found[1]) ? "" : found[1].replace(/\\(.)/g, "$1");
+    const ofPgn = `(?:^|\\])\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"`;
+    const ofSgf = `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`;
+    const found = new RegExp(format === "pgn" ? ofPgn : ofSgf, "m").exec(text)?.[1] ?? "";
+    return ["?", "????.??.??", "*"].includes(found) ? "" : found.replace(/\\(.)/g, "$1");
   };
   const sides = [tag("White", "PB"), tag("Black", "PW")].map((side) => side || "?");
   const rest = [tag("Result", "RE"), tag("Event", "EV"), tag("Round", "RO"), tag("Date", "DT")];
