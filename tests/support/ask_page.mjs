@@ -6,16 +6,19 @@ import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const folder = process.argv[2];
-const { Engine } = await import(pathToFileURL(`${folder}/board/engine.js`).href);
+const { Engine } = await import(pathToFileURL(`${folder}/board/session.js`).href);
 const player = JSON.parse(readFileSync(`${folder}/player.json`, "utf8"));
 const weights = player.network === null ? new Uint8Array() : readFileSync(`${folder}/weights.safetensors`);
 const engine = await Engine.open(readFileSync(`${folder}/board/azpy.wasm.gz`), JSON.stringify(player), weights);
 for await (const line of createInterface({ input: process.stdin })) {
-  const answers = [JSON.parse(line)].flat().flatMap((query) => engine.ask(JSON.stringify(query)));
+  const answers = [];
+  for (const query of [JSON.parse(line)].flat()) {
+    engine.ask(JSON.stringify(query));
+    answers.push(...engine.said());
+  }
   for (let isBusy = true; isBusy;) {
-    const done = engine.step(performance.now());
-    answers.push(...done.lines);
-    ({ isBusy } = done);
+    isBusy = engine.step(performance.now());
+    answers.push(...engine.said());
   }
   console.log(`[${answers.join(",")}]`);
 }

@@ -37,9 +37,6 @@ def test_hints_are_hidden_until_wanted_and_tell_lines_and_values(board: Board, a
     board.until(lambda: board.one("preview").is_displayed())
     board.one("analyse").click()
     board.until(lambda: len(board.all("#graph .value")) == board.ply + 1)
-    board.one("researchers").click()
-    heights = board.each("#histogram .bin", "Number(one.getAttribute('height'))")
-    assert (len(heights), max(heights)) == (20, 30)
     board.enter("hint_simulations", "3000")
     board.until(lambda: board.one("root").text.startswith("Searched: 30"))
     board.enter("hint_simulations", "5000000")
@@ -165,16 +162,6 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         board.choose("adviser", "of 0.9")
         board.until(lambda: board.one("root").text.startswith("Searched"))
         assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
-        board.until(lambda: board.unfold("alone").text.startswith("The network alone: value "))
-        assert not board.all("#analysis_table .beside")[0].is_displayed()
-        board.choose("beside", "of 0.5")
-        board.until(lambda: board.one("root_beside").text.startswith("of 0.5: "))
-        assert all(cell.text for cell in board.all("#candidates .beside"))
-        narrow = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": False}
-        board.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", narrow)
-        board.until(lambda: board.script("return document.documentElement.scrollWidth") <= narrow["width"])
-        board.choose("beside", "")
-        assert not board.one("root_beside").text
         # It has values only for positions where it moved, and for the last one.
         assert len(board.all("#graph .value")) < len(moves) + 1
         other = analyzed_by()
@@ -182,31 +169,6 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         assert networks.isdisjoint(other)
         assert [move.split(" ")[0] for move in board.moves] == moves
         board.driver.get("about:blank")
-
-
-def test_a_proven_value_says_nothing_of_the_network_alone(board: Board, address: str) -> None:
-    board.open(address, "noughts")
-    found = board.driver.execute_async_script(
-        """
-        const done = arguments[0];
-        const alone = async ({ Asking }, stops) => {
-          const moveInfos = [{ pvShort: ["a1"], value: 0.25, visits: 1 }];
-          const ask = () => {
-            const rootInfo = { value: 0.5, visits: 1, network: "n", stop: stops.shift() };
-            return { answer: Promise.resolve({ rootInfo, moveInfos }), stop() {} };
-          };
-          const position = { alone: null, moves: () => [] };
-          const options = () => ({ adviser: "n", hintSimulations: 9 });
-          await new Asking({ ask }, { start: null }, options, () => {}).advise(0, position, "n");
-          return position.alone?.value ?? null;
-        };
-        const stops = [["simulations", "simulations"], ["proven", "simulations"], ["simulations", "proven"]];
-        import("/board/asking.js")
-          .then((asking) => Promise.all(stops.map((two) => alone(asking, two))))
-          .then(done, (error) => done(String(error)));
-        """
-    )
-    assert found == [0.75, 0.75, None]
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])

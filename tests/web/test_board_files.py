@@ -29,9 +29,8 @@ def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: st
     for number, (encoding, stated, letters) in enumerate(
         (
             ("utf-16", "", "表示能力ソ"),
-            ("shift_jis", "", "表示能力ソ"),
             ("shift_jis", "CA[Shift_JIS]", "ソ"),
-            ("big5", "", "許功蓋"),
+            ("big5", "CA[Big5]", "許功蓋"),
             ("windows-1251", "CA[windows-1251]", "Иванов"),
             ("latin-1", "", "Réti"),
         )

@@ -1,6 +1,5 @@
 """Records on the board in a browser: variations, typed moves, what is loaded and saved, and the games of a run."""
 
-import json
 from pathlib import Path
 
 from selenium.webdriver.common.keys import Keys
@@ -46,8 +45,8 @@ def test_a_link_shows_a_position(board: Board, address: str) -> None:
     link = board.driver.execute_async_script(
         """
         const done = arguments[0];
-        Promise.all(["link", "kept"].map((name) => import(`/board/${name}.js`))).then(([link, kept]) =>
-          done(link.linkTo("tic_tac_toe", kept.restored(kept.last()))));
+        Promise.all(["files", "kept"].map((name) => import(`/board/${name}.js`))).then(([files, kept]) =>
+          done(files.linkTo(Object.assign(kept.restored(kept.now), { name: "tic_tac_toe" }))));
         """
     )
     board.begin()
@@ -62,37 +61,6 @@ def test_a_link_shows_a_position(board: Board, address: str) -> None:
         board.until(lambda: board.moves == ["b2", "a1"])
     board.driver.get(link.replace("tic_tac_toe", "checkers"))
     board.until(lambda: "this server does not play checkers" in board.one("problem_text").text)
-
-
-def test_what_is_not_a_game_is_passed_over(board: Board, address: str) -> None:
-    """What a browser kept for this address may be of another program, or of an older page."""
-    board.open(address, "noughts")
-    board.choose("side", "all")
-    board.click("b2")
-    kept = json.loads(board.script("return localStorage.getItem('azpy board game')"))
-    records = [
-        {"nodes": [[-1, "b2", "b2", 0, None]]},
-        {"nodes": [[-1, 5]]},
-        {"nodes": [None]},
-        {"notes": None},
-        {"tags": "x"},
-    ]
-    others = [None, 5, *({"record": kept["record"] | record} for record in records), {"used": 5}, {"id": "another"}]
-    games = [kept | other if isinstance(other, dict) else other for other in others]
-    command = board.driver.execute_cdp_cmd
-    # Once the page before has kept what it has.
-    source = f"""
-        localStorage.setItem("azpy board games", {json.dumps(json.dumps(games))});
-        const now = JSON.stringify({json.dumps(games[2])});
-        for (const place of [sessionStorage, localStorage]) place.setItem("azpy board game", now);
-    """
-    keep = command("Page.addScriptToEvaluateOnNewDocument", {"source": source})
-    board.driver.refresh()
-    command("Page.removeScriptToEvaluateOnNewDocument", keep)
-    board.until(lambda: board.state == "open" and board.moves == [])
-    board.unfold("open_archive").click()
-    assert len(board.all("#games_before button")) == 1
-    board.one("archive_cancel").click()
 
 
 def test_a_clock_goes_on_where_it_stood(board: Board, address: str) -> None:
@@ -188,7 +156,7 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
           let answer;
           const connection = { ask: () => ({ answer: new Promise((resolve) => { answer = resolve; }) }) };
           const model = { name: "noughts", game: "tic_tac_toe" };
-          bindFiles({ play: { connection }, settings: { model }, start: (game) => started.push(game) });
+          bindFiles({ play: { connection }, settings: { model }, open: (game) => started.push(game) });
           for (const cancelled of [true, false]) {
             load.showModal();
             text.value = "b2";

@@ -1,9 +1,9 @@
 // What does the adviser say? Values of the position and of the game, the search, and an analysis of every move.
 
 import { AGAIN, Busy, RollDue } from "./connection.js";
-import { byId, messageOf, onClick } from "./dom.js";
+import { byId, onClick } from "./dom.js";
 import { RUN } from "./game.js";
-import { showBars, showGraph, showHistogram } from "./graph.js";
+import { showBars, showGraph } from "./graph.js";
 import { told } from "./values.js";
 
 const AT_ONCE = 4; // searches, so that the server can evaluate them together
@@ -19,23 +19,19 @@ export class Analysis {
 
   /** Shows what is known of a position, which may be another one than before. */
   show(position, candidates, isNew) {
-    const { hints, adviser, beside } = this.play.options();
+    const { hints, adviser } = this.play.options();
     byId("no_hints").hidden = hints;
     byId("hinted").hidden = byId("bars").hidden = !hints;
     const unknown = adviser === RUN ? "The run stored no search of this position." : "The search has not begun.";
     byId("no_candidates").textContent = position.outcome === null ? unknown : "The game is over.";
     const label = (move) => position.shortOf(move) ?? move;
-    const [answer, other] = [adviser, beside].map((one) => (hints ? position.finds.get(one)?.answer : null) ?? null);
-    const moves = answer?.moveInfos ?? [];
-    if (position.shown !== null) candidates.show(moves, label, isNew, beside === "" ? null : (other?.moveInfos ?? []));
+    const answer = (hints ? position.finds.get(adviser)?.answer : null) ?? null;
+    if (position.shown !== null) candidates.show(answer?.moveInfos ?? [], label, isNew);
     if (!hints) return;
     const { game, names } = this.play;
     byId("analyse").disabled = adviser === RUN;
     byId("root").textContent = answer === null ? "" : rootText(answer, names);
-    byId("alone").textContent = answer === null ? "" : aloneText(answer, position.alone, label);
-    byId("root_beside").textContent = beside === "" || other === null ? "" : besideText(beside, other);
     showBars(position.values(adviser), names, game.isZeroSum);
-    showHistogram(moves);
     showGraph(game, adviser, names, (chosen) => this.play.goTo(chosen));
   }
 
@@ -46,41 +42,41 @@ export class Analysis {
     const { serial } = this;
     const { adviser, hintSimulations: simulations } = this.play.options();
     const isOpen = (one) => one.outcome === null && (one.finds.get(adviser)?.visits ?? 0) < simulations;
-    let open = [];
-    let [all, done] = [0, 0];
-    const goOn = async () => {
-      for (let one = open.pop(); one !== undefined && serial === this.serial; one = open.pop()) {
-        this.say(`${done} of ${all}`, done / all);
-        if (await this.search(one, adviser, simulations)) done += 1;
-        else open.push(one);
-      }
-    };
     try {
       const { models } = await this.play.connection.ask({ action: "query_models" }).answer;
       if (serial !== this.serial) return;
       this.play.game.know(models);
-      open = this.play.game.line().filter(isOpen);
-      all = open.length;
+      const open = this.play.game.line().filter(isOpen);
+      const all = open.length;
+      let done = 0;
+      const goOn = async () => {
+        for (let one = open.pop(); one !== undefined && serial === this.serial; one = open.pop()) {
+          this.say(`${done} of ${all}`, done / all);
+          await this.search(one, adviser, simulations);
+          done += 1;
+        }
+      };
       await Promise.all(Array.from({ length: AT_ONCE }, goOn));
       if (serial === this.serial) this.stop("Every move is analyzed.");
     } catch (error) {
-      if (serial === this.serial) this.stop(`The analysis failed: ${messageOf(error)}`);
+      if (serial === this.serial) this.stop(`The analysis failed: ${error.message}`);
     }
   }
 
-  /** Gives whether the server took the query. */
+  /** Searches a position, which learns what is found. A busy server is asked again. */
   async search(position, adviser, simulations) {
-    const asked = this.play.search(position, adviser, { simulations });
+    const [{ serial }, asked] = [this, this.play.search(position, adviser, { simulations })];
     this.searches.add(asked);
     try {
       await asked.answer;
     } catch (error) {
-      if (error instanceof Busy) return new Promise((resolve) => setTimeout(() => resolve(false), AGAIN));
-      if (!(error instanceof RollDue)) throw error;
+      if (error instanceof RollDue) return;
+      if (!(error instanceof Busy)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, AGAIN));
+      if (serial === this.serial) return this.search(position, adviser, simulations);
     } finally {
       this.searches.delete(asked);
     }
-    return true;
   }
 
   /** Ends the searches; what they found stays. */
@@ -98,20 +94,6 @@ export class Analysis {
     byId("analysing").value = share ?? 0;
     byId("analyse").textContent = share === null ? "Analyze every move" : "Stop";
   }
-}
-
-/** What the network alone says, which the search began with. */
-function aloneText({ rootInfo, moveInfos }, alone, label) {
-  if (alone === null || alone.network !== rootInfo.network || moveInfos.length === 0) return "";
-  const likeliest = moveInfos.reduce((best, move) => (move.prior > best.prior ? move : best));
-  const first = `${label(likeliest.move)} (${Math.round(100 * likeliest.prior)}%)`;
-  return `The network alone: value ${told(alone.value)}, first choice ${first}.`;
-}
-
-function besideText(name, { rootInfo, moveInfos }) {
-  const [best] = moveInfos;
-  const first = best === undefined ? "" : `, best ${best.pvShort[0]}`;
-  return `${name}: ${rootInfo.visits} visits, value ${told(rootInfo.value)}${first}.`;
 }
 
 function rootText({ rootInfo, isDuringSearch, isStored }, names) {

@@ -1,14 +1,13 @@
 // Which games are there? A dialog lists those that were played here and those of the run, each with a small board.
 
 import { fetched } from "./connection.js";
-import { byId, fill, make, messageOf, onClick, pictureAddress } from "./dom.js";
+import { byId, fill, make, onClick, pictureAddress } from "./dom.js";
 import { foundOf, Game, RUN } from "./game.js";
 import { before, restored } from "./kept.js";
-import { namesOf } from "./settings.js";
-import { titleOf } from "./sides.js";
+import { namesOf, titleOf } from "./seats.js";
 
-/** `start` shows a game, `goBack` one that was played here. */
-export function bindArchive({ play, settings, start, goBack }) {
+/** `open` shows a game, `goBack` one that was played here. */
+export function bindArchive({ play, settings, open, goBack }) {
   const dialog = byId("archive");
   const said = byId("archive_said");
   const iterations = byId("archive_iteration");
@@ -25,7 +24,7 @@ export function bindArchive({ play, settings, start, goBack }) {
       said.textContent = found.games.length === 0 ? "The run has finished no iteration yet." : "";
       if (found.more) said.textContent = `Only the first ${found.games.length} games of this iteration are listed.`;
     } catch (error) {
-      said.textContent = `The games cannot be read: ${messageOf(error)}`;
+      said.textContent = `The games cannot be read: ${error.message}`;
     }
   };
 
@@ -42,15 +41,12 @@ export function bindArchive({ play, settings, start, goBack }) {
   const row = (text, end, act) => {
     const [said, picture] = [make("span"), make("img", { alt: "" })];
     const words = make("span", {}, text, " ", said);
-    const button = make("button", { type: "button", disabled: act === null }, picture, words);
+    const button = make("button", { type: "button", disabled: act === null, onclick: act }, picture, words);
     button.addEventListener("seen", async () => {
       const found = await end().catch(() => null); // the row says what it can
       if (found !== null) [said.textContent, picture.src] = [found.said, pictureAddress(found.svg)];
     });
-    if (act !== null) {
-      button.addEventListener("click", act);
-      watcher.observe(button);
-    }
+    if (act !== null) watcher.observe(button);
     return make("li", {}, button);
   };
 
@@ -59,19 +55,19 @@ export function bindArchive({ play, settings, start, goBack }) {
       const { plies } = await fetched(`games/${game.game_id}`);
       return { said: "", svg: (await play.show(plies.map((ply) => ply.name), new Game())).svg };
     };
-    return row(`Game ${game.game_id}: ${game.length} plies. ${game.result}`, end, () => open(game.game_id));
+    return row(`Game ${game.game_id}: ${game.length} plies. ${game.result}`, end, () => load(game.game_id));
   };
 
-  const open = async (number) => {
+  const load = async (number) => {
     said.textContent = "Reading …";
     try {
       const game = gameOf(await fetched(`games/${number}`));
       if (!dialog.open) return; // cancelled
       dialog.close();
       if (!byId("hints").checked) byId("hints").click(); // what was thought is a hint
-      await start(game);
+      await open(game);
     } catch (error) {
-      said.textContent = `This game cannot be opened: ${messageOf(error)}`;
+      said.textContent = `This game cannot be opened: ${error.message}`;
     }
   };
 
@@ -83,7 +79,7 @@ export function bindArchive({ play, settings, start, goBack }) {
     const text = `${titleOf(kept.game)}, ${who}, ${new Date(kept.when).toLocaleString()}, ${count}.`;
     const end = async () => {
       const game = restored(kept);
-      game.end.shown = await play.show(game.end.moves(), game, model?.name);
+      game.end.shown = await play.show(game.end.moves(), game, model.name);
       return { said: play.result(game.end, namesOf(model)) ?? "Not finished.", svg: game.end.shown.svg };
     };
     const act = () => {
@@ -118,18 +114,11 @@ function gameOf(stored) {
 
 /** A stored search as an answer of the server. */
 function answerOf(ply) {
-  const searched = ply.search.filter((one) => one.visits > 0);
-  searched.sort((one, other) => other.visits - one.visits);
-  const visits = searched.reduce((sum, one) => sum + one.visits, 0);
-  const moveInfos = searched.map((one, order) => ({
-    move: one.name,
-    visits: one.visits,
-    prior: one.prior,
-    value: null, // of single moves a run stores none
-    order,
-    pv: [one.name],
-  }));
+  const found = ply.search.filter(({ visits }) => visits > 0).sort((one, other) => other.visits - one.visits);
+  const visits = found.reduce((sum, one) => sum + one.visits, 0);
+  // Of single moves a run stores no value.
+  const told = ({ name, visits, prior }, order) => ({ move: name, visits, prior, value: null, order, pv: [name] });
   const { player, root_value: value, root_values: values } = ply;
   const rootInfo = { player, visits, value, values, network: ply.network.replace(/^0x/, ""), reused: 0, stop: "" };
-  return { isStored: true, isDuringSearch: false, moveInfos, rootInfo };
+  return { isStored: true, isDuringSearch: false, moveInfos: found.map(told), rootInfo };
 }

@@ -36,39 +36,36 @@ export class Player {
     const { files } = JSON.parse(new TextDecoder().decode(await read(new URL("azpy.json", base))));
     const board = new URL(`${files}/board/`, base);
     const player = new Player();
-    const isPage = globalThis.document !== undefined && board.origin === location.origin; // browsers refuse a worker from another host
-    if (isPage) await player.#work(new URL("worker.js", board));
-    else await player.#run(board);
+    await player.#open(board);
     const { models: [{ game, levels }] } = await player.#ask({ action: "query_models" });
     return Object.assign(player, { game, levels: levels.map(({ name }) => name) });
   }
 
-  #work(script) {
-    const worker = new Worker(script, { type: "module" });
+  /** Opens the player in a worker, or here where browsers refuse one: in Node, and from another host. */
+  async #open(board) {
+    let last = "the worker cannot be started"; // what was said last that belongs to no query
+    const hear = (said) => {
+      if (said === null) this.#over(last);
+      else last = this.#take(said) ?? last;
+    };
+    if (globalThis.document === undefined || board.origin !== location.origin) {
+      const { Session } = await import(/* @vite-ignore */ /* webpackIgnore: true */ new URL("session.js", board).href);
+      const session = new Session((name) => read(new URL(name, board)), hear);
+      this.#send = (text) => session.ask(text);
+      this.#end = () => (session.engine = null);
+      return session.open();
+    }
+    const worker = new Worker(new URL("worker.js", board), { type: "module" });
     this.#send = (text) => worker.postMessage(text);
     this.#end = () => worker.terminate();
-    return new Promise((resolve, reject) => {
-      let last = "the worker cannot be started";
-      worker.addEventListener("error", () => this.#over(last, reject));
-      worker.addEventListener("message", ({ data }) => {
-        if (data === true) return resolve(null);
-        if (data === null) return this.#over(last, reject);
-        last = this.#take(data) ?? last;
-      });
+    return new Promise((resolve) => {
+      const listen = (said) => {
+        if (said !== true) hear(said);
+        if (said === true || said === null) resolve(); // the first query says what is wrong
+      };
+      worker.addEventListener("error", () => listen(null));
+      worker.addEventListener("message", ({ data }) => listen(data));
     });
-  }
-
-  async #run(board) {
-    const { Session } = await import(/* @vite-ignore */ /* webpackIgnore: true */ new URL("session.js", board).href);
-    let last = "";
-    const say = (line) => {
-      if (line === null) this.#over(last);
-      else last = this.#take(line) ?? last;
-    };
-    const session = new Session((name) => read(new URL(name, board)), say);
-    await session.open();
-    this.#send = (text) => session.ask(text);
-    this.#end = () => (session.engine = null);
   }
 
   /** Takes an answer. Returns an error that belongs to no query. */
@@ -82,9 +79,8 @@ export class Player {
     return null;
   }
 
-  #over(why, reject) {
+  #over(why) {
     this.#send = () => this.#over(why);
-    reject?.(new Error(why));
     for (const one of this.#waiting.values()) one.reject(new Error(why));
     this.#waiting.clear();
   }

@@ -3,15 +3,12 @@
 import { Candidates } from "./candidates.js";
 import { Choice } from "./choice.js";
 import { announce, byId, keep, make, mark } from "./dom.js";
-import { Drawing } from "./drawing.js";
-import { dressed } from "./look.js";
 import { layersOf, Men } from "./men.js";
-import { Overlay } from "./overlay.js";
+import { Overlay, showTints } from "./overlay.js";
 import { Picture } from "./picture.js";
 import { startingWith } from "./position.js";
 import { store, stored, TAB } from "./storage.js";
 import { turned } from "./turning.js";
-import { showTints } from "./tints.js";
 import { lastTurn } from "./turns.js";
 
 const TURNED = "azpy board turned";
@@ -24,7 +21,7 @@ export class Board {
     this.canPlay = false;
     this.takeMan = null; // gets the place of a man that is touched, in place of a move
     this.counted = null; // what the server says of the position with dead men, while they are touched
-    this.crosses = []; // marks on men that are dead
+    this.crosses = []; // marks on them
     this.position = null; // the one on the board
     this.overlay = new Overlay();
     this.men = new Men();
@@ -44,22 +41,12 @@ export class Board {
       onLook: () => this.drawOver(),
       picture: async (moves) => this.seen(await play.show([...play.game.current.moves(), ...moves])).svg,
     });
-    this.drawing = new Drawing({
-      position: () => play.game.current,
-      box: () => this.picture.box,
-      touches: () => {
-        const { shown } = play.game.current;
-        return shown === null ? [] : this.seen(shown).places.map(({ touch }) => touch);
-      },
-      onDraw: () => this.drawOver(),
-    });
     new ResizeObserver(() => this.drawOver()).observe(byId("board"));
   }
 
-  /** A position from the side that the board is seen from, as it was chosen to look. */
+  /** A position from the side that the board is seen from. */
   seen(shown) {
-    const seen = this.isSeenTurned ? turned(shown) : shown;
-    return { ...seen, svg: dressed(seen.svg, byId("look").value) };
+    return this.isSeenTurned ? turned(shown) : shown;
   }
 
   get isSeenTurned() {
@@ -72,41 +59,25 @@ export class Board {
     return shown === null ? "" : this.seen(shown).svg;
   }
 
-  turnTo(isTurned) {
-    if (isTurned !== this.isTurned) this.turn();
-  }
-
   turn() {
     if (!this.settings.model.canRotate) return;
     this.isTurned = !this.isTurned;
     store(TURNED, this.isTurned, TAB);
-    this.drawing.clear();
     this.draw();
-    this.candidates.lookAgain();
+    this.candidates.preview();
     announce(this.isTurned ? "The board is turned." : "The board is turned back.");
   }
 
-  show(position, canPlay, status) {
-    [this.canPlay, this.status, this.takeMan, this.crosses] = [canPlay, status, null, []];
+  show(canPlay, status) {
+    [this.canPlay, this.status, this.takeMan, this.counted] = [canPlay, status, null, null];
     this.draw();
-    this.showChoices(position);
+    this.showChoices();
   }
 
   /** Shows a board whose men can be touched, with crosses where they are dead. */
   showMen(counted, onTouch) {
     [this.counted, this.takeMan] = [counted, onTouch];
-    this.drawMen();
-  }
-
-  drawMen() {
-    const { counted } = this;
-    const actions = counted.men.map((touch) => ({ name: touch[0], short: touch[0], touches: [touch] }));
-    const { shown } = this.play.game.current;
-    const seen = this.lay({ ...counted, actions, places: shown?.places ?? [] }, false);
-    const dead = seen.actions.filter(({ name }) => counted.dead.includes(name));
-    this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
-    this.picture.show(seen, true, `The board. ${counted.result}`);
-    this.drawOver();
+    this.draw();
   }
 
   /** Takes no touches until the next position is shown. */
@@ -124,51 +95,40 @@ export class Board {
   }
 
   draw() {
-    const { current } = this.play.game;
-    const { shown } = current;
-    if (shown === null) return;
-    const { canRotate } = this.settings.model;
+    const [{ current }, { counted }] = [this.play.game, this];
+    if (current.shown === null) return;
     const isStep = this.position !== null && (current.parent === this.position || this.position.parent === current);
     this.position = current;
-    const seen = this.lay(shown, isStep);
-    if (this.takeMan === null) this.picture.show(seen, this.canPlay, `The board. ${this.status}`);
-    else this.drawMen();
+    const actions = counted?.men.map((touch) => ({ name: touch[0], short: touch[0], touches: [touch] }));
+    const { places } = current.shown;
+    const seen = this.lay(counted === null ? current.shown : { ...counted, actions, places }, isStep);
+    const dead = seen.actions.filter(({ name }) => counted?.dead.includes(name));
+    this.crosses = dead.map(({ touches }) => ["cross", "", touches]);
+    this.picture.show(seen, counted !== null || this.canPlay, `The board. ${counted?.result ?? this.status}`);
     byId("turn").setAttribute("aria-pressed", `${this.isTurned}`);
-    byId("turn").hidden = !canRotate;
-    document.querySelector(".play")?.classList.toggle("turned", this.isTurned && canRotate);
+    byId("turn").hidden = !this.settings.model.canRotate;
+    document.querySelector(".play").classList.toggle("turned", this.isSeenTurned);
   }
 
   /** What has no place on the picture: passes, rolls. A button that cannot be pressed now stays, and so does its focus. */
-  showChoices(position) {
-    const shown = position.shown;
-    const actions = position.outcome === null ? (shown?.actions ?? []) : [];
-    const untouched = actions.filter(({ name, touches }) => touches.length === 0 || this.choice.named.includes(name));
-    const rolls = this.settings.options.throws || position.outcome !== null ? [] : (shown?.rolls ?? []);
+  showChoices() {
+    const { shown, outcome } = this.play.game.current;
+    if (shown === null) return;
+    const [actions, all] = outcome === null ? [shown.actions, shown.rolls] : [[], []];
+    const rolls = this.settings.options.throws ? [] : all;
+    const isNamed = ({ name, touches }) => touches.length === 0 || this.choice.named.includes(name);
     const textOf = ({ name, short, touches }) => (touches.length === 0 || short === name ? short : `${short} (${name})`);
     const chanceOf = ({ name, probability }) => `${name} (${(100 * probability).toFixed(1)}%)`;
-    keep(
-      byId("choices"),
-      [
-        ...untouched.map((action) => ({ name: action.name, text: textOf(action), isOpen: this.canPlay })),
-        ...rolls.map((roll) => ({ name: roll.name, text: chanceOf(roll), isOpen: true })),
-      ],
-      ({ name, text }) => `${name} ${text}`,
-      ({ name, text }) => {
-        const button = make("button", { type: "button" }, text);
-        button.addEventListener("click", () => {
-          if (button.getAttribute("aria-disabled") === null) this.play.play(name);
-        });
-        return button;
-      },
-      (button, { isOpen }) => mark(button, "aria-disabled", isOpen ? null : "true"),
-    );
-  }
-
-  /** The places of the last turn, as the server says them. */
-  touchesOf(position) {
-    return [...lastTurn(position, this.play.names.length)].reverse().flatMap(({ parent, move }) => {
-      return parent?.shown?.actions.find((action) => action.name === move)?.touches ?? [];
-    });
+    const choices = [
+      ...actions.filter(isNamed).map((one) => ({ name: one.name, text: textOf(one), isOpen: this.canPlay })),
+      ...rolls.map((one) => ({ name: one.name, text: chanceOf(one), isOpen: true })),
+    ];
+    const create = ({ name, text }) => {
+      const play = ({ currentTarget }) => currentTarget.matches("[aria-disabled]") || this.play.play(name);
+      return make("button", { type: "button", onclick: play }, text);
+    };
+    const update = (button, { isOpen }) => mark(button, "aria-disabled", isOpen ? null : "true");
+    keep(byId("choices"), choices, ({ name, text }) => `${name} ${text}`, create, update);
   }
 
   drawOver() {
@@ -179,14 +139,16 @@ export class Board {
     const { path, tile } = picture;
     const names = [...path, ...(tile?.laid.touches.map(([name]) => name) ?? [])];
     const chosen = position.shown.places.map(({ touch }) => touch).filter(([name]) => names.includes(name));
-    const layers = layersOf(position.shown, this.play.names);
-    showTints(layers, { last: this.touchesOf(position), chosen }, this.isSeenTurned);
+    const last = [...lastTurn(position, this.play.names.length)].reverse().flatMap(({ parent, move }) => {
+      return parent.shown?.actions.find((action) => action.name === move)?.touches ?? [];
+    });
+    showTints(layersOf(position.shown, this.play.names), { last, chosen }, this.isSeenTurned);
     const { hints } = settings.options;
     const pv = hints ? (candidates.shown?.pv ?? null) : null;
     // Once a piece is chosen, its own candidates are left.
     const actions = path.length > 0 ? startingWith(shown.actions, path) : shown.actions;
     const moves = hints && position.outcome === null ? candidates.moves : [];
-    const marks = [...shown.marks, ...this.drawing.marks, ...this.crosses];
+    const marks = [...shown.marks, ...this.crosses];
     this.overlay.show(picture.box, { marks, actions, moves, pv, players: this.play.names.length });
   }
 }

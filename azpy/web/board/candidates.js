@@ -6,15 +6,13 @@ import { told } from "./values.js";
 const MOST = 10; // rows
 
 export class Candidates {
-  /** `onLook` is called when another row of the table is looked at, `picture` gives the picture after
-   * further moves. */
+  /** `onLook` is called when another row of the table is looked at, `picture` gives the picture after further moves. */
   constructor({ onLook, picture }) {
     [this.onLook, this.pictureOf] = [onLook, picture];
     this.rows = byId("candidates");
     this.line = byId("variation");
     this.picture = byId("preview");
     this.moves = [];
-    this.beside = new Map(); // what another adviser says, by move
     this.label = (name) => name;
     this.kept = null; // the move whose line stays in view
     this.looked = null; // the move that the pointer or the focus is on
@@ -39,11 +37,8 @@ export class Candidates {
     return this.moves.find((move) => move.move === (this.looked ?? this.kept)) ?? null;
   }
 
-  /** Shows moves, the best first, and as another adviser has them if one is asked; `label` gives their short names. */
-  show(moves, label, isNew, beside = null) {
-    byId("analysis_table").classList.toggle("two", beside !== null);
-    const all = (beside ?? []).reduce((sum, move) => sum + move.visits, 0);
-    this.beside = new Map((beside ?? []).map((move) => [move.move, { ...move, share: move.visits / Math.max(1, all) }]));
+  /** Shows moves, the best first; `label` gives their short names. */
+  show(moves, label, isNew) {
     if (isNew) {
       this.kept = this.looked = null;
       this.previewed = [];
@@ -65,43 +60,32 @@ export class Candidates {
 
   draw() {
     const total = this.moves.reduce((sum, move) => sum + move.visits, 0);
-    keep(
-      this.rows,
-      this.listed,
-      ({ move }) => `${move} ${this.label(move)}`,
-      ({ move }) => this.row(move),
-      (row, move) => this.update(row, move, move.visits / Math.max(1, total)),
-    );
+    // The best ones, and the one whose row has the focus.
+    const focused = this.rows.contains(document.activeElement) ? document.activeElement.closest("tr") : null;
+    const listed = this.moves.filter(({ move }, index) => index < MOST || move === focused?.dataset.move);
+    const keyOf = ({ move }) => `${move} ${this.label(move)}`;
+    const update = (row, move) => this.update(row, move, move.visits / Math.max(1, total));
+    keep(this.rows, listed, keyOf, ({ move }) => this.row(move), update);
     byId("no_candidates").hidden = this.moves.length > 0;
     byId("analysis_table").hidden = this.moves.length === 0;
     this.drawLine();
     this.onLook();
   }
 
-  /** The moves of the table: the best ones, and the one whose row has the focus. */
-  get listed() {
-    const focused = this.rows.contains(document.activeElement) ? document.activeElement?.closest("tr") : null;
-    return this.moves.filter(({ move }, index) => index < MOST || move === focused?.dataset.move);
-  }
-
   /** The row of a move, without the figures of its cells. */
   row(name) {
-    const cell = (more = "") => make("td", { className: `number${more}` });
+    const cell = () => make("td", { className: "number" });
     const bar = (kind) => make("span", { className: "bar" }, make("span", { className: kind }));
     const button = make("button", { type: "button", className: "move" }, this.label(name));
-    const cells = [cell(), make("th", { scope: "row" }, button), cell(), cell(), cell(), cell()];
+    const value = make("td", { className: "number" }, make("span"), make("abbr", { title: "proven" }, " !"));
+    const cells = [cell(), make("th", { scope: "row" }, button), cell(), value, cell(), cell()];
     const bars = make("td", { className: "bars", "aria-hidden": "true" }, bar("policy"), bar("search"));
-    const row = make("tr", {}, ...cells, cell(" beside"), cell(" beside"), bars);
-    row.dataset.move = name;
-    return row;
+    return make("tr", { "data-move": name }, ...cells, bars);
   }
 
   update(row, move, share) {
     const percent = (part) => `${Math.round(100 * part)}%`;
-    const [order, name, visits, value, prior, searched, otherValue, otherShare, bars] = row.cells;
-    const other = this.beside.get(move.move);
-    write(otherValue, told(other?.value ?? null));
-    write(otherShare, other === undefined ? "–" : percent(other.share));
+    const [order, name, visits, value, prior, searched, bars] = row.cells;
     const isProven = move.proof !== undefined;
     const proof = isProven ? `, proven in ${move.proof} plies` : "";
     const each = move.values ?? [move.value]; // for the player to move, or for each player
@@ -110,14 +94,13 @@ export class Candidates {
     mark(name.children[0], "aria-pressed", `${this.kept === move.move}`);
     write(order, `${move.order + 1}`);
     write(visits, `${move.visits}`);
-    if (value.textContent !== told(move.value) + (isProven ? " !" : "")) {
-      value.replaceChildren(told(move.value), ...(isProven ? [make("abbr", { title: "proven" }, " !")] : []));
-    }
+    write(value.children[0], told(move.value));
+    value.children[1].hidden = !isProven;
     write(prior, percent(move.prior));
     write(searched, percent(share));
-    for (const [kind, part] of Object.entries({ policy: move.prior, search: share })) {
-      bars.querySelector(`.${kind}`)?.style.setProperty("width", percent(part));
-    }
+    const [policy, search] = bars.children;
+    policy.firstChild.style.width = percent(move.prior);
+    search.firstChild.style.width = percent(share);
   }
 
   drawLine() {
@@ -126,16 +109,12 @@ export class Candidates {
     write(byId("variation_title"), title);
     this.pv = move?.pv ?? [];
     this.said = move?.pvShort ?? this.pv.map(this.label);
-    keep(
-      this.line,
-      this.said.map((said, index) => ({ said, index })),
-      ({ said, index }) => `${index} ${said}`,
-      ({ said, index }) => {
-        const button = make("button", { type: "button", className: "move" }, said);
-        for (const kind of ["pointerenter", "focus", "click"]) button.addEventListener(kind, () => this.preview(index));
-        return make("li", {}, button);
-      },
-    );
+    const steps = this.said.map((said, index) => ({ said, index }));
+    keep(this.line, steps, ({ said, index }) => `${index} ${said}`, ({ said, index }) => {
+      const look = () => this.preview(index);
+      const on = { onpointerenter: look, onfocus: look, onclick: look };
+      return make("li", {}, make("button", { type: "button", className: "move", ...on }, said));
+    });
     if (this.previewed.every((name, index) => this.pv[index] === name)) return;
     this.picture.hidden = true;
     const at = this.previewed.length - 1;
@@ -143,22 +122,15 @@ export class Candidates {
     if (this.line.contains(document.activeElement)) this.preview(Math.min(at, this.pv.length - 1));
   }
 
-  /** Has the small picture made again. */
-  lookAgain() {
-    if (this.previewed.length > 0) this.preview(this.previewed.length - 1);
-  }
-
-  async preview(index) {
+  /** Shows the position after a move of the line; without one the small picture is made again, if there is one. */
+  async preview(index = this.previewed.length - 1) {
+    if (index < 0) return;
     const moves = this.pv.slice(0, index + 1);
     this.previewed = moves;
-    try {
-      const svg = await this.pictureOf(moves);
-      if (this.previewed !== moves) return;
-      this.picture.src = pictureAddress(svg);
-      this.picture.alt = `After ${this.said.slice(0, index + 1).join(", ")}`;
-      this.picture.hidden = false;
-    } catch {
-      if (this.previewed === moves) this.picture.hidden = true; // it cannot be shown now; the names of the moves are
-    }
+    const svg = await this.pictureOf(moves).catch(() => null); // the names of the moves are there
+    if (this.previewed !== moves) return;
+    this.picture.hidden = svg === null;
+    this.picture.src = pictureAddress(svg ?? "");
+    this.picture.alt = `After ${this.said.slice(0, index + 1).join(", ")}`;
   }
 }

@@ -1,7 +1,6 @@
 // Which of several moves with the same touches is meant? Their men are shown on the board, or else their names.
 
-import { announce, byId, complain, fill, make, messageOf, pictureAddress } from "./dom.js";
-import { dressed } from "./look.js";
+import { announce, byId, complain, fill, make, pictureAddress } from "./dom.js";
 import { layersOf, within } from "./men.js";
 
 const ORDER = "qnrb"; // of men of chess
@@ -24,20 +23,18 @@ export class Choice {
 
   /** Asks which of these actions is meant, whose touches are the same. */
   async ask(actions) {
-    const { play } = this.board;
-    const { current } = play.game;
     const serial = ++this.serial;
     try {
       const men = await Promise.all(actions.map(async (action) => ({ action, man: await this.manOf(action) })));
-      if (serial !== this.serial || current !== play.game.current) return;
+      if (serial !== this.serial) return;
       announce(`Which move? ${actions.map(({ short }) => short).join(", ")}`);
       const known = new Set(men.map(({ man }) => man));
       if (known.size === men.length && !known.has("")) return this.show(men);
       this.named = actions.map(({ name }) => name);
-      this.board.showChoices(current);
+      this.board.showChoices();
       byId("choices").children[0]?.focus();
     } catch (error) {
-      complain(`The moves cannot be shown: ${messageOf(error)}`);
+      complain(`The moves cannot be shown: ${error.message}`);
     }
   }
 
@@ -45,10 +42,10 @@ export class Choice {
   async manOf({ name }) {
     const { play } = this.board;
     const { current } = play.game;
-    const touch = current.shown?.actions.find((one) => one.name === name)?.touches.at(-1);
+    const touch = current.shown.actions.find((one) => one.name === name).touches.at(-1); // as the board is not turned
     const { svg, men } = layersOf(await play.show([...current.moves(), name]), play.names);
-    const [man] = touch === undefined ? [] : men.filter(within(touch));
-    if (touch === undefined || man === undefined) return "";
+    const man = men.find(within(touch));
+    if (man === undefined) return "";
     const head = /<svg\b[^>]*>/.exec(svg)?.[0] ?? "";
     const bare = head.replace(/ (width|height|viewBox)="[^"]*"/g, "");
     return `${bare.replace(">", ` viewBox="${touch.slice(1).join(" ")}">`)}${man.parts}</svg>`;
@@ -60,13 +57,9 @@ export class Choice {
     const [, x, y, width, height] = men[0].action.touches.at(-1);
     const way = y + height / 2 < box[1] + box[3] / 2 ? 1 : -1; // to the middle of the board
     const buttons = [...men].sort((one, other) => rank(one) - rank(other)).map(({ action, man }, index) => {
-      const image = make("img", { alt: "", src: pictureAddress(dressed(man, byId("look").value)) });
+      const image = make("img", { alt: "", src: pictureAddress(man) });
       const button = make("button", { type: "button", title: action.short, "aria-label": action.short }, image);
-      button.dataset.move = action.name;
-      button.addEventListener("click", () => {
-        this.close();
-        return this.board.play.play(action.name);
-      });
+      button.onclick = () => this.board.play.play(action.name);
       this.board.picture.put(button, ["", x, y + way * index * height, width, height]);
       return button;
     });
@@ -80,6 +73,6 @@ export class Choice {
     this.layer.hidden = true;
     if (this.named.length === 0) return;
     this.named = [];
-    this.board.showChoices(this.board.play.game.current);
+    this.board.showChoices();
   }
 }

@@ -1,12 +1,6 @@
 // How long did each side think?
 
-/** What can be chosen, as `rulesOf` reads it, with its words. */
-export const CLOCKS = [
-  ...[["", "no clock"], ["0", "counts up"], ["1", "1 minute a side"]],
-  ...["5", "15", "60"].map((minutes) => [minutes, `${minutes} minutes a side`]),
-  ...[["3+2", "3 min, and 2 s a turn"], ["15+10", "15 min, and 10 s a turn"]],
-  ...[["1/3x10", "1 min, then 3 × 10 s"], ["10/5x30", "10 min, then 5 × 30 s"]],
-];
+import { byId, write } from "./dom.js";
 
 const ENDLESS = { limit: null, more: 0, periods: 0, period: 0 };
 
@@ -90,9 +84,7 @@ export class Clock {
 
   tick() {
     for (const [player, used] of this.shown.entries()) {
-      const place = document.getElementById(`clock_${player}`);
-      const text = this.text(used);
-      if (place !== null && place.textContent !== text) place.textContent = text;
+      write(byId(`clock_${player}`), this.text(used));
       if (this.running === player && used >= this.total) {
         this.run(null);
         this.onLate(player);

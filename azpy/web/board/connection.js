@@ -1,12 +1,14 @@
 // How does the page talk with the server? One WebSocket, or what stands in for it on a page without a server; each answer
 // finds the query with its id.
 
+import { complain } from "./dom.js";
+
 const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
+const MOST_STARTS = 3; // of a worker that fails: each loads the program anew
 export const AGAIN = 1000; // milliseconds until a server that was busy is asked again
 
-/** Events: `open`, `lost` (its `detail` is true where nothing answers), `ended` (it does not try again),
- * and `problem` (its `detail` is a text). */
+/** Events: `open`, `lost` (its `detail` is true where nothing answers), and `ended` (it does not try again). */
 export class Connection extends EventTarget {
   /** `connect` makes a WebSocket, or what stands in for one. Before it, `enter` has the server let the page in. */
   constructor(connect, enter) {
@@ -73,15 +75,47 @@ export class Connection extends EventTarget {
 
   take(answer) {
     const one = this.waiting.get(answer.id);
-    if (one === undefined) {
-      if (answer.error) this.dispatchEvent(new CustomEvent("problem", { detail: answer.error }));
-      return;
-    }
+    if (one === undefined) return answer.error && complain(answer.error);
     if (answer.isDuringSearch) return one.each(answer);
     this.waiting.delete(answer.id);
     if (answer.error) return one.reject(refusal(answer));
     one.each(answer);
     one.resolve(answer);
+  }
+}
+
+let starts = 0;
+
+/** What stands in for the server's WebSocket on a page without a server: a worker that has the search and the network.
+ * Events: `open`, `message`, `close`. */
+export class LocalSocket extends EventTarget {
+  longest = Infinity; // bytes of a message
+
+  constructor() {
+    super();
+    this.isLast = true; // none is to follow one that cannot begin
+    this.readyState = WebSocket.CONNECTING;
+    this.worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+    // It says `true` when it is ready, lines of JSON, and `null` when it cannot go on.
+    this.worker.addEventListener("message", ({ data }) => {
+      if (data === null) return this.close();
+      if (data !== true) return this.dispatchEvent(new MessageEvent("message", { data }));
+      this.readyState = WebSocket.OPEN;
+      this.isLast = ++starts === MOST_STARTS;
+      this.dispatchEvent(new Event("open"));
+    });
+    this.worker.addEventListener("error", () => this.close());
+  }
+
+  send(text) {
+    this.worker.postMessage(text);
+  }
+
+  close() {
+    if (this.readyState === WebSocket.CLOSED) return;
+    this.readyState = WebSocket.CLOSED;
+    this.worker.terminate();
+    this.dispatchEvent(new Event("close"));
   }
 }
 
@@ -111,7 +145,5 @@ export class Busy extends Error {}
 
 /** The connection ended before the answer came. */
 export class Lost extends Error {
-  constructor() {
-    super("the connection to the server is lost");
-  }
+  message = "the connection to the server is lost";
 }

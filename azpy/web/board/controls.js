@@ -2,10 +2,10 @@
 
 import { byId, complain, fill, isForPage, make, mark, onClick, write } from "./dom.js";
 import { named } from "./position.js";
-import { seats } from "./seats.js";
-import { titleOf, toldMen } from "./sides.js";
-import { bindWays, hasWays } from "./ways.js";
+import { seats, titleOf, toldMen } from "./seats.js";
 
+const WAYS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
+const SWIPE = 24; // pixels
 const STEPS = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "last" };
 
 export class Controls {
@@ -34,11 +34,20 @@ export class Controls {
       return play.refresh();
     });
     bindWays(play, () => this.canPlay);
-    stepByKeys();
+    document.addEventListener("keydown", (event) => {
+      if (!isForPage(event) || byId("board").contains(event.target) || !Object.hasOwn(STEPS, event.key)) return;
+      event.preventDefault();
+      byId(STEPS[event.key]).click();
+    });
     byId("typed").addEventListener("input", () => complain(""));
     byId("typed_form").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.playTyped(byId("typed").value.trim());
+      const [text, { shown }] = [byId("typed").value.trim(), play.game.current];
+      if (byId("typed").readOnly || shown === null) return;
+      const found = named(shown, text);
+      if (found === null) return complain(`${text || "Nothing"} is not a legal move here.`);
+      byId("typed").value = "";
+      return play.play(found);
     });
   }
 
@@ -120,22 +129,36 @@ export class Controls {
     this.offered = current;
     fill(byId("names"), actions.map(({ name }) => make("option", { value: name })));
   }
-
-  async playTyped(text) {
-    const { shown } = this.play.game.current;
-    if (byId("typed").readOnly || shown === null) return;
-    const found = named(shown, text);
-    if (found === null) return complain(`${text || "Nothing"} is not a legal move here.`);
-    byId("typed").value = "";
-    await this.play.play(found);
-  }
 }
 
-/** Has keys go through the moves, where nothing else takes them. */
-function stepByKeys() {
+/** Whether a position, or that before a roll, has no other moves. */
+function hasWays(position) {
+  const { player = null, actions = [] } = position?.shown ?? {};
+  if (player === null) return position !== null && position.children.length === 0 && hasWays(position.parent);
+  return actions.length > 0 && actions.every(({ name }) => Object.values(WAYS).includes(name));
+}
+
+function bindWays(play, canPlay) {
+  const [board, from] = [byId("board"), { x: 0, y: 0, isDown: false }];
+  const go = (way) => {
+    if (canPlay() && play.game.current.shown.actions.some(({ name }) => name === way)) play.play(way);
+  };
+  // Before the keys that go through the moves; a key held down waits until the next tile is there.
   document.addEventListener("keydown", (event) => {
-    if (!isForPage(event) || byId("board").contains(event.target) || !Object.hasOwn(STEPS, event.key)) return;
+    if (!isForPage(event) || !Object.hasOwn(WAYS, event.key) || !hasWays(play.game.current)) return;
     event.preventDefault();
-    byId(STEPS[event.key]).click();
+    event.stopImmediatePropagation();
+    go(WAYS[event.key]);
+  }, true);
+  board.addEventListener("pointerdown", ({ clientX, clientY, button }) => {
+    Object.assign(from, { x: clientX, y: clientY, isDown: button === 0 && hasWays(play.game.current) });
+  });
+  board.addEventListener("pointerup", ({ clientX, clientY }) => {
+    const [across, down] = [clientX - from.x, clientY - from.y];
+    const isFar = Math.max(Math.abs(across), Math.abs(down)) > SWIPE;
+    if (!from.isDown || !isFar) return;
+    from.isDown = false;
+    if (Math.abs(across) > Math.abs(down)) go(across < 0 ? "left" : "right");
+    else go(down < 0 ? "up" : "down");
   });
 }

@@ -1,6 +1,6 @@
 // Which stones are dead? After two passes in Go the players may agree on it, and the server counts again.
 
-import { byId, complain, messageOf, onClick } from "./dom.js";
+import { byId, complain, onClick } from "./dom.js";
 
 export class Agreement {
   constructor(play, board) {
@@ -48,7 +48,7 @@ export class Agreement {
       const chain = counted.dead.filter((one) => !known.includes(one));
       [this.counted, this.chains] = [counted, chain.length > 0 ? [...others, chain] : others];
     } catch (error) {
-      return complain(`The stones cannot be counted: ${messageOf(error)}`);
+      return complain(`The stones cannot be counted: ${error.message}`);
     } finally {
       this.isAsking = false;
     }

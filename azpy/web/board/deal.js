@@ -1,8 +1,9 @@
 // How is a game played that hides something? Its position is with the server, which tells what the person sees; nothing is
 // kept, linked or searched here.
 
-import { announce, byId, complain, fill, make, messageOf, offer, onClick } from "./dom.js";
+import { announce, byId, complain, fill, make, offer, onClick } from "./dom.js";
 import { sideAsked, tell } from "./embed.js";
+import { namesOf } from "./seats.js";
 
 /** One person's games, one after the other. */
 export class Deal {
@@ -14,9 +15,9 @@ export class Deal {
     byId("main").hidden = true;
     byId("deal").hidden = false;
     byId("about").textContent = `${model.game}, ${model.internalName}`;
-    const seats = Array.from({ length: model.numPlayers ?? 2 }, (_, side) => model.sideNames?.[side] ?? `player ${side}`);
-    offer("deal_side", seats.map((name, side) => [`${side}`, name]), seats.length > 1);
-    byId("deal_side").value = `${seats[sideAsked()] === undefined ? 0 : sideAsked()}`;
+    const names = namesOf(model);
+    offer("deal_side", names.map((name, side) => [`${side}`, name]), names.length > 1);
+    byId("deal_side").value = `${names[sideAsked()] === undefined ? 0 : sideAsked()}`;
     onClick("deal_new", () => this.begin());
     byId("deal_side").onchange = () => this.begin();
     connection.addEventListener("lost", () => this.isOn && this.wait("The game ended with the connection."));
@@ -45,7 +46,7 @@ export class Deal {
     } catch (error) {
       if (this.awaited !== answer) return; // of a game before the one on the screen
       this.wait("The game cannot go on.");
-      complain(messageOf(error));
+      complain(error.message);
     }
   }
 

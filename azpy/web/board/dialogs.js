@@ -1,18 +1,16 @@
 // Where does a person load and save? The two dialogs around texts and files.
 
-import { byId, complain, fill, make, messageOf, offer, onClick, pictureAddress } from "./dom.js";
-import { decoded } from "./encoding.js";
-import { copyText, gamesIn, pictureFile, readGame, save, writeGame } from "./files.js";
-import { linkTo } from "./link.js";
+import { byId, complain, fill, make, offer, onClick, pictureAddress } from "./dom.js";
+import { copyText, decoded, gamesIn, linkTo, pictureFile, readGame, save, writeGame } from "./files.js";
 
-/** `start` shows a game, and `picture` is what the board shows. */
-export function bindFiles({ play, settings, start, picture }) {
+/** `open` shows a game, and `picture` is what the board shows. */
+export function bindFiles({ play, settings, open, picture }) {
   const [load, saving] = [byId("load"), byId("save")];
   const said = byId("load_said");
   const which = byId("load_game");
   let serial = 0; // of the text that is read
   let listed = null; // the text whose games are listed
-  let games = gamesIn("", null);
+  let games = [];
   const ask = (query) => play.connection.ask({ model: settings.model.name, ...query }).answer;
 
   onClick("open_load", () => {
@@ -50,28 +48,36 @@ export function bindFiles({ play, settings, start, picture }) {
       }
       load.close();
       byId("load_text").value = byId("load_file").value = "";
-      const started = start(game);
+      const started = open(game);
       const more = leftOut.length > 1 ? ` (and ${leftOut.length - 1} more)` : "";
       complain(leftOut.length === 0 ? "" : `Left out: ${leftOut[0]}${more}`);
       await started;
     } catch (error) {
-      if (mine === serial) said.textContent = `This cannot be loaded: ${messageOf(error)}`;
+      if (mine === serial) said.textContent = `This cannot be loaded: ${error.message}`;
     }
   });
 
-  const base = () => settings.model.game.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "");
-  const text = byId("save_text");
-  // What is shown as a text.
-  const texts = {
-    game: () => {
-      const players = settings.options.players.map((player) => (player === "" ? "person" : settings.called(player)));
-      return writeGame(play.game, settings.model.format, players, settings.clock, ask);
-    },
-    record: () => `${JSON.stringify({ game: settings.model.game, ...play.game.toNodes() })}\n`,
-    position: () => play.game.current.shown?.text ?? "",
-    moves: () => play.game.current.moves().join(" "),
-    svg: picture,
+  const [what, text] = [byId("save_what"), byId("save_text")];
+  /** What can be saved: its name, what it is called, how its file's name ends, and its text; a PNG has none. */
+  const kinds = () => {
+    const { format, game } = settings.model;
+    const { current } = play.game;
+    const players = settings.options.players.map((player) => (player === "" ? "person" : settings.called(player)));
+    const position = `_position.${format === "sgf" ? "sgf" : "txt"}`;
+    const written = () => writeGame(play.game, format, players, settings.clock, ask);
+    const record = () => `${JSON.stringify({ game, ...play.game.toNodes() })}\n`;
+    const all = [
+      ["game", `The game with variations (${format?.toUpperCase()})`, `.${format}`, written],
+      ["record", "The game with variations (JSON)", ".json", record],
+      ["position", "This position", position, () => current.shown.text],
+      ["moves", "The moves that lead here", "_moves.txt", () => current.moves().join(" ")],
+      ["svg", "Picture (SVG)", ".svg", picture],
+      ["png", "Picture (PNG)", ".png", () => ""],
+    ];
+    const lacks = { game: format === null, position: current.shown?.text == null };
+    return all.filter(([kind]) => !lacks[kind]);
   };
+  const chosen = () => kinds().find(([kind]) => kind === what.value);
   let asked = 0; // times that something was tried
   /** Says what was done, or why it cannot be; what ends late leaves the last word to what was tried after it. */
   const tried = async (act) => {
@@ -85,16 +91,14 @@ export function bindFiles({ play, settings, start, picture }) {
     try {
       tell((await act()) ?? "");
     } catch (error) {
-      tell(`This cannot be saved: ${messageOf(error)}`, true);
+      if (error.name !== "AbortError") tell(`This cannot be saved: ${error.message}`, true); // the person cancelled
     }
   };
-  const what = byId("save_what");
   const isPicture = () => what.value === "png";
   const file = async () => {
-    if (isPicture()) return pictureFile(picture(), `${base()}.png`);
-    const position = `_position.${settings.model.format === "sgf" ? "sgf" : "txt"}`;
-    const endings = { game: `.${settings.model.format}`, record: ".json", position, moves: "_moves.txt", svg: ".svg" };
-    return new File([text.value], base() + endings[what.value], { type: "text/plain" });
+    const [, , ending] = chosen();
+    const name = settings.model.game.replace(/[^a-z0-9]+/gi, "_").replace(/_$/, "") + ending;
+    return isPicture() ? pictureFile(picture(), name) : new File([text.value], name, { type: "text/plain" });
   };
   const showText = () => {
     const { value } = what;
@@ -105,32 +109,24 @@ export function bindFiles({ play, settings, start, picture }) {
     byId("share_file").hidden = !navigator.canShare?.({ files: [new File([], "a.png", { type: "image/png" })] });
     text.value = "";
     return tried(async () => {
-      const written = text.hidden ? "" : await texts[value]();
+      const [, , , write] = chosen();
+      const written = await write();
       if (what.value === value) text.value = written;
     });
   };
-  const open = (chosen) => {
-    const { format } = settings.model;
-    const hasText = play.game.current.shown?.text != null;
-    offer("save_what", [
-      ...(format === null ? [] : [["game", `The game with variations (${format.toUpperCase()})`]]),
-      ["record", "The game with variations (JSON)"],
-      ...(hasText ? [["position", "This position"]] : []),
-      ...[["moves", "The moves that lead here"], ["svg", "Picture (SVG)"], ["png", "Picture (PNG)"]],
-    ]);
-    what.value = chosen ?? what.value;
+  const show = (kind) => {
+    offer("save_what", kinds());
+    what.value = kind ?? what.value;
     saving.showModal();
     return showText();
   };
-  onClick("open_save", () => open(null));
-  onClick("share", () => open("png"));
+  onClick("open_save", () => show(null));
+  onClick("share", () => show("png"));
   what.addEventListener("change", showText);
   const copied = (copy) => tried(() => copy().then(() => "It is on the clipboard."));
   const copyPicture = () => navigator.clipboard.write([new ClipboardItem({ "image/png": file() })]);
   onClick("copy_text", () => copied(() => (isPicture() ? copyPicture() : copyText(text.value))));
-  onClick("copy_link", () => copied(() => copyText(linkTo(settings.model.game, play.game))));
-  const isCancelled = (error) => error.name === "AbortError"; // the person closed the list of programs
-  const share = async () => navigator.share({ files: [await file()] }).catch((error) => isCancelled(error) || Promise.reject(error));
-  onClick("share_file", () => tried(async () => void (await share())));
+  onClick("copy_link", () => copied(() => copyText(linkTo(play.game))));
+  onClick("share_file", () => tried(async () => navigator.share({ files: [await file()] })));
   onClick("save_file", () => tried(async () => save(await file())));
 }

@@ -4,27 +4,22 @@
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name.includes("-") || name === "role") {
-      if (value !== null) element.setAttribute(name, String(value));
-    } else {
-      element[name] = value;
-    }
+    if (name.includes("-") || name === "role") element.setAttribute(name, value);
+    else element[name] = value;
   }
-  element.append(...children.filter((child) => child !== null));
+  element.append(...children);
   return element;
 }
 
 export function draw(tag, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
   element.append(...children);
   return element;
 }
 
 export function byId(id) {
-  const element = document.getElementById(id);
-  if (element === null) throw new Error(`the page has no #${id}`);
-  return element;
+  return document.getElementById(id);
 }
 
 export function onClick(id, act) {
@@ -123,8 +118,4 @@ export function announce(text) {
 export function complain(text) {
   byId("problem_text").textContent = text;
   byId("problem").hidden = text === "";
-}
-
-export function messageOf(error) {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -5,6 +5,21 @@ import { Game } from "./game.js";
 import { boxOf } from "./position.js";
 
 const WIDTH = 1200; // of a picture as dots
+const UTF_16 = { "255,254": "utf-16le", "254,255": "utf-16be" }; // by the mark that begins a file
+
+/** The text of a file: UTF-16 if it is marked so, else UTF-8, else what SGF's CA names, else Latin-1. */
+export function decoded(bytes) {
+  const latin = new TextDecoder("latin1").decode(bytes);
+  const stated = /CA\s*\[\s*([\w-]{1,20})\s*\]/.exec(latin.slice(0, 4096))?.[1] ?? "latin1";
+  for (const name of [UTF_16[String(bytes.slice(0, 2))] ?? "utf-8", stated]) {
+    try {
+      return new TextDecoder(name, { fatal: /^utf-?8$/i.test(name) }).decode(bytes);
+    } catch {
+      // These bytes are not UTF-8, or no browser knows this encoding.
+    }
+  }
+  return latin;
+}
 
 /** The games that a text holds, as files of many games are written, each named by its players, result and event. */
 export function gamesIn(text, format) {
@@ -52,11 +67,10 @@ function cutsOfSgf(text) {
 /** What a game says of itself, in a few words. */
 function nameOf(text, format) {
   const tag = (pgn, sgf) => {
-    const found = new RegExp(
-      format === "pgn" ? `(?:^|\\])\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"` : `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`,
-      "m",
-    ).exec(text);
-    return found === null || ["?", "????.??.??", "*"].includes(found[1]) ? "" : found[1].replace(/\\(.)/g, "$1");
+    const ofPgn = `(?:^|\\])\\s*\\[\\s*${pgn}\\s+"((?:\\\\.|[^"\\\\])*)"`;
+    const ofSgf = `[;\\]\\s]${sgf}\\s*\\[((?:\\\\[^]|[^\\]\\\\])*)`;
+    const found = new RegExp(format === "pgn" ? ofPgn : ofSgf, "m").exec(text)?.[1] ?? "";
+    return ["?", "????.??.??", "*"].includes(found) ? "" : found.replace(/\\(.)/g, "$1");
   };
   const sides = [tag("White", "PB"), tag("Black", "PW")].map((side) => side || "?");
   const rest = [tag("Result", "RE"), tag("Event", "EV"), tag("Round", "RO"), tag("Date", "DT")];
@@ -77,17 +91,11 @@ export async function readGame(text, ask) {
     throw new Error("expected JSON, moves or a position");
   }
   if (!Array.isArray(record.nodes)) throw new Error("this JSON is not a saved game");
-  const { position = null, nodes, notes = {} } = record;
+  const { position = null, nodes, notes = {}, ended = [] } = record;
   const read = await ask({ action: "read", position, nodes, notes });
-  const isWhole = Array.isArray(record.ended) && read.nodes.length === nodes.length;
-  const ended = isWhole ? record.ended.filter(isEnd) : [];
-  const game = Game.fromNodes({ ...record, nodes: read.nodes, notes: read.notes, ended });
+  const isWhole = read.nodes.length === nodes.length;
+  const game = Game.fromNodes({ ...record, nodes: read.nodes, notes: read.notes, ended: isWhole ? ended : [] });
   return { game, name: typeof record.game === "string" ? record.game : null, leftOut: [] };
-}
-
-/** Whether a record says so how a game ended. */
-function isEnd(one) {
-  return Array.isArray(one) && Number.isInteger(one[0]) && [1, 0, -1].includes(one[1]);
 }
 
 /** Has the server write a game with its variations in the game's notation, and with how the players ended its main line.
@@ -123,11 +131,38 @@ function resultOf(ended, format) {
   return `${ended.outcome > 0 ? "B" : "W"}+${points ?? (ended.why === "on time" ? "T" : "R")}`;
 }
 
+/** The address of this page with the position on the board. */
+export function linkTo({ name, start, current }) {
+  const said = new URLSearchParams({ game: name, moves: JSON.stringify(current.moves()) });
+  if (start !== null) said.set("position", start);
+  return `${location.href.replace(/#.*/, "")}#${said}`;
+}
+
+/** Opens the game that the page's address names. Then the address names it no longer: a reload shows what was played.
+ * Gives null if a game was opened; else why not, empty if the address names none. */
+export async function openLink(connection, settings, open) {
+  const said = new URLSearchParams(location.hash.slice(1));
+  const name = said.get("game");
+  if (name === null) return "";
+  history.replaceState(null, "", location.pathname + location.search);
+  try {
+    const model = settings.models.find((one) => one.game === name)?.name;
+    if (model === undefined) throw new Error(`this server does not play ${name}`);
+    const moves = JSON.parse(said.get("moves") ?? "[]");
+    const record = { position: said.get("position"), nodes: moves.map((move, index) => [index - 1, move]) };
+    const { game } = await readGame(JSON.stringify(record), (query) => connection.ask({ model, ...query }).answer);
+    settings.choose(name);
+    await open(game);
+    return null;
+  } catch (error) {
+    return `The link cannot be opened: ${error.message}`;
+  }
+}
+
 /** Puts a text on the clipboard, also where a page that is not secure has no access to it. */
 export async function copyText(text) {
   if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
-  const field = document.createElement("textarea");
-  field.value = text;
+  const field = make("textarea", { value: text });
   (document.querySelector("dialog[open]") ?? document.body).append(field);
   field.select();
   document.execCommand("copy");
@@ -137,12 +172,10 @@ export async function copyText(text) {
 /** A picture as a file of dots. */
 export async function pictureFile(svg, name) {
   const [, , width, height] = boxOf(svg);
-  const image = new Image();
-  image.src = pictureAddress(svg);
+  const image = make("img", { src: pictureAddress(svg) });
   await image.decode();
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [WIDTH, Math.round((WIDTH * height) / width)];
-  canvas.getContext("2d")?.drawImage(image, 0, 0, canvas.width, canvas.height);
+  const canvas = make("canvas", { width: WIDTH, height: Math.round((WIDTH * height) / width) });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   const dots = await new Promise((resolve) => canvas.toBlob(resolve));
   return new File([dots], name, { type: "image/png" });
 }

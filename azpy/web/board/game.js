@@ -5,7 +5,7 @@ export const RUN = "";
 
 let positions = 0; // that were made
 
-export class Position {
+class Position {
   constructor(parent, move, short = null) {
     this.id = ++positions;
     this.parent = parent;
@@ -18,7 +18,6 @@ export class Position {
     this.next = null; // the child to go to when going on
     this.shown = null;
     this.finds = new Map(); // what searches found, by the name of who searched
-    this.alone = null; // what the adviser's network says without a search
     this.ended = null; // how the players ended the game here, for the first player
   }
 
@@ -82,11 +81,9 @@ export class Position {
     return values === null ? null : before.values[player] - values[player];
   }
 
-  /** Keeps what a search found, unless another search of the same network has found out more. */
+  /** Keeps what a search found, unless another one has found out more: `Game.know` drops those of other networks. */
   learn(adviser, found) {
-    const known = this.finds.get(adviser);
-    const isMore = known === undefined || networkOf(known) !== networkOf(found) || known.visits <= found.visits;
-    if (isMore) this.finds.set(adviser, found);
+    if ((this.finds.get(adviser)?.visits ?? 0) <= found.visits) this.finds.set(adviser, found);
   }
 }
 
@@ -115,6 +112,7 @@ export function newId() {
 /** The tree of moves, and where in it the board stands. */
 export class Game {
   constructor(start = null) {
+    this.name = ""; // of the game that is played; empty before it is on the board
     this.start = start; // the text of the position where the game begins; null for the game's own start
     this.id = newId(); // of the game where it is kept
     this.about = null; // players, ranks, result and tags of the text that the game came from
@@ -129,8 +127,8 @@ export class Game {
   }
 
   /** A game that is played on this board. */
-  static begin(start) {
-    return Object.assign(new Game(start), { begun: Date.now() });
+  static begin() {
+    return Object.assign(new Game(), { begun: Date.now() });
   }
 
   /** Whether the run that played the game stored its searches. */
@@ -149,7 +147,7 @@ export class Game {
     for (const { name, network } of models) {
       if (this.networks.get(name) === network) continue;
       this.networks.set(name, network);
-      for (const { position: { finds } } of this.all()) {
+      for (const { finds } of this.all()) {
         if (finds.has(name) && networkOf(finds.get(name)) !== network) finds.delete(name);
       }
     }
@@ -179,18 +177,16 @@ export class Game {
   }
 
   /** Takes a move out, and all that follow it. */
-  remove({ parent, id }) {
-    if (parent === null) return;
-    parent.children = parent.children.filter((other) => other.id !== id);
+  remove(position) {
+    const { parent } = position;
+    parent.children = parent.children.filter((other) => other !== position);
     parent.next = parent.children[0] ?? null;
     this.goTo(parent);
   }
 
   /** The position after these moves. */
   at(moves) {
-    let one = this.root;
-    for (const move of moves) one = one?.children.find((child) => child.move === move);
-    return one;
+    return moves.reduce((one, move) => one?.children.find((child) => child.move === move), this.root);
   }
 
   goTo(position) {
@@ -207,14 +203,12 @@ export class Game {
     return found;
   }
 
-  /** All positions from the first one on, each with its number from -1 on and that of the one before it. */
+  /** All positions, each line to its end before its variations. */
   *all() {
-    let at = -1;
-    const left = [{ position: this.root, before: -2 }];
+    const left = [this.root];
     for (let one = left.pop(); one !== undefined; one = left.pop()) {
-      yield { ...one, at };
-      const before = at++;
-      left.push(...one.position.children.map((position) => ({ position, before })).reverse());
+      yield one;
+      left.push(...[...one.children].reverse());
     }
   }
 
@@ -222,11 +216,13 @@ export class Game {
    * start, its name, its short name, who played it, and the notes on it. `ended` says after which of them, or -1
    * for none, the players ended the game, with the outcome for the first player and how. */
   toNodes() {
-    const [nodes, ended] = [[], []];
-    for (const { position, before, at } of this.all()) {
-      const { move, label, mover, notes } = position;
+    const [nodes, ended, places] = [[], [], new Map()];
+    for (const position of this.all()) {
+      const at = places.size - 1;
+      places.set(position, at);
+      const { parent, move, label, mover, notes } = position;
       if (position.ended !== null) ended.push([at, position.ended.outcome, position.ended.why]);
-      const node = [before, move, label, mover ?? null];
+      const node = [places.get(parent), move, label, mover ?? null];
       if (at >= 0) nodes.push(Object.keys(notes).length > 0 ? [...node, notes] : node);
     }
     const record = { position: this.start, nodes, notes: this.root.notes, ...this.about };

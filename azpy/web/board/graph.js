@@ -2,7 +2,7 @@
 // zero sum for the first one, else for each player in the player's color.
 
 import { byId, draw, make } from "./dom.js";
-import { colorOf, upper } from "./sides.js";
+import { colorOf, upper } from "./seats.js";
 import { told } from "./values.js";
 
 /** Shows the value for each player, from -1 to 1, if it is known. Of a zero sum one bar tells both. */
@@ -21,28 +21,6 @@ export function showBars(values, names, isZeroSum) {
   byId("bars").replaceChildren(...rows);
   const said = each.map((value, player) => `${value} for ${names[player]}`).join(", ");
   byId("bars").setAttribute("aria-label", `Values: ${isKnown ? said : "not known"}`);
-}
-
-const BINS = 20;
-
-/** How the visits of a search are spread over the values of its moves. */
-export function showHistogram(moves) {
-  const known = moves.filter((move) => move.value !== null);
-  const bins = Array.from({ length: BINS }, () => 0);
-  for (const { value, visits } of known) bins[Math.min(BINS - 1, Math.floor(((value + 1) / 2) * BINS))] += visits;
-  const [wide, high, most] = [100 / BINS, 30, Math.max(1, ...bins)];
-  const bars = bins.map((visits, index) => {
-    const height = (high * visits) / most;
-    return draw("rect", { x: index * wide + 0.4, y: high - height, width: wide - 0.8, height, class: "bin" });
-  });
-  const layer = byId("histogram");
-  layer.replaceChildren(draw("line", { x1: 0, x2: 100, y1: high, y2: high, class: "axis zero" }), ...bars);
-  const values = known.filter(({ visits }) => visits > 0).map(({ value }) => value);
-  const range = values.length === 0 ? "" : `: from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;
-  layer.setAttribute("aria-label", `Visits by the value of their move${range}`);
-  byId("histogram_low").textContent = told(-1, 0);
-  byId("histogram_high").textContent = told(1, 0);
-  byId("histogram_figure").hidden = values.length === 0;
 }
 
 /** Shows the values of an adviser. */

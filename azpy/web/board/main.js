@@ -4,30 +4,26 @@ import { Analysis } from "./analysis.js";
 import { bindArchive } from "./archive.js";
 import { Board } from "./board.js";
 import { Clock } from "./clock.js";
-import { Connection, Lost } from "./connection.js";
+import { Connection, LocalSocket, Lost } from "./connection.js";
 import { Controls } from "./controls.js";
 import { Agreement } from "./dead.js";
 import { Deal } from "./deal.js";
 import { bindFiles } from "./dialogs.js";
-import { announce, byId, complain, messageOf, onClick } from "./dom.js";
+import { announce, byId, complain, onClick } from "./dom.js";
 import { hearOf, seatAsAsked, tell } from "./embed.js";
+import { openLink } from "./files.js";
 import { Game } from "./game.js";
-import { before, keepNow, last, putAside, restored, takeOut } from "./kept.js";
-import { openLink } from "./link.js";
-import { LocalSocket } from "./local.js";
+import { before, isKept, keepNow, now, restored } from "./kept.js";
 import { enter } from "./login.js";
 import { Mistakes } from "./mistakes.js";
-import { showMoves } from "./moves.js";
-import { bindComment, showComment, showHeaders } from "./notes.js";
+import { showComment, showHeaders, showMoves } from "./moves.js";
 import { Play } from "./play.js";
-import { newGame } from "./handicap.js";
 import { seats } from "./seats.js";
 import { Settings } from "./settings.js";
 import { Setup } from "./setup.js";
 import { sound } from "./sound.js";
 
-/** What the server says of itself; `local` where the page has no server. */
-let about = { version: "", run: null, renews: false, token: false };
+let about = {}; // what the server says of itself; `local` where the page has no server
 const connect = () =>
   about.local ? new LocalSocket() : new WebSocket(new URL("ws", location.href.replace(/^http/, "ws")).href);
 const connection = new Connection(connect, async () => {
@@ -43,7 +39,7 @@ const controls = new Controls(play, settings, gameBefore, undo);
 const analysis = new Analysis(play);
 const mistakes = new Mistakes(play, analysis);
 new Setup(play, settings, {
-  onStart: (game) => begin(game),
+  onStart: begin,
   onKeep: () => {
     play.isPaused = false;
     turnToPerson();
@@ -53,20 +49,17 @@ new Setup(play, settings, {
 });
 const GONE = "The program that serves this page has ended, or cannot be reached. Start it again";
 let deal = null; // in place of all else, where the game hides something
-let begun = ""; // the name of the game on the board; empty before the first
 const clock = new Clock((late) => play.end(late, "on time"));
 
-/** Begins with a game, from its first position or where the record stands, and with the milliseconds of its clocks. The
- * one on the board goes to those before. */
+/** Begins with a game, from its first position or where the record stands, and with the milliseconds of its clocks. */
 function start(game, used) {
-  complain(game.id === last()?.id || putAside() ? "" : "This browser has no space left to keep the previous game.");
+  complain(isKept ? "" : "This browser has no space left to keep the previous game.");
   analysis.stop("");
   settings.offerRun(game.isStored);
   const { names, isZeroSum, model } = settings;
-  Object.assign(game, { names, isZeroSum, isPaired: model.format === "pgn" });
-  begun = model.game;
+  Object.assign(game, { name: model.game, names, isZeroSum, isPaired: model.format === "pgn" });
   byId("main").inert = false;
-  clock.reset(settings.clock, used ?? game.names.map(() => 0));
+  clock.reset(settings.clock, used ?? names.map(() => 0));
   const began = play.begin(game);
   keepGame();
   return began;
@@ -74,34 +67,32 @@ function start(game, used) {
 
 /** Goes on with a game that was kept. */
 function goBack(kept) {
-  let game;
-  try {
-    game = restored(kept);
-  } catch {
-    game = new Game(); // something else was kept
-  }
   settings.choose(kept.game);
-  settings.take(kept.players, kept.advisers ?? []);
+  settings.take(kept.players, kept.adviser);
   play.isPaused = kept.isPaused;
-  if (kept.id !== last()?.id) turnToPerson();
-  const started = start(game, kept.used);
-  takeOut(kept);
-  return started;
+  if (kept.id !== now?.id) turnToPerson();
+  return start(restored(kept), kept.used);
 }
 
 /** Shows the board from the side of the only person of two players. */
 function turnToPerson() {
   const { players } = settings.options;
   const isOnly = players.filter((player) => player === "").length === 1;
-  if (players.length === 2 && isOnly) board.turnTo(players[1] === "");
+  if (players.length === 2 && isOnly && board.isTurned !== (players[1] === "")) board.turn();
+}
+
+/** Shows a game that was played elsewhere. */
+function open(game) {
+  play.isPaused = true;
+  return start(game);
 }
 
 /** Begins a new game, with the newest network. */
-async function begin(game) {
+async function begin() {
   play.isPaused = false;
   turnToPerson();
-  if (about.renews) await renew();
-  return start(game);
+  await renew(settings.model.name);
+  return start(Game.begin());
 }
 
 /** The game before the one on the board, if the server plays it. */
@@ -123,11 +114,11 @@ function undo() {
 
 /** Keeps the game on the board, with what its clocks show. */
 function keepGame() {
-  if (begun === "") return;
   const { game, isPaused } = play;
-  const { players, adviser, beside } = settings.options;
+  if (game.name === "") return;
+  const { players, adviser } = settings.options;
   game.id = keepNow({
-    ...{ id: game.id, game: begun, players, advisers: [adviser, beside], isPaused, used: clock.shown },
+    ...{ id: game.id, game: game.name, players, adviser, isPaused, used: clock.shown },
     ...{ record: game.toNodes(), begun: game.begun, at: game.current.moves(), when: Date.now() },
   });
 }
@@ -141,7 +132,7 @@ function render(isNew) {
   const isShown = isNew && shown !== null;
   const status = (isNew || shown === null ? null : agreement.said) ?? controls.status;
   if (isShown) {
-    board.show(position, canPlay, status);
+    board.show(canPlay, status);
     agreement.reset();
     hear(position);
   }
@@ -182,55 +173,49 @@ function hear(position) {
   heard = position;
 }
 
-function bind() {
-  onClick("problem_close", () => complain(""));
-  onClick("turn", () => board.turn());
-  onClick("logout", async () => {
-    await fetch("logout", { method: "POST" });
-    location.reload();
-  });
-  for (const button of document.querySelectorAll("dialog [id$=_cancel]")) {
-    onClick(button.id, () => button.closest("dialog")?.close());
-  }
-  onClick("rematch", () => {
-    settings.swap();
-    return begin(newGame(settings.model.game));
-  });
-  hearOf(() => deal?.begin() ?? begin(newGame(settings.model.game)));
-  window.addEventListener("pagehide", keepGame);
-  window.addEventListener("resize", () => begun !== "" && render(false));
+onClick("problem_close", () => complain(""));
+onClick("turn", () => board.turn());
+onClick("logout", async () => {
+  await fetch("logout", { method: "POST" });
+  location.reload();
+});
+for (const button of document.querySelectorAll("dialog [id$=_cancel]")) {
+  onClick(button.id, () => button.closest("dialog")?.close());
 }
+byId("comment").addEventListener("input", () => {
+  play.game.current.comment = byId("comment").value;
+  render(false);
+  keepGame();
+});
+onClick("rematch", () => {
+  const { players } = settings.chosen;
+  settings.take([...players.slice(-1), ...players.slice(0, -1)]); // each seat gets the player of the one before
+  return begin();
+});
+hearOf(() => deal?.begin() ?? begin());
+window.addEventListener("pagehide", keepGame);
+window.addEventListener("resize", () => play.game.name !== "" && render(false));
 
 /** Has the server load the newest model of a run, where a run is played that may still train. */
-async function renew(model = settings.model.name) {
+async function renew(model) {
+  if (!about.renews) return;
   try {
     const answer = await connection.ask({ action: "renew", model }).answer;
     if (answer.changed) announce("A newer model was loaded.");
   } catch (error) {
-    complain(`The newest model cannot be loaded: ${messageOf(error)}`);
+    complain(`The newest model cannot be loaded: ${error.message}`);
   }
 }
 
 async function main() {
   byId("unstarted").remove();
-  bind();
-  const open = (game) => {
-    play.isPaused = true;
-    return start(game);
-  };
-  bindFiles({ play, settings, start: open, picture: () => board.svg });
-  bindComment((text) => {
-    play.game.current.comment = text;
-    render(false);
-    keepGame();
-  });
-  bindArchive({ play, settings, start: open, goBack });
-  connection.addEventListener("problem", (event) => complain(event.detail));
+  bindFiles({ play, settings, open, picture: () => board.svg });
+  bindArchive({ play, settings, open, goBack });
   const connected = byId("connected");
   const stop = (why) => {
     [connected.className, connected.textContent] = ["state lost", why];
     play.isThinking = false;
-    if (begun === "") byId("status").textContent = why;
+    if (play.game.name === "") byId("status").textContent = why;
     else render(true);
   };
   connection.addEventListener("lost", ({ detail: isGone }) => {
@@ -244,32 +229,30 @@ async function main() {
     stop("This page cannot play.");
     if (byId("problem").hidden) complain("This page cannot play. Reload it, or have it exported again.");
   });
-  const openLinked = () => openLink((query) => connection.ask(query).answer, settings, open);
+  const openLinked = () => openLink(connection, settings, open);
   window.addEventListener("hashchange", async () => deal === null && complain((await openLinked()) ?? ""));
-  let hidden = null; // the game that hides something, else empty
   connection.addEventListener("open", async () => {
     complain("");
     [connected.className, connected.textContent] = ["state open", about.local ? "plays in this browser" : "connected"];
     try {
       const { models } = await connection.ask({ action: "query_models" }).answer;
       const [model] = models;
-      const wasFor = hidden;
-      hidden = model.hides ? model.game : "";
-      if (wasFor !== null && wasFor !== hidden) return location.reload(); // the server is another one now
+      const isFirst = deal === null && settings.models.length === 0;
+      const hidden = model.hides ? model.game : undefined;
+      if (!isFirst && hidden !== deal?.model.game) return location.reload(); // the server is another one now
       if (model.hides) {
         if (deal !== null) return; // that the game has ended stays to be read
-        deal = new Deal(connection, model, async () => about.renews && renew(model.name));
+        deal = new Deal(connection, model, () => renew(model.name));
         return deal.begin();
       }
-      const isFirst = settings.models.length === 0;
       const isSame = settings.offer(models);
       play.game.know(models);
+      if (isSame) return await play.refresh();
       if (isFirst) seatAsAsked(settings);
       if (isFirst) turnToPerson();
-      const kept = isFirst ? last() : null;
-      if (isSame) return await play.refresh();
       const problem = await openLinked();
       if (problem === null) return;
+      const kept = isFirst ? now : null;
       const started = kept !== null && plays(kept.game) ? goBack(kept) : start(Game.begin());
       complain(problem);
       await started;
@@ -280,4 +263,4 @@ async function main() {
   await connection.open();
 }
 
-main().catch((error) => complain(`The page cannot start: ${messageOf(error)}`));
+main().catch((error) => complain(`The page cannot start: ${error.message}`));

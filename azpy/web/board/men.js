@@ -40,7 +40,7 @@ function split({ svg }, sides) {
   return { shapes, men, box, svg: rest, whole: svg };
 }
 
-/** How men came to where they are: keyframes of a man's copy. `side` is -1 where the board is turned. */
+/** How men came to where they are: milliseconds and keyframes of a man's copy. `side` is -1 where the board is turned. */
 function motions(before, after, places, side) {
   const [left, top, wide, high] = after.box;
   const percent = (part) => `${100 * (side < 0 ? 1 - part : part)}%`;
@@ -49,7 +49,7 @@ function motions(before, after, places, side) {
   const found = new Map();
   for (const man of after.men.filter((one) => !isIn(before, one))) {
     const far = ({ x, y }) => Math.hypot(x - man.x, y - man.y);
-    const [there] = gone.filter((one) => far(one) < 1);
+    const there = gone.find((one) => far(one) < 1);
     const isTile = man.at("class") === "tile";
     const isDie = man.kind === "rect" && !isTile;
     const isAlong = (one) => !isTile || Math.abs(one.x - man.x) < 1 || Math.abs(one.y - man.y) < 1;
@@ -61,18 +61,16 @@ function motions(before, after, places, side) {
     const column = places.find((touch) => within(touch)(man) && touch[4] > 0.7 * high && touch[4] > 2 * touch[3]);
     const move = (x, y) => ({ transform: `translate(${(100 * side * x) / wide}%, ${(100 * side * y) / high}%)` });
     const turn = { transform: "none", transformOrigin: `${percent((man.x - left) / wide)} ${percent((man.y - top) / high)}` };
-    if (from !== undefined) {
-      gone.splice(gone.indexOf(from), 1);
-      found.set(man, { frames: [move(from.x - man.x, from.y - man.y), move(0, 0)], duration: SLIDE });
-    } else if (isDie && there === undefined) {
-      found.set(man, { frames: [{ ...turn, transform: "rotate(-200deg) scale(0.5)" }, turn], duration: FALL });
-    } else if (column !== undefined && there === undefined) {
-      found.set(man, { frames: [move(0, column[2] - man.y), move(0, 0)], duration: FALL });
-    } else if (there !== undefined && !isDie && there.look !== man.look) {
-      found.set(man, { frames: [{ ...turn, transform: isTile ? "scale(1.15)" : "scaleX(0)" }, turn], duration: SLIDE });
-    } else if (there === undefined) {
-      found.set(man, { frames: [{ opacity: 0 }, { opacity: 1 }], duration: FALL });
-    }
+    if (from !== undefined) gone.splice(gone.indexOf(from), 1);
+    const isOther = there !== undefined && !isDie && there.look !== man.look;
+    const motion =
+      from !== undefined ? [SLIDE, move(from.x - man.x, from.y - man.y), move(0, 0)]
+      : isOther ? [SLIDE, { ...turn, transform: isTile ? "scale(1.15)" : "scaleX(0)" }, turn]
+      : there !== undefined ? null
+      : isDie ? [FALL, { ...turn, transform: "rotate(-200deg) scale(0.5)" }, turn]
+      : column !== undefined ? [FALL, move(0, column[2] - man.y), move(0, 0)]
+      : [FALL, { opacity: 0 }, { opacity: 1 }];
+    if (motion !== null) found.set(man, motion);
   }
   return found;
 }
@@ -105,7 +103,7 @@ export class Men {
     }
     for (const [man, motion] of moved) this.animate(man.parts, this.address([man.parts]), motion);
     const isOther = !isStill && this.copies.size === 0 && before.whole !== layers.whole;
-    if (isOther) this.animate("", pictureAddress(seen(before.whole)), { frames: [{ opacity: 1 }, { opacity: 0 }], duration: FALL });
+    if (isOther) this.animate("", pictureAddress(seen(before.whole)), [FALL, { opacity: 1 }, { opacity: 0 }]);
     const below = [...moved.keys()].flatMap((man) => holes(before, layers, man));
     this.draw(layers.men.filter(({ parts }) => !this.copies.has(parts)), below);
     if (this.copies.size === 0) return;
@@ -114,7 +112,7 @@ export class Men {
   }
 
   /** Moves a copy of a man; of the whole picture before, which fades, where its parts are empty. */
-  animate(parts, src, { frames, duration }) {
+  animate(parts, src, [duration, ...frames]) {
     const copy = make("img", { alt: "", src });
     this.moving.append(copy);
     const end = copy.animate(frames, { duration, easing: duration === FALL ? "ease-in" : "ease-out", fill: "forwards" }).finished;

@@ -1,7 +1,7 @@
 // Can the person do better? Why is a move bad? After a game each bad move is tried again, without hints, and the adviser
 // compares both. Of any bad move the line is played that refutes it.
 
-import { byId, messageOf, onClick, write } from "./dom.js";
+import { byId, onClick, write } from "./dom.js";
 import { RUN } from "./game.js";
 import { judged, told, toldLoss } from "./values.js";
 
@@ -72,13 +72,13 @@ export class Mistakes {
           end = end.children.find((one) => one.move === move) ?? end.add(move, best.pvShort[at]);
           line.push(end);
         }
-        while (!(await this.analysis.search(end, adviser, simulations)));
+        await this.analysis.search(end, adviser, simulations);
         const found = end.finds.get(adviser);
         const isHeld = found !== undefined && judged(found.values[mover] - values[mover]) === null;
         best = isHeld && best.proof === undefined ? undefined : found?.answer.moveInfos[0];
       }
     } catch (error) {
-      return write(byId("tried"), `This cannot be searched: ${messageOf(error)}`);
+      return write(byId("tried"), `This cannot be searched: ${error.message}`);
     }
     if (game !== play.game) return;
     if (current !== game.current) return write(byId("tried"), "");

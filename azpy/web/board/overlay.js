@@ -1,6 +1,7 @@
-// What is drawn over the picture? Marks of the game's text, candidates, and the moves of a variation.
+// What is drawn over the picture? Tints of places, marks of the game's text, candidates, and the moves of a variation.
 
 import { byId, draw } from "./dom.js";
+import { within } from "./men.js";
 import { told } from "./values.js";
 
 const MOST = 8; // candidates on the board; the table has more
@@ -8,23 +9,16 @@ const LEAST = 0.02; // of the visits of the best candidate, to be on the board
 const CHARACTER = 0.62; // width of a letter, in its height
 
 export class Overlay {
-  constructor() {
-    this.layer = byId("overlay");
-    this.frame = byId("board");
-    this.box = [0, 0, 1, 1];
-    this.pixel = 1;
-  }
-
   /** Draws marks, what a search says of the legal actions, and a variation that is looked at. `box` is the picture's. */
   show(box, { marks, actions, moves, pv, players }) {
-    this.layer.setAttribute("viewBox", box.join(" "));
     this.box = box;
-    this.pixel = box[2] / Math.max(1, this.frame.clientWidth); // of the page, in the picture's units
+    this.pixel = box[2] / Math.max(1, byId("board").clientWidth); // of the page, in the picture's units
     const byName = new Map(actions.map((action) => [action.name, action]));
     const parts = marks.map((one) => this.noted(one));
     if (pv !== null) parts.push(...this.variation(pv, byName, players));
     else parts.push(...this.candidates(moves, byName));
-    this.layer.replaceChildren(...parts);
+    byId("overlay").setAttribute("viewBox", box.join(" "));
+    byId("overlay").replaceChildren(...parts);
   }
 
   /** Where a place is marked: in its middle, and a column of the whole board at its top, where pieces fall in. */
@@ -116,9 +110,9 @@ export class Overlay {
 function numbered(each) {
   const places = new Map();
   for (const [touch, number, move] of each) {
-    const known = places.get(touch[0]);
-    if (known === undefined) places.set(touch[0], { touch, numbers: [number], move });
-    else known.numbers.push(number);
+    const known = places.get(touch[0]) ?? { touch, numbers: [], move };
+    known.numbers.push(number);
+    places.set(touch[0], known);
   }
   return [...places.values()];
 }
@@ -129,4 +123,37 @@ function arrowHead(x, y, size) {
   const [along, across] = [[-x * part, -y * part], [-y * part * 0.6, x * part * 0.6]];
   const [a, b] = [along[0] + across[0], along[1] + across[1]];
   return `m${a} ${b}l${-a} ${-b}l${along[0] - across[0]} ${along[1] - across[1]}`;
+}
+
+/** Tints places of the picture; `tinted` has them by the class of their tint. */
+export function showTints(layers, tinted, isTurned) {
+  const [left, top, wide, high] = layers.box;
+  const half = isTurned ? { transform: `rotate(180 ${left + wide / 2} ${top + high / 2})` } : {};
+  const tints = Object.entries(tinted).flatMap(([look, touches]) => touches.map((touch) => tintOf(layers, touch, look)));
+  for (const id of ["tints", "dots"]) {
+    byId(id).setAttribute("viewBox", layers.box.join(" "));
+    byId(id).replaceChildren(draw("g", half, ...tints.filter((one) => one.matches(".dot") === (id === "dots"))));
+  }
+}
+
+/** The shape of a place; of a place that is not drawn, a dot on its man. */
+function tintOf({ shapes, men, box }, touch, look) {
+  const [, x, y, width, height] = touch;
+  const isGround = (one) => {
+    const [across, down] = [one.wide / width, one.high / height];
+    const isNear = Math.abs(one.x - x - width / 2) < 0.1 * width && Math.abs(one.y - y - height / 2) < 0.1 * height;
+    return isNear && across > 0.65 && across < 1.3 && down > 0.65 && down < 2.2;
+  };
+  const isMan = (one) => men.some(({ parts }) => parts.includes(one.source));
+  const ground = shapes.find((one) => /circle|rect|polygon/.test(one.kind) && isGround(one) && !isMan(one));
+  if (ground !== undefined) {
+    const names = { circle: "cx cy r", rect: "x y width height", polygon: "points" }[ground.kind] ?? "";
+    const shape = Object.fromEntries(names.split(" ").map((name) => [name, ground.at(name)]));
+    return draw(ground.kind, { class: look, ...shape });
+  }
+  const isColumn = height > 0.7 * box[3] && height > 2 * width;
+  const here = men.filter(within(touch)).sort((one, other) => (isColumn ? other.y - one.y : 0));
+  const man = here.at(-1);
+  if (man === undefined) return draw("rect", { x, y, width, height, rx: 0.1 * Math.min(width, height), class: look });
+  return draw("circle", { cx: man.x, cy: man.y, r: 0.14 * man.wide, class: `${look} dot` });
 }

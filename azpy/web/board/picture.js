@@ -1,6 +1,6 @@
 // What does the board look like, and what is touched on it? Places are buttons over the server's picture.
 
-import { announce, byId, isForPage, mark, pictureAddress } from "./dom.js";
+import { announce, byId, isForPage, make, mark, pictureAddress } from "./dom.js";
 import { boxOf, nextPlaces, playedBy, startingWith } from "./position.js";
 import { Tile } from "./tiles.js";
 
@@ -37,18 +37,20 @@ export class Picture {
     if (this.image.src !== address) this.image.src = address;
     this.image.alt = title;
     document.body.style.setProperty("--ratio", String(this.box[2] / this.box[3]));
-    this.title = title;
     // As they are read: from the top, and from the left.
     this.places = [...shown.places].sort(({ touch: one }, { touch: other }) => one[2] - other[2] || one[1] - other[1]);
     this.actions = isPlayable ? shown.actions.filter((action) => action.touches.length > 0) : [];
     this.frame.classList.toggle("drags", this.actions.some((action) => action.touches.length > 1));
-    this.pressed = null;
-    this.choose([]);
+    this.reset();
   }
 
   /** Takes no touches until the next position is shown. */
   close() {
     this.actions = [];
+    this.reset();
+  }
+
+  reset() {
     this.pressed = null;
     this.choose([]);
   }
@@ -111,30 +113,25 @@ export class Picture {
   }
 
   add(place) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.tabIndex = -1;
-    button.dataset.place = place;
-    // A press of a key, or of a program that reads the page aloud, is a click without a pointer.
-    button.addEventListener("click", (event) => {
-      if (event.detail !== 0) return;
+    const onclick = ({ detail }) => {
+      if (detail !== 0) return;
+      // A press of a key, or of a program that reads the page aloud, is a click without a pointer.
       this.touch(place);
       this.playOnly();
-    });
-    button.addEventListener("focus", () => {
+    };
+    const onfocus = () => {
       this.hold(button);
       this.lay(place);
-    });
+    };
+    const button = make("button", { type: "button", tabIndex: -1, "data-place": place, onclick, onfocus });
     this.buttons.set(place, button);
     return button;
   }
 
   put(button, [, x, y, width, height]) {
     const [left, top, wide, high] = this.box;
-    button.style.left = `${(100 * (x - left)) / wide}%`;
-    button.style.top = `${(100 * (y - top)) / high}%`;
-    button.style.width = `${(100 * width) / wide}%`;
-    button.style.height = `${(100 * height) / high}%`;
+    const shares = { left: (x - left) / wide, top: (y - top) / high, width: width / wide, height: height / high };
+    for (const [side, share] of Object.entries(shares)) button.style[side] = `${100 * share}%`;
   }
 
   /** The centre of a place, in pixels of the page. */
@@ -162,19 +159,21 @@ export class Picture {
     const parts = [...new Set(men.map(({ man }) => man))].sort().map((kind) => {
       return `${kind}: ${men.flatMap(({ touch, man }) => (man === kind ? [touch[0]] : [])).sort().join(", ")}`;
     });
-    announce(`${this.title} ${parts.length === 0 ? "Nothing lies on it" : parts.join("; ")}.`);
+    announce(`${this.image.alt} ${parts.length === 0 ? "Nothing lies on it" : parts.join("; ")}.`);
+  }
+
+  /** Whether another piece is chosen by a place. */
+  isStart(place) {
+    return place !== this.path[0] && nextPlaces(this.actions, []).has(place);
   }
 
   /** Touches a place: plays, goes on to the next place, or cancels. */
   touch(place) {
     if (!this.next.has(place)) {
-      const isStart = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
-      if (!isStart) {
-        if (place === this.path[0] && this.tile !== null) return this.turnTile();
-        announce(this.path.length > 0 ? `${this.path[0]} is no longer chosen` : "");
-        return this.choose([]);
-      }
+      if (place === this.path[0] && this.tile !== null) return this.turnTile();
+      const [isStart, before] = [this.isStart(place), this.path[0]];
       this.choose([]);
+      if (!isStart) return announce(before === undefined ? "" : `${before} is no longer chosen`);
     }
     const played = this.played(place);
     if (played.length > 0) {
@@ -216,8 +215,7 @@ export class Picture {
     this.pressed = { place, isNew: false };
     this.lay(place);
     if (place === null || this.next.has(place) && this.path.length > 0) return;
-    const isFirst = place !== this.path[0] && nextPlaces(this.actions, []).has(place);
-    if (isFirst && playedBy(this.actions, [place]).length === 0) {
+    if (this.isStart(place) && playedBy(this.actions, [place]).length === 0) {
       this.choose([]);
       this.touch(place);
       this.pressed.isNew = true;
@@ -245,8 +243,7 @@ export class Picture {
     if (place !== null && this.next.has(place)) {
       if (place === pressed.place || this.path.length > 0) this.touch(place);
     } else if (!(pressed.isNew && place === pressed.place) && this.path.length > 0) {
-      const isOther = place !== this.path[0] || this.tile !== null;
-      if (place !== null && place === pressed.place && isOther) this.touch(place);
+      if (place !== null && place === pressed.place) this.touch(place);
       else this.choose([]);
     }
     if (place !== null && place === this.path.at(-1)) this.playOnly();
@@ -254,11 +251,7 @@ export class Picture {
 
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    if (event.key === "Escape" && this.path.length > 0) {
-      this.choose([]);
-      event.stopPropagation();
-      return;
-    }
+    if (event.key === "Escape") return this.choose([]);
     if (event.key.toLowerCase() === "t") return this.onTurn();
     if (event.key.toLowerCase() === "b") return this.read();
     const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
@@ -278,8 +271,8 @@ export class Picture {
     for (const button of buttons) {
       const [u, v] = Picture.centre(button);
       const along = (u - x) * right + (v - y) * down;
-      const aside = Math.abs((u - x) * down + (v - y) * right);
-      if (along > 1 && along + 3 * aside < least) [best, least] = [button, along + 3 * aside];
+      const far = along + 3 * Math.abs((u - x) * down + (v - y) * right);
+      if (along > 1 && far < least) [best, least] = [button, far];
     }
     return best;
   }

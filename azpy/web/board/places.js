@@ -21,10 +21,10 @@ export function placesOf({ svg, places }, game) {
 
 /** What a picture shows, from the bottom up. */
 export function shapesOf(svg) {
-  return [...svg.matchAll(SHAPE)].map(([source, kind, attributes, text = ""]) => shapeOf(source, kind, attributes, text));
+  return [...svg.matchAll(SHAPE)].map(shapeOf);
 }
 
-function shapeOf(source, kind, attributes, text) {
+function shapeOf([source, kind, attributes, text = ""]) {
   const at = (name) => new RegExp(`\\s${name}="([^"]*)"`).exec(attributes)?.[1] ?? "";
   const [x, y, wide, high, size] = ["x", "y", "width", "height", "font-size"].map((name) => Number(at(name)));
   const numbers = (kind === "line" ? ["x1", "y1", "x2", "y2"].map(at) : (at("points") + at("d")).match(/-?[\d.]+/g)) ?? [];

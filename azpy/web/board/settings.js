@@ -1,44 +1,30 @@
 // What did the person choose? The game, who plays how strongly, and the controls of looks and hints: this browser keeps it.
 
-import { CLOCKS, rulesOf } from "./clock.js";
+import { rulesOf } from "./clock.js";
 import { byId, offer } from "./dom.js";
 import { RUN } from "./game.js";
-import { seat } from "./seats.js";
-import { colorOf, sides, titleOf, upper } from "./sides.js";
+import { colorOf, namesOf, seat, titleOf, upper } from "./seats.js";
 import { store, stored } from "./storage.js";
 import { limitsOf, strengthOf, usualStrength } from "./strength.js";
 import { tellPercent } from "./values.js";
 
-const ADVISERS = ["adviser", "beside"];
-const KEPT = ["look", "sounds", "hint_simulations", "scale"];
+const KEPT = ["sounds", "hint_simulations", "scale"];
 const STORE = "azpy board settings";
-/** What can be chosen in lists that are the same for each game: values and texts. */
-const LISTS = {
-  look: [["", "plain"], ["wood", "wood"], ["calm", "calm"], ["geometric", "calm, with geometric men of chess"]],
-  sounds: [["", "off"], ["on", "on"]],
-  scale: [["", "from −1 to +1"], ["percent", "percent of the points"]],
-  throws: [["page", "thrown by this page"], ["person", "entered by hand"]],
-  clock: CLOCKS,
-};
 
 export class Settings {
   /** `onPlay` is called when something else counts from now on. */
   constructor(onPlay) {
     this.models = [];
-    this.isStored = false; // whether the run that played the game on the board stored its searches
-    for (const [id, choices] of Object.entries(LISTS)) offer(id, choices);
-    for (const id of [...KEPT, ...ADVISERS, "hints"]) {
+    for (const id of [...KEPT, "adviser", "hints"]) {
       byId(id).addEventListener("change", () => {
         this.bound();
         this.keep();
         onPlay();
       });
     }
-    const kept = stored(STORE) ?? {};
-    const text = (id, usual = "") => (typeof kept[id] === "string" ? kept[id] : usual);
-    for (const id of KEPT) byId(id).value = text(id, byId(id).value);
+    const { strength = "", clock = "", throws = "page", ...kept } = stored(STORE) ?? {};
+    for (const id of KEPT) byId(id).value = kept[id] ?? byId(id).value;
     // What a dialog asks for; `players` has the model of each side, empty for a person.
-    const [strength, clock, throws] = [text("strength"), text("clock"), text("throws", "page")];
     this.chosen = { game: "", players: [], strength, clock, throws };
     tellPercent(byId("scale").value !== "");
   }
@@ -46,11 +32,9 @@ export class Settings {
   /** Takes the players that the server has. The first game is chosen, unless another was. Returns whether the same game
    * is chosen. */
   offer(models) {
-    const isFirst = this.models.length === 0;
     this.models = models;
-    const before = this.chosen.game;
-    if (isFirst && byId("hint_simulations").value === "") byId("hint_simulations").value = `${models[0].simulations}`;
-    return this.choose(isFirst ? models[0].game : before) && !isFirst;
+    byId("hint_simulations").value ||= `${models[0].simulations}`;
+    return this.choose(this.chosen.game);
   }
 
   /** A player of the game. It has `numPlayers` where two players do not share a zero sum. */
@@ -88,7 +72,7 @@ export class Settings {
   /** Chooses a game. Players that play it stay. Returns whether the server plays it. */
   choose(game) {
     const isThere = this.models.some((model) => model.game === game);
-    if (isThere || this.playersOf(this.chosen.game).length === 0) this.chosen.game = isThere ? game : this.models[0].game;
+    this.chosen.game = isThere ? game : this.model.game;
     seat(this.names.length);
     for (const [player, name] of this.names.entries()) {
       byId(`side_${player}`).className = `side ${colorOf(name, player, this.isZeroSum)}`;
@@ -96,7 +80,7 @@ export class Settings {
     this.offerAdvisers();
     byId("about").textContent = titleOf(this.model.game);
     byId("rules").textContent = this.model.rules ?? "";
-    this.take(this.chosen.players, []);
+    this.take(this.chosen.players);
     this.bound();
     return isThere;
   }
@@ -109,41 +93,29 @@ export class Settings {
     });
   }
 
-  /** Chooses players and advisers, those of them that are there. */
-  take(players, advisers) {
+  /** Chooses players, and the adviser if it is there. */
+  take(players, adviser = byId("adviser").value) {
     this.chosen.players = this.fitting(players, this.model);
-    for (const [index, id] of ADVISERS.entries()) {
-      if ([...byId(id).options].some(({ value }) => value === advisers[index])) byId(id).value = advisers[index];
-    }
+    if ([...byId("adviser").options].some(({ value }) => value === adviser)) byId("adviser").value = adviser;
     this.name();
   }
 
   decide(chosen) {
-    const isOther = chosen.game !== this.chosen.game;
     this.chosen = { ...chosen };
-    if (isOther) this.choose(chosen.game);
-    this.name();
+    this.choose(chosen.game);
     this.keep();
-  }
-
-  /** Gives each seat the player of the one before: two players are exchanged. */
-  swap() {
-    const { players } = this.chosen;
-    this.take([...players.slice(-1), ...players.slice(0, -1)], []);
   }
 
   /** Offers what the run thought when it played the game, if that is known. */
   offerRun(isStored) {
-    this.isStored = isStored;
-    this.offerAdvisers();
+    this.offerAdvisers(isStored);
     if (isStored) byId("adviser").value = RUN;
   }
 
-  offerAdvisers() {
+  offerAdvisers(isStored = byId("adviser").options[0]?.value === RUN) {
     const networks = this.playersOf().map(({ name }) => [name, this.called(name)]);
-    const advisers = this.isStored ? [[RUN, "The run, when it played"], ...networks] : networks;
+    const advisers = isStored ? [[RUN, "The run, when it played"], ...networks] : networks;
     offer("adviser", advisers, advisers.length > 1);
-    offer("beside", [["", "Nobody"], ...networks], networks.length > 1);
   }
 
   /** Keeps to the limits of the server. */
@@ -162,14 +134,11 @@ export class Settings {
 
   /** Says who plays, beside the board. */
   name() {
-    const people = this.chosen.players.filter((one) => one === "").length;
     for (const [player, name] of this.names.entries()) {
-      const own = this.chosen.players[player];
-      const [who, side] = [byId(`who_${player}`), byId(`name_${player}`)];
-      const isSide = own === "" && people > 1; // the name of the side says it all
-      who.textContent = isSide ? upper(name) : own === "" ? "You" : `${this.called(own)}, ${strengthOf(this.strength)}`;
-      side.textContent = isSide || this.names.length === 1 ? "" : `(${upper(name)})`;
-      who.title = who.textContent; // where there is no room the title says it
+      const [own, side, field] = [this.chosen.players[player], upper(name), byId(`who_${player}`)];
+      const who = own === "" ? this.whoIs(player) : `${this.called(own)}, ${strengthOf(this.strength)}`;
+      field.textContent = field.title = who; // where there is no room the title says it
+      byId(`name_${player}`).textContent = who === side || this.names.length === 1 ? "" : `(${side})`;
     }
   }
 
@@ -179,7 +148,6 @@ export class Settings {
       limits: limitsOf(this.strength, this.model), // of a network's move
       model: this.model.name, // that shows positions
       adviser: byId("adviser").value,
-      beside: byId("beside").value,
       players,
       hintSimulations: Math.floor(Number(byId("hint_simulations").value)) || this.model.simulations,
       hints: byId("hints").checked,
@@ -197,9 +165,4 @@ export class Settings {
     const { strength, clock, throws } = this.chosen;
     store(STORE, { strength, clock, throws, ...Object.fromEntries(KEPT.map((id) => [id, byId(id).value])) });
   }
-}
-
-/** What the sides of a game are called. */
-export function namesOf({ sideNames, numPlayers }) {
-  return sides(sideNames, numPlayers ?? 2);
 }

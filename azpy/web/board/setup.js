@@ -2,10 +2,7 @@
 
 import { rulesOf } from "./clock.js";
 import { byId, offer, onClick, show } from "./dom.js";
-import { newGame, offerStart } from "./handicap.js";
-import { seatChoices, seats } from "./seats.js";
-import { namesOf } from "./settings.js";
-import { titleOf, upper } from "./sides.js";
+import { namesOf, seatChoices, seats, titleOf, upper } from "./seats.js";
 import { readStrength, strengths, usualStrength } from "./strength.js";
 
 const OTHER = "other"; // the choice that opens a field of its own
@@ -18,7 +15,7 @@ export class Setup {
     onClick("keep", () => this.take() && onKeep());
     byId("setup_form").addEventListener("submit", (event) => {
       event.preventDefault();
-      if (this.take()) onStart(newGame(settings.model.game));
+      if (this.take()) onStart();
     });
     byId("game").addEventListener("change", () => this.offer());
     byId("setup_form").addEventListener("change", () => this.unfold());
@@ -31,10 +28,10 @@ export class Setup {
   }
 
   open() {
-    const { models, chosen } = this.settings;
-    const games = new Map([...models].reverse().map(({ game, name }) => [game, name]));
-    offer("game", [...games].reverse().map(([game, name]) => [name, titleOf(game)]), games.size > 1);
-    byId("game").value = games.get(chosen.game);
+    const { models, model, chosen } = this.settings;
+    const firsts = models.filter(({ game }, index) => models.findIndex((one) => one.game === game) === index);
+    offer("game", firsts.map(({ game, name }) => [name, titleOf(game)]), firsts.length > 1);
+    byId("game").value = model.name;
     byId("clock").value = chosen.clock;
     byId("throws").value = chosen.throws;
     this.offer();
@@ -67,7 +64,6 @@ export class Setup {
       option.disabled = model.numPlayers !== undefined && (rulesOf(option.value)?.limit ?? null) !== null;
       option.title = option.disabled ? "Time limits work only for two players with a zero sum." : "";
     }
-    offerStart(model.game);
     this.unfold();
   }
 

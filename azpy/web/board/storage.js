@@ -9,16 +9,15 @@ const BOTH = [...TAB, ...BROWSER];
 
 /** Keeps an object. A place that has no room keeps what it had. Returns whether each place took it. */
 export function store(key, value, places = BOTH) {
-  const text = JSON.stringify(value);
-  const taken = places.map((place) => {
+  let isTaken = true;
+  for (const place of places) {
     try {
-      place().setItem(key, text);
-      return true;
+      place().setItem(key, JSON.stringify(value));
     } catch {
-      return false;
+      isTaken = false;
     }
-  });
-  return taken.every(Boolean);
+  }
+  return isTaken;
 }
 
 /** What the first place keeps that has it; null for nothing. */

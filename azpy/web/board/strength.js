@@ -1,6 +1,6 @@
 // How strongly does a network play? One text says it: a level, a number of simulations, or seconds as "2 s".
 
-import { upper } from "./sides.js";
+import { upper } from "./seats.js";
 
 const USUAL = 200; // simulations of az-play and az-serve where nobody says another number
 const SIMULATIONS = [50, 200, 800, 3200];
@@ -36,10 +36,8 @@ export function readStrength(text, { limits }) {
 }
 
 /** What a query says of a strength, within the limits of the server. */
-export function limitsOf(strength, { levels, simulations, limits }) {
-  if (levels.some(({ name }) => name === strength)) return { level: strength };
-  const seconds = /^([\d.]+) s$/.exec(strength);
-  if (seconds !== null) return { seconds: Math.min(Number(seconds[1]), limits.seconds) };
-  const count = /^\d+$/.test(strength) ? Number(strength) : simulations;
-  return { simulations: Math.min(count, limits.simulations) };
+export function limitsOf(strength, model) {
+  if (model.levels.some(({ name }) => name === strength)) return { level: strength };
+  const read = readStrength(strength, model) || readStrength(`${model.simulations}`, model);
+  return read.endsWith("s") ? { seconds: Number.parseFloat(read) } : { simulations: Number(read) };
 }

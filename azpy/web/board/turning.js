@@ -33,13 +33,8 @@ function turn(shown) {
   all.setAttribute("transform", `rotate(180 ${left + wide / 2} ${top + high / 2})`);
   all.append(...root.childNodes);
   root.append(all);
-  const mirrored = ([place, x, y, width, height]) => [
-    place,
-    2 * left + wide - x - width,
-    2 * top + high - y - height,
-    width,
-    height,
-  ];
+  const [right, bottom] = [2 * left + wide, 2 * top + high];
+  const mirrored = ([place, x, y, width, height]) => [place, right - x - width, bottom - y - height, width, height];
   const actions = shown.actions.map((action) => ({ ...action, touches: action.touches.map(mirrored) }));
   const marks = shown.marks.map(([shape, text, places]) => [shape, text, places.map(mirrored)]);
   const places = shown.places.map(({ touch, man }) => ({ touch: mirrored(touch), man }));

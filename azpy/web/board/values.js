@@ -4,9 +4,9 @@ let isPercent = false;
 
 /** What a move lost of the value, from −1 to +1, to be judged so: as lichess judges chances to win. */
 const JUDGEMENTS = [
-  [0.3, "??", "a blunder"],
-  [0.2, "?", "a mistake"],
-  [0.1, "?!", "inaccurate"],
+  { least: 0.3, mark: "??", said: "a blunder" },
+  { least: 0.2, mark: "?", said: "a mistake" },
+  { least: 0.1, mark: "?!", said: "inaccurate" },
 ];
 
 /** Has values told in percent. */
@@ -29,6 +29,5 @@ export function toldLoss(loss) {
 
 /** What a move is worth that lost so much; null for one that is worth no remark, or whose loss is not known. */
 export function judged(loss) {
-  const found = JUDGEMENTS.find(([least]) => loss !== null && loss >= least);
-  return found === undefined ? null : { mark: found[1], said: found[2] };
+  return JUDGEMENTS.find(({ least }) => loss !== null && loss >= least) ?? null;
 }

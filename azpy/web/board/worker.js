@@ -12,9 +12,8 @@ const session = new Session(file, (line) => postMessage(line));
 addEventListener("message", ({ data }) => session.ask(data));
 session.open().then(
   () => postMessage(true),
-  (error) => {
-    const why = error instanceof Error ? error.message : error;
-    postMessage(JSON.stringify({ error: `This page cannot play (${why}). Reload it, or have it exported again.` }));
+  ({ message }) => {
+    postMessage(JSON.stringify({ error: `This page cannot play (${message}). Reload it, or have it exported again.` }));
     postMessage(null);
   },
 );
