@@ -52,8 +52,11 @@ _LEAST_GAMES, _MOST_GAMES, _MOST_SLOTS = 16, 512, 128
 _MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, games and simulations of a last match
 # Of a game that hides something. A step follows all games of one network, and no older ones.
 _PAYOFFS = 2000  # of random games, whose standard deviation is the unit of a step
+_HIDDEN_STEPS = 2000  # of a run, at least: more games a step are better only once there are as many
+_FEWEST_HIDDEN, _MOST_HIDDEN = 64, 1024  # games of a step, powers of 2
+_HIDDEN_SECONDS = 1.0  # of play, twice, to measure it
 _HIDDEN: dict[str, Any] = {
-    "games_per_iteration": 1024,
+    "games_per_iteration": _MOST_HIDDEN,
     "learning_rate": 3e-3,
     "weight_decay": 0.0,
     "optimizer": "adam",
@@ -105,9 +108,10 @@ def sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Settings for a game that hides something, the same for each but for the scale of payoffs, and a line on it.
+    """Settings for a game that hides something, and a line on it.
 
-    docs/lab.md has the runs that they come from.
+    They are the same for each game, but for the scale of payoffs and for the games of a step: a run of `minutes` has
+    fewer where games are slow. docs/lab.md has the runs that they come from.
     """
     seconds = math.inf if settings.deterministic else _SECONDS
     rng, end, payoffs = np.random.default_rng(0), time.perf_counter() + seconds, list[float]()
@@ -121,7 +125,26 @@ def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[
     # Where rules are slow, a few networks already take seconds.
     found |= {"networks_per_iteration": 16 if start.game_object is None else 4, **_HIDDEN, "payoff_scale": scale}
     said = f"{settings.game} hides something, so it is trained by mirror descent, without search"
+    if settings.minutes is not None:
+        speed = _hidden_games(start, settings, scale)
+        found["games_per_iteration"] = hidden_games(60.0 * settings.minutes, speed)
+        said += f"; it plays about {_rounded(max(1.0, speed)):,} games/s here"
     return {name: value for name, value in found.items() if name not in given}, said
+
+
+def hidden_games(seconds: float, speed: float) -> int:
+    """Games of a step with which a run of `seconds` has enough steps, where `speed` games a second are played."""
+    games = _PLAY * seconds * speed / _HIDDEN_STEPS
+    return int(min(max(2 ** math.floor(math.log2(max(games, 1.0))), _FEWEST_HIDDEN), _MOST_HIDDEN))
+
+
+def _hidden_games(start: State, settings: Settings, scale: float) -> float:
+    """Games a second of self-play with a network that takes no time, once answers of rules in Python are remembered."""
+    slots = max(settings.slots, settings.pipelines)
+    layout: dict[str, Any] = {"slots": slots, "pipelines": settings.pipelines, "eval_batch": 1, "payoff_scale": scale}
+    with SelfPlay(start, Zeros(start, slots), **layout) as play:
+        play_for(play, _HIDDEN_SECONDS)
+        return play_for(play, _HIDDEN_SECONDS)["games_per_second"]
 
 
 def placed(settings: Settings) -> tuple[str, str]:

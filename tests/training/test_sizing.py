@@ -280,3 +280,25 @@ def test_of_cut_random_games_the_first_alone_counts(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("azpy.games.lines.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     for seconds, expected in ((3, [first[:4]]), (len(first) + 2, [first]), (1e9, [first, second])):
         assert random_games(start, 2, 100, seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("minutes", "speed", "games"), [(5.0, 1e5, 1024), (5.0, 5e3, 256), (12.0, 290, 64), (5.0, 0, 64)]
+)
+def test_a_timed_run_of_a_game_that_hides_something_has_enough_steps(
+    minutes: float, speed: float, games: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def chosen(**given: Any) -> int:
+        return int(choose({"game": "kuhn_poker", **given}, sizing=sizing.sized)[0].games_per_iteration)
+
+    asked = list[float]()
+
+    def play_for(play: Any, seconds: float) -> dict[str, float]:
+        asked.append(seconds)
+        return {"games_per_second": speed if len(asked) == 2 else 0.0}  # answers of rules are remembered by then
+
+    monkeypatch.setattr(sizing, "play_for", play_for)
+    assert chosen(minutes=minutes) == games
+    assert chosen(minutes=minutes, games_per_iteration=100) == 100
+    assert chosen(iterations=9) == chosen(iterations=9, deterministic=True) == 1024
+    assert len(asked) == 4
