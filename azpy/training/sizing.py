@@ -125,21 +125,16 @@ def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[
     # Where rules are slow, a few networks already take seconds.
     found |= {"networks_per_iteration": 16 if start.game_object is None else 4, **_HIDDEN, "payoff_scale": scale}
     said = f"{settings.game} hides something, so it is trained by mirror descent, without search"
-    if settings.minutes is not None:
-        speed = _hidden_games(start, settings, scale)
-        found["games_per_iteration"] = hidden_games(60.0 * settings.minutes, speed)
+    if settings.minutes is not None and "games_per_iteration" not in given:
+        speed = _games_a_second(start, settings, scale)
+        games = max(1.0, _PLAY * 60.0 * settings.minutes * speed / _HIDDEN_STEPS)
+        found["games_per_iteration"] = min(max(2 ** int(math.log2(games)), _FEWEST_HIDDEN), _MOST_HIDDEN)
         said += f"; it plays about {_rounded(max(1.0, speed)):,} games/s here"
     return {name: value for name, value in found.items() if name not in given}, said
 
 
-def hidden_games(seconds: float, speed: float) -> int:
-    """Games of a step with which a run of `seconds` has enough steps, where `speed` games a second are played."""
-    games = _PLAY * seconds * speed / _HIDDEN_STEPS
-    return int(min(max(2 ** math.floor(math.log2(max(games, 1.0))), _FEWEST_HIDDEN), _MOST_HIDDEN))
-
-
-def _hidden_games(start: State, settings: Settings, scale: float) -> float:
-    """Games a second of self-play with a network that takes no time, once answers of rules in Python are remembered."""
+def _games_a_second(start: State, settings: Settings, scale: float) -> float:
+    """Speed of self-play with a network that takes no time, once answers of rules in Python are remembered."""
     slots = max(settings.slots, settings.pipelines)
     layout: dict[str, Any] = {"slots": slots, "pipelines": settings.pipelines, "eval_batch": 1, "payoff_scale": scale}
     with SelfPlay(start, Zeros(start, slots), **layout) as play:
