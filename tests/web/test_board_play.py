@@ -236,7 +236,7 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
           const limits = { simulations: 1000, seconds: 60 };
           const model = { levels: [{ name: "casual", elo: 12 }], simulations: 200, network: "n", limits };
           const others = [{ ...model, network: null }, { ...model, simulations: 800 }, { ...model, levels: [] }];
-          const texts = ["400", " 400 simulations ", "2.5s", "3 s", "0.5 seconds", "9999", "90 s", "", "much"];
+          const texts = ["400", " 400 simulations ", "2.5s", "3 s", "0.5 seconds", "0.5", "9999", "90 s", "", "much"];
           const chosen = ["casual", "20", "5 s", "9999", ""];
           done([
             [model, ...others].map(usualStrength),
@@ -250,7 +250,7 @@ def test_a_strength_is_one_text(board: Board, address: str) -> None:
     )
     assert found == [
         ["casual", "200", "800", "200"],
-        ["400", "400", "2.5 s", "3 s", "0.5 s", "1000", "60 s", "", ""],
+        ["400", "400", "2.5 s", "3 s", "0.5 s", "1", "1000", "60 s", "", ""],
         [["level", "casual"], *(["simulations", 20], ["seconds", 5], ["simulations", 1000], ["simulations", 200])],
         ["1 simulation", "50 simulations", "2 s", "casual"],
         [

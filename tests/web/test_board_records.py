@@ -1,6 +1,8 @@
 """Records on the board in a browser: variations, typed moves, what is loaded and saved, and the games of a run."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from selenium.webdriver.common.keys import Keys
 
@@ -61,6 +63,95 @@ def test_a_link_shows_a_position(board: Board, address: str) -> None:
         board.until(lambda: board.moves == ["b2", "a1"])
     board.driver.get(link.replace("tic_tac_toe", "checkers"))
     board.until(lambda: "this server does not play checkers" in board.one("problem_text").text)
+
+
+def reload_with(board: Board, now: Any, games: Any) -> None:
+    """Reloads the page as if the browser had kept this game on the board, and this list of games."""
+    command = board.driver.execute_cdp_cmd
+    # Once the page before has kept what it has.
+    source = f"""
+        const [now, games] = {json.dumps([json.dumps(now), json.dumps(games)])};
+        for (const place of [sessionStorage, localStorage]) place.setItem("azpy board game", now);
+        localStorage.setItem("azpy board games", games);
+    """
+    keep = command("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+    board.driver.refresh()
+    command("Page.removeScriptToEvaluateOnNewDocument", keep)
+    board.until(lambda: board.state == "open")
+
+
+def test_what_is_not_a_game_is_passed_over(board: Board, address: str) -> None:
+    """What a browser kept for this address may be of another program, or of an older page."""
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    board.click("b2")
+    kept = json.loads(board.script("return localStorage.getItem('azpy board game')"))
+    records = [{"nodes": [[-1, "b2", "b2", 0, None]]}, {"nodes": [None]}, {"notes": None}, {"tags": "x"}, {"ended": 5}]
+    others = [*({"record": kept["record"] | record} for record in records), {"used": [1, 2, 3]}, {"at": 5}]
+    shapes = [kept | other for other in others]
+    for now in (None, 5, {"players": None}, *shapes):
+        reload_with(board, now, 5)
+        board.unfold("open_archive").click()
+        assert board.all("#games_before button") == []
+        board.one("archive_cancel").click()
+    reload_with(board, None, [None, 5, {}, *shapes, kept | {"id": "another"}])
+    board.unfold("open_archive").click()
+    board.all("#games_before button")[-1].click()
+    board.until(lambda: board.moves == ["b2"] and board.ply == 1)
+
+
+def test_a_rude_record_is_refused_and_the_game_goes_on(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    board.click("b2")
+    rude = {"toString": 5}
+    for record in (
+        {"ended": [[0, rude, "by magic"]]},
+        {"ended": [["length", 1, "by magic"]]},
+        {"ended": 5},
+        {"tags": "x"},
+        {"tags": [5]},
+        {"tags": [["HA", rude]]},
+        {"result": rude},
+        {"players": [rude, "b"]},
+        {"players": ["a", "b"], "ranks": [rude]},
+    ):
+        text = json.dumps({"game": "tic_tac_toe", "nodes": [[-1, "a1", "a1", 0]]} | record)
+        assert "this JSON is not a saved game" in board.load(text), record
+    assert (board.moves, board.state) == (["b2"], "open")
+    assert (
+        board.load('{"nodes": [[-1, "a1", "a1", 0, {"NAG": ["constructor", "1"]}]], "ended": [[0, 1, "by magic"]]}')
+        == ""
+    )
+    assert (board.rows, board.one("status").text) == (["1. a1 $constructor !"], "X wins by magic.")
+
+
+def test_a_game_without_room_leaves_the_earlier_ones(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    board.click("b2")
+    board.begin()
+    board.click("a1")
+    board.script(
+        """
+        const set = Storage.prototype.setItem;
+        Storage.prototype.setItem = function (name, text) {
+          if (text.length > 5000) throw new DOMException("full", "QuotaExceededError");
+          set.call(this, name, text);
+        };
+        const comment = document.getElementById("comment");
+        comment.value = "x".repeat(6000);
+        comment.dispatchEvent(new Event("input"));
+        """
+    )
+    board.click("c3")
+    kept = "return JSON.parse(localStorage.getItem('azpy board games')).map(({ at }) => at.join())"
+    assert board.script(kept) == ["a1", "b2"]
+    # Once there is room again it is still one game.
+    board.script("document.getElementById('back').click()")
+    board.until(lambda: board.ply == 1)
+    board.enter("comment", "short")
+    assert board.script(kept) == ["a1", "b2"]
 
 
 def test_a_clock_goes_on_where_it_stood(board: Board, address: str) -> None:
@@ -175,6 +266,33 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
         """
     )
     assert found == ["boolean", "object", "boolean"]
+
+
+def test_a_position_that_was_shown_is_saved_while_the_next_one_is_not_known(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    found = board.driver.execute_async_script(
+        """
+        const done = arguments[0];
+        import("/board/dialogs.js").then(async ({ bindFiles }) => {
+          const [save, said] = ["save", "save_said"].map((id) => document.getElementById(id));
+          const current = { shown: { text: "x.." }, moves: () => [] };
+          const settings = { model: { game: "tic_tac_toe", format: null }, options: { players: [] } };
+          bindFiles({ play: { game: { current } }, settings, picture: () => "" });
+          document.getElementById("open_save").click();
+          const what = document.getElementById("save_what");
+          what.value = "position";
+          what.dispatchEvent(new Event("change"));
+          await new Promise((resolve) => { setTimeout(resolve); });
+          current.shown = null;
+          HTMLAnchorElement.prototype.click = () => {};
+          document.getElementById("save_file").click();
+          await new Promise((resolve) => { setTimeout(resolve); });
+          save.close();
+          done(said.textContent);
+        }).catch((error) => done(String(error)));
+        """
+    )
+    assert found == ""
 
 
 def test_the_next_text_is_read_as_soon_as_one_was_cancelled(board: Board, address: str) -> None:

@@ -20,9 +20,8 @@ export class Clock {
     this.onLate = onLate;
     this.used = [0, 0]; // milliseconds
     this.rules = ENDLESS;
-    this.running = null; // the player whose clock runs
+    this.running = null; // the player whose clock runs, since `since`
     this.last = null; // the player whose clock ran last, and whose turn has not ended
-    this.since = 0;
     setInterval(() => this.tick(), 200);
   }
 

@@ -66,16 +66,14 @@ export function bindFiles({ play, settings, open, picture }) {
     const position = `_position.${format === "sgf" ? "sgf" : "txt"}`;
     const written = () => writeGame(play.game, format, players, settings.clock, ask);
     const record = () => `${JSON.stringify({ game, ...play.game.toNodes() })}\n`;
-    const all = [
+    return [
       ["game", `The game with variations (${format?.toUpperCase()})`, `.${format}`, written],
       ["record", "The game with variations (JSON)", ".json", record],
-      ["position", "This position", position, () => current.shown.text],
+      ["position", "This position", position, () => current.shown?.text ?? ""],
       ["moves", "The moves that lead here", "_moves.txt", () => current.moves().join(" ")],
       ["svg", "Picture (SVG)", ".svg", picture],
       ["png", "Picture (PNG)", ".png", () => ""],
     ];
-    const lacks = { game: format === null, position: current.shown?.text == null };
-    return all.filter(([kind]) => !lacks[kind]);
   };
   const chosen = () => kinds().find(([kind]) => kind === what.value);
   let asked = 0; // times that something was tried
@@ -115,7 +113,8 @@ export function bindFiles({ play, settings, open, picture }) {
     });
   };
   const show = (kind) => {
-    offer("save_what", kinds());
+    const lacks = { game: settings.model.format === null, position: play.game.current.shown?.text == null };
+    offer("save_what", kinds().filter(([one]) => !lacks[one]));
     what.value = kind ?? what.value;
     saving.showModal();
     return showText();

@@ -93,9 +93,7 @@ export function foundOf(answer) {
   return { values, visits, answer };
 }
 
-function networkOf(found) {
-  return found.answer.rootInfo.network;
-}
+const networkOf = ({ answer }) => answer.rootInfo.network;
 
 /** Whether a search went to its own end, and was asked for enough. */
 function isWhole({ answer, visits }, least) {
@@ -232,13 +230,18 @@ export class Game {
   /** The game of what `toNodes` makes, with the board at the end of its main line. */
   static fromNodes({ position = null, nodes, notes = {}, ended = [], ...about }) {
     const { players = null, ranks = null, result = null, tags = [] } = about;
+    // A file can have anything here, which the page would stumble over wherever it shows the game.
+    const isText = (one) => one === null || typeof one === "string";
+    const isEnd = (one) => Number.isInteger(one?.[0]) && [1, 0, -1].includes(one[1]);
+    const areTexts = [players, ranks, result, tags].flat(2).every(isText) && [tags].flat().every(Array.isArray);
+    if (!areTexts || ![ended].flat().every(isEnd)) throw new Error("this JSON is not a saved game");
     const game = new Game(position);
     if (players !== null || result !== null || tags.length > 0) game.about = { players, ranks, result, tags };
-    game.root.notes = notes;
+    game.root.notes = notes ?? {};
     const made = [];
-    for (const [before, name, short, player, noted = {}] of nodes) {
+    for (const [before, name, short, player, noted] of nodes) {
       const one = (made[before] ?? game.root).add(name, short);
-      made.push(Object.assign(one, { player, notes: noted }));
+      made.push(Object.assign(one, { player, notes: noted ?? {} }));
     }
     for (const [at, outcome, why] of ended) (made[at] ?? game.root).ended = { outcome, why: `${why}` };
     game.goTo(game.end);

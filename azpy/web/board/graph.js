@@ -63,6 +63,5 @@ export function showGraph(game, adviser, names, onChoose) {
 
 function described(values, name) {
   if (values.length === 0) return "Graph of the values: none is known yet";
-  const range = `from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;
-  return `Graph of ${values.length} values for ${name}, ${range}`;
+  return `Graph of ${values.length} values for ${name}, from ${told(Math.min(...values))} to ${told(Math.max(...values))}`;
 }

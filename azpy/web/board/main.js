@@ -59,7 +59,7 @@ function start(game, used) {
   const { names, isZeroSum, model } = settings;
   Object.assign(game, { name: model.game, names, isZeroSum, isPaired: model.format === "pgn" });
   byId("main").inert = false;
-  clock.reset(settings.clock, used ?? names.map(() => 0));
+  clock.reset(settings.clock, names.map((_, player) => used?.[player] ?? 0));
   const began = play.begin(game);
   keepGame();
   return began;

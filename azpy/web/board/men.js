@@ -81,9 +81,6 @@ export class Men {
     this.layers = null;
     this.lifted = [];
     this.copies = new Map(); // what moves now, by the parts of its man
-    this.places = [];
-    this.seen = (svg) => svg; // how a picture is seen
-    this.way = 1; // -1 where the board is turned
   }
 
   /** Shows the men of a position, which may be one step away from what was shown before. */
@@ -91,6 +88,7 @@ export class Men {
     const [before, layers] = [this.layers, layersOf(shown, sides)];
     const isDropped = this.lifted.length > 0;
     const places = shown.places.map(({ touch }) => touch);
+    // `seen` turns a picture as the board is seen, and `way` is -1 where it is turned.
     Object.assign(this, { layers, seen, places, way: isTurned ? -1 : 1, lifted: [] });
     this.dragged.hidden = true;
     const isStill = before === null || !isStep || isDropped || matchMedia("(prefers-reduced-motion: reduce)").matches;

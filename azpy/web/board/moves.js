@@ -5,9 +5,9 @@ import { seats, upper } from "./seats.js";
 import { turnsOf } from "./turns.js";
 import { judged, toldLoss } from "./values.js";
 
-/** Judgements that PGN has numbers for (NAG). */
+/** Judgements that PGN has numbers for (NAG); a file may name anything else. */
 const GLYPHS = {
-  ...{ 1: "!", 2: "?", 3: "!!", 4: "??", 5: "!?", 6: "?!" },
+  __proto__: null, ...{ 1: "!", 2: "?", 3: "!!", 4: "??", 5: "!?", 6: "?!" },
   ...{ 10: "=", 13: "∞", 14: "⩲", 15: "⩱", 16: "±", 17: "∓", 18: "+−", 19: "−+", 146: "N" },
 };
 

@@ -32,7 +32,7 @@ export function readStrength(text, { limits }) {
   const number = Number.parseFloat(text);
   if (!(number > 0)) return "";
   const isTime = /\d\s*s(ec\w*)?\s*$/.test(text);
-  return isTime ? `${Math.min(number, limits.seconds)} s` : `${Math.min(Math.floor(number), limits.simulations)}`;
+  return isTime ? `${Math.min(number, limits.seconds)} s` : `${Math.min(Math.ceil(number), limits.simulations)}`;
 }
 
 /** What a query says of a strength, within the limits of the server. */
