@@ -16,7 +16,8 @@ two kinds of positions, as many of each, spread evenly over the plies:
 
 Every position has an action that keeps the value and one that does not. The table has the share of errors for each
 group. A share p of n positions has the standard error sqrt(p (1 - p) / n). All players meet the same positions, so
-differences have smaller ones.
+differences have smaller ones: the last row of each further player is its errors less those of the first player, with
+the half-width of the 95 % interval.
 """
 
 import argparse
@@ -177,10 +178,17 @@ def choices(player: Any, states: Sequence[azpy.State], network: Any = None) -> l
     return chosen
 
 
-def errors(positions: Sequence[Position], chosen: Sequence[int]) -> float:
-    """The share of the chosen actions that give the value away."""
-    wrong = [action not in position.keeping for position, action in zip(positions, chosen, strict=True)]
-    return sum(wrong) / len(wrong)
+def errors(positions: Sequence[Position], chosen: Sequence[int]) -> np.ndarray:
+    """`[N]`: 1 where the chosen action gives the value away, 0 elsewhere."""
+    return np.array([action not in position.keeping for position, action in zip(positions, chosen, strict=True)], float)
+
+
+def less(errors: np.ndarray, others: np.ndarray | None) -> str:
+    """The difference of two shares of errors in the same positions, with the half-width of its 95 % interval."""
+    if others is None:
+        return ""
+    differences = errors - others
+    return f"{differences.mean():+.2%} ± {1.96 * differences.std(ddof=1) / math.sqrt(len(differences)):.2%}"
 
 
 def groups(positions: Sequence[Position]) -> dict[str, list[int]]:
@@ -209,6 +217,7 @@ def main() -> None:
     def form(*cells: str) -> str:
         return "  ".join(f"{cell:{'>15' if place else '24'}}" for place, cell in enumerate(cells))
 
+    baseline = dict[str, np.ndarray]()
     for name in given.players:
         spec, columns, begin = parse_player(name), dict[str, list[int]](), time.perf_counter()
         specs = [replace(spec, simulations=simulations) for simulations in (1, *given.simulations)]
@@ -219,10 +228,13 @@ def main() -> None:
             columns[f"{entrant.simulations} simulations"] = choices(entrant.player, states)
         print(f"{name}, {time.perf_counter() - begin:.0f} s")
         print(form("errors", "positions", *columns))
+        wrong = {column: errors(positions, chosen) for column, chosen in columns.items()}
         for group, indices in by_group.items():
-            part = [positions[i] for i in indices]
-            shares = (errors(part, [chosen[i] for i in indices]) for chosen in columns.values())
-            print(form(group, f"{len(indices):,}", *(f"{share:.2%}" for share in shares)))
+            print(form(group, f"{len(indices):,}", *(f"{each[indices].mean():.2%}" for each in wrong.values())))
+        if baseline:
+            cells = (less(each, baseline.get(column)) for column, each in wrong.items())
+            print(form("less the first player", f"{len(positions):,}", *cells))
+        baseline = baseline or wrong
         print()
 
 
