@@ -20,6 +20,7 @@ from azpy.serving.limits import CLIENT_LIMITS
 from azpy.serving.models import PlayerEngine, open_model
 from azpy.web.page import write_page
 from running import ended
+from served import hiding
 from talks import Asker
 
 NODE = shutil.which("node")
@@ -28,8 +29,8 @@ needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
 
 @contextmanager
 def served_by(game: str) -> Iterator[PlayerEngine]:
-    """A player without a network."""
-    model = open_model("uniform:40", game, 40)
+    """A player without a network, which draws its moves if the game hides something."""
+    model = hiding(game) if make_game(game).hides else open_model("uniform:40", game, 40)
     try:
         yield model
     finally:
@@ -93,6 +94,45 @@ def queries_of(game: str, count: int, rng: Random) -> list[dict[str, Any]]:
     return found
 
 
+def views(game: str, side: int, moves: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """What a person is told in a game that hides something: at each of its turns, and at the end."""
+    state = make_game(game)
+    for move in moves:
+        names = {state.action_name(action): action for action in state.legal_actions()}
+        if state.turn == side:
+            yield {"view": state.render_view(side), "actions": [*names], "result": None}
+        rolls = {state.action_name(outcome): outcome for outcome, _ in state.chance_outcomes()}
+        state.play((names | rolls)[move])
+    assert state.is_terminal
+    yield {"view": str(state), "actions": [], "result": state.result_text()}
+
+
+def deals_of(moves: Sequence[str], rng: Random) -> list[dict[str, Any]]:
+    """Messages of games that hide something. Many of their moves are not legal then."""
+    found = list[dict[str, Any]]()
+    for number in range(40):
+        found.append({"id": "deal", "action": "deal", "side": number % 2})
+        found += [{"id": "play", "action": "play", "move": rng.choice(moves)} for _ in range(30)]
+    return found
+
+
+def check_deals(game: str, messages: list[dict[str, Any]], answers: list[list[Any]]) -> None:
+    """Replays games that hide something, and holds what the person was told to the rules."""
+    games = list[list[Any]]()
+    for message, (answer,) in zip(messages, answers, strict=True):
+        if message["action"] == "deal":
+            games.append([])
+        else:
+            assert ("error" in answer) == (message["move"] not in games[-1][-1]["actions"]), (message, answer)
+        if "error" not in answer:
+            games[-1].append(answer)
+    ended = [heard for heard in games if heard[-1]["result"] is not None]
+    assert len(ended) > len(games) / 2
+    for heard in ended:
+        expected = [*views(game, heard[0]["side"], heard[-1]["moves"])]
+        assert [{name: answer[name] for name in expected[0]} for answer in heard] == expected
+
+
 def _turn(answer: dict[str, Any]) -> int:
     return int(answer.get("turnNumber", 0))
 
@@ -105,6 +145,11 @@ def compare(game: str, count: int, seed: int, folder: Path, crate: Path | None =
         for query, page, server in zip(queries, ask_page(folder, queries), ask_server(model, queries), strict=True):
             # The server searches several turns at once.
             assert sorted(page, key=_turn) == sorted(server, key=_turn), query
+        if model.player.start.hides:  # each deal is another one, so the rules say what both must answer
+            moves = sorted({move for query in queries for move in query.get("moves", [])})
+            messages = deals_of(moves, Random(seed))
+            for answers in (ask_page(folder, messages), ask_server(model, messages)):
+                check_deals(game, messages, answers)
 
 
 class Quiet(SimpleHTTPRequestHandler):

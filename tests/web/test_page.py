@@ -29,7 +29,7 @@ from azpy.web import page as web_page
 from azpy.web import program as web_program
 from azpy.web.page import check_page, write_page
 from browser import Board, needs_browser
-from pages import Quiet, ask_page, ask_server, compare, files_of, hosted, needs_node, served_by
+from pages import Quiet, ask_page, ask_server, compare, files_of, hosted, needs_node, served_by, views
 
 pytest_plugins = ["browser"]
 
@@ -37,7 +37,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @needs_node
-@pytest.mark.parametrize("game", ["chess", "backgammon", "connect_four_for_three"])
+@pytest.mark.parametrize("game", ["chess", "backgammon", "connect_four_for_three", "leduc_poker"])
 def test_the_page_answers_as_the_server_does(game: str, tmp_path: Path) -> None:
     """The table of `test_answers.py` has each kind of query; here the program is compiled, and the games are whole."""
     compare(game, 25, 1, tmp_path / "page")
@@ -331,6 +331,7 @@ def test_a_page_exported_again_is_not_mixed_with_the_one_before(board: Board, tm
 
 
 QUICK = ["dice_nim", "connect_four_for_three(width=4,height=3,k=3)"]
+HIDING = [game for game in _core.BUILT_IN if make_game(game).hides]
 VARIANTS = ["blokus(players=4)", "chess(chess960=518)", "chinese_checkers(players=3)", "hex(swap=1)"]
 VARIANTS += ["maedn(players=4)", "peg_solitaire(board=triangle)", "wall_game(variant=freestyle)"]
 
@@ -341,13 +342,17 @@ def moves_kept(board: Board) -> list[str]:
     return [name for _, name, *_ in kept["record"]["nodes"]]
 
 
-def play_on(state: State, name: str) -> list[str]:
-    """Plays a move or a roll by its name. Returns the places that a person touches for it."""
+def play_on(state: State, name: str) -> None:
+    """Plays a move or a roll by its name."""
     actions = state.legal_actions() or [outcome for outcome, _ in state.chance_outcomes()]
     (action,) = [one for one in actions if state.action_name(one) == name]
-    touched = [place for place, _ in state.touches(action)] or [state.short_name(action)]
     state.play(action)
-    return touched
+
+
+def goes_on(clicked: list[str], touches: list[str]) -> bool:
+    """Whether a move begins with these clicks: its places in turn, or a piece and any of several cells it covers."""
+    covers = len(touches) > 2 and len(clicked) == 2 and clicked[0] == touches[0] and clicked[1] in touches
+    return covers or clicked == touches[: len(clicked)]
 
 
 @needs_browser
@@ -355,7 +360,10 @@ def play_on(state: State, name: str) -> list[str]:
     "game",
     [
         *QUICK,
-        *(pytest.param(game, marks=pytest.mark.slow) for game in sorted({*_core.BUILT_IN, *VARIANTS} - {*QUICK})),
+        *(
+            pytest.param(game, marks=pytest.mark.slow)
+            for game in sorted({*_core.BUILT_IN, *VARIANTS} - {*QUICK, *HIDING})
+        ),
     ],
 )
 def test_people_play_to_the_end_on_a_page_of_a_static_host(game: str, board: Board, tmp_path: Path) -> None:
@@ -372,12 +380,21 @@ def test_people_play_to_the_end_on_a_page_of_a_static_host(game: str, board: Boa
         while board.settle() == "open":
             for name in (names := moves_kept(board))[known:]:
                 play_on(state, name)
-            touches = [[place for place, _ in state.touches(action)] for action in state.legal_actions()]
-            assert board.places().keys() == {places[0] for places in touches if places}
-            assert sum(button.is_displayed() for button in board.all("#choices button")) == touches.count([])
+            legal = [(one, [place for place, _ in state.touches(one)]) for one in state.legal_actions()]
+            assert board.places().keys() == {touches[0] for _, touches in legal if touches}
+            buttons = [state.short_name(one) for one, touches in legal if not touches]
+            assert sum(button.is_displayed() for button in board.all("#choices button")) == len(buttons)
             clicked, name = board.click_any(rng), moves_kept(board)[len(names)]
-            # The king castles by its rook too.
-            assert play_on(state, name) == clicked or name in {"e1g1", "e1c1", "e8g8", "e8c8"}
+            touches_of = {state.action_name(one): touches or [state.short_name(one)] for one, touches in legal}
+            # Each click leaves fewer moves, and the page plays a move once it is the only one.
+            left = [
+                {move for move, touches in touches_of.items() if goes_on(clicked[: count + 1], touches)}
+                for count in range(len(clicked))
+            ]
+            assert name in left[-1]
+            assert len(left[-1]) == 1 or len(clicked) == min(len(touches_of[name]), 2)
+            assert all(len(moves) > 1 for moves in left[:-1])
+            play_on(state, name)
             known = len(names) + 1
         for name in moves_kept(board)[known:]:
             play_on(state, name)
@@ -385,6 +402,41 @@ def test_people_play_to_the_end_on_a_page_of_a_static_host(game: str, board: Boa
         assert board.one("status").text == f"{state.result_text()}."
         assert board.places() == {}
         assert board.all("#choices button") == []
+        assert not board.one("problem").is_displayed()
+        assert board.errors() == []
+        board.driver.get("about:blank")
+
+
+@needs_browser
+@pytest.mark.parametrize("game", [HIDING[0], *(pytest.param(one, marks=pytest.mark.slow) for one in HIDING[1:])])
+def test_people_play_games_that_hide_something_on_a_page_of_a_static_host(
+    game: str, board: Board, tmp_path: Path
+) -> None:
+    with served_by(game) as model:
+        write_page(tmp_path / "page", model.player, None, b"")
+    seen_now = """
+        const text = (id) => document.getElementById(id).textContent;
+        const actions = [...document.querySelectorAll("#deal_actions button")].map((one) => one.textContent);
+        const [view, status] = [text("view"), text("deal_status")];
+        return { view, actions, result: status === "Your move." ? null : status.replace(/[.]$/, "") };
+    """
+    rng = Random(1)
+    with hosted(tmp_path, Counter()) as host:
+        board.driver.get(f"http://127.0.0.1:{host.server_port}/page/")
+        board.until(lambda: board.one("connected").text == "plays in this browser")
+        host.shutdown()
+        for number, side in enumerate([0, 1] * 3):
+            if number > 0:  # the page begins the first game by itself
+                board.script("document.getElementById('deal_side').value = arguments[0]", side)
+                board.one("deal_new").click()
+            board.until(lambda: board.all("#deal_actions button"))
+            seen = [board.script(seen_now)]
+            while seen[-1]["result"] is None:
+                rng.choice(board.all("#deal_actions button")).click()
+                board.until(lambda: board.one("deal_status").text != "…")
+                seen.append(board.script(seen_now))
+            moves = board.one("deal_played").text.removeprefix("Played: ").split(", ")
+            assert seen == [*views(game, side, moves)]
         assert not board.one("problem").is_displayed()
         assert board.errors() == []
         board.driver.get("about:blank")

@@ -32,7 +32,9 @@ const fn only(games: &[Entry], wanted: &[u8]) -> Entry {
 pub(crate) trait AnySession {
     /// Takes a query or an action as JSON, and returns the responses that there are at once.
     fn ask(&mut self, text: &str) -> Vec<String>;
-    /// One round of one search; `now` is in milliseconds, since whenever. Whether searches go on, and the responses.
+    /// Runs one round of one search. Returns whether there are more responses to come, and the responses so far.
+    ///
+    /// `now` is in milliseconds of any clock.
     fn step(&mut self, now: f64) -> (bool, Vec<String>);
 }
 
@@ -42,8 +44,10 @@ impl<G: Position> AnySession for Session<G, Stepping<G, Answers<Uniform>>> {
     }
 
     fn step(&mut self, now: f64) -> (bool, Vec<String>) {
-        let is_busy = self.searcher.step(now);
-        (is_busy, lines(self.take()))
+        self.searcher.step(now);
+        let said = lines(self.take());
+        // An answer may begin the next search: in a deal another player may move twice in a row.
+        (self.is_busy(), said)
     }
 }
 
