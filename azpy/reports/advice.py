@@ -105,7 +105,7 @@ def _compared(newest: Mapping[str, Mapping[str, Any]]) -> list[str]:
         scores = [f"{name} {row['other_outcome']:+.2f}" for name, row in named]
         return [f"On the same games it scores {named[0][1]['score']:+.2f}, {_listed(scores)}"]
     said, copies = list[str](), f"{players - 1} copies of " if players > 2 else ""
-    for verb, stands in (("beats", 1), ("is level with", 0), ("loses to", -1)):
+    for verb, stands in (("beats", 1), ("is not clearly stronger or weaker than", 0), ("loses to", -1)):
         met = [f"{copies}{name} ({_counted(row)})" for name, row in named if _stands(row) == stands]
         said += [f"It {verb} {_listed(met)}"] if met else []
     return said + ([f"One win in {players} is even"] if players > 2 else [])
