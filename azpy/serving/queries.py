@@ -90,6 +90,7 @@ class Session:
 def about(name: str, player: Player, limits: Limits) -> dict[str, Any]:
     """Describe a player to clients: its name for them, what it plays, and what it can be asked for."""
     notation = _core.notation_of(player.start.game)
+    levels = {} if player.start.hides else player.ladder.levels  # without a search there is one strength
     return {
         "name": name,
         "internalName": player.name,
@@ -105,8 +106,8 @@ def about(name: str, player: Player, limits: Limits) -> dict[str, Any]:
         "levels": [
             {"name": name, "simulations": level.simulations, "temperature": level.temperature}
             | ({} if player.ladder.network is None else {"elo": round(level.elo)})
-            for name, level in ({} if player.start.hides else player.ladder.levels).items()
+            for name, level in levels.items()
         ],
-        "ladder": player.ladder.about(player.network),
+        "ladder": player.ladder.about(player.network) if levels else "",
         "limits": {"simulations": limits.simulations, "seconds": limits.seconds},
     }

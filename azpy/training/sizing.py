@@ -52,9 +52,9 @@ _LEAST_GAMES, _MOST_GAMES, _MOST_SLOTS = 16, 512, 128
 _MATCH, _MATCH_GAMES, _MATCH_SIMULATIONS = 0.025, 20, 100  # share of the run, games and simulations of a last match
 # Of a game that hides something. A step follows all games of one network, and no older ones.
 _PAYOFFS = 2000  # of random games, whose standard deviation is the unit of a step
-_HIDDEN_STEPS = 2000  # of a run, at least: more games a step are better only once there are as many
+_HIDDEN_STEPS = 2000  # of a run, if its time permits: with fewer steps, more games a step make a weaker player
 _FEWEST_HIDDEN, _MOST_HIDDEN = 64, 1024  # games of a step, powers of 2
-_HIDDEN_SECONDS = 1.0  # of play, twice, to measure it
+_HIDDEN_SECONDS = 1.0  # of self-play: once to fill the memory of rules in Python, and once to measure
 _HIDDEN: dict[str, Any] = {
     "games_per_iteration": _MOST_HIDDEN,
     "learning_rate": 3e-3,
@@ -129,12 +129,13 @@ def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[
         speed = _games_a_second(start, settings, scale)
         games = max(1.0, _PLAY * 60.0 * settings.minutes * speed / _HIDDEN_STEPS)
         found["games_per_iteration"] = min(max(2 ** int(math.log2(games)), _FEWEST_HIDDEN), _MOST_HIDDEN)
-        said += f"; it plays about {_rounded(max(1.0, speed)):,} games/s here"
+        if speed >= 1:
+            said += f"; without a network it plays about {_rounded(speed):,} games/s here"
     return {name: value for name, value in found.items() if name not in given}, said
 
 
 def _games_a_second(start: State, settings: Settings, scale: float) -> float:
-    """Speed of self-play with a network that takes no time, once answers of rules in Python are remembered."""
+    """Measure the games a second with a network that takes no time, after rules in Python have filled their memory."""
     slots = max(settings.slots, settings.pipelines)
     layout: dict[str, Any] = {"slots": slots, "pipelines": settings.pipelines, "eval_batch": 1, "payoff_scale": scale}
     with SelfPlay(start, Zeros(start, slots), **layout) as play:

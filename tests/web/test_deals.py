@@ -98,6 +98,11 @@ def test_posts_and_pages_tell_a_view_and_no_more(place: tuple[str, str], side: i
     assert "a POST cannot continue one" in again.json()["error"]
 
 
+def test_a_player_that_draws_its_moves_has_no_levels(place: tuple[str, str]) -> None:
+    answer = httpx.post(f"http://{place[1]}/query", json={"id": "1", "action": "query_models"}).json()
+    assert [(model["hides"], model["levels"], model["ladder"]) for model in answer["models"]] == [(True, [], "")]
+
+
 def test_figures_of_the_server_do_not_tell_a_card(tmp_path: Path) -> None:
     (tmp_path / "kuhn.onnx").write_bytes(make_model(shape=("batch", 11, 1, 1), actions=2))
     model = open_model(str(tmp_path / "kuhn.onnx"), "kuhn_poker", 1, shows_views=True)

@@ -1,4 +1,4 @@
-// What did the person choose? The game, who plays how strongly, and the controls of looks and hints: this browser keeps it.
+// What did the person choose? The game, who plays how strongly, and the controls of sounds and hints: this browser keeps it.
 
 import { rulesOf } from "./clock.js";
 import { byId, offer } from "./dom.js";
