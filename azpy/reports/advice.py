@@ -63,6 +63,16 @@ _TOO_MUCH = {  # stage -> its largest share of all time, and what to do about mo
 }
 
 
+# What is said of a match, by whether the whole interval and the score are above an even one (1) or below it (-1).
+_STANDINGS = {
+    (1, 1): ("beats", ""),
+    (0, 1): ("is ahead of", ", which may be luck"),
+    (0, 0): ("is level with", ""),
+    (0, -1): ("is behind", ", which may be luck"),
+    (-1, -1): ("loses to", ""),
+}
+
+
 def verdict(rows: Sequence[Mapping[str, Any]], game: str) -> str:
     """Say in words how strong the newest network is, whether the run learns, and if not, what to try.
 
@@ -105,9 +115,9 @@ def _compared(newest: Mapping[str, Mapping[str, Any]]) -> list[str]:
         scores = [f"{name} {row['other_outcome']:+.2f}" for name, row in named]
         return [f"On the same games it scores {named[0][1]['score']:+.2f}, {_listed(scores)}"]
     said, copies = list[str](), f"{players - 1} copies of " if players > 2 else ""
-    for verb, stands in (("beats", 1), ("is not clearly stronger or weaker than", 0), ("loses to", -1)):
-        met = [f"{copies}{name} ({_counted(row)})" for name, row in named if _stands(row) == stands]
-        said += [f"It {verb} {_listed(met)}"] if met else []
+    for stands, (verb, unsure) in _STANDINGS.items():
+        met = [f"{copies}{name} ({_counted(row)})" for name, row in named if (_stands(row), _ahead(row)) == stands]
+        said += [f"It {verb} {_listed(met)}{unsure}"] if met else []
     return said + ([f"One win in {players} is even"] if players > 2 else [])
 
 
@@ -128,6 +138,12 @@ def _counted(row: Mapping[str, Any]) -> str:
     if not draws and not (wins and losses):
         return f"{wins}-{losses}"
     return f"{wins} of {wins + draws + losses}" + (f" with {draws} draw{'s' * (draws > 1)}" if draws else "")
+
+
+def _ahead(row: Mapping[str, Any]) -> int:
+    """Whether the score of a match of two or more players is above an even one (1), below it (-1) or neither (0)."""
+    even = 1 / row.get("players", 2)
+    return int(row["score"] > even) - int(row["score"] < even)
 
 
 def _stands(row: Mapping[str, Any]) -> int:

@@ -206,7 +206,7 @@ def alone(opponent: str, other: float, low: float, high: float) -> dict[str, Any
         # It scores more than at first. The interval of the difference is 0.14 to each side.
         (
             [met("mcts-100", 0.35, 0), met("mcts-100", 0.5)],
-            "It is not clearly stronger or weaker than plain search with 100 rollouts (20 of 40): it learns.",
+            "It is level with plain search with 100 rollouts (20 of 40): it learns.",
         ),
         (
             [met("mcts-100", 0.37, 0), met("mcts-100", 0.5)],
@@ -218,13 +218,16 @@ def alone(opponent: str, other: float, low: float, high: float) -> dict[str, Any
         ),
         (
             [met("random", 0.9), met("untrained", 0.5)],
-            "It is not clearly stronger or weaker than an untrained network (20 of 40). It beats a random player "
-            "(36 of 40): it does not learn yet. Give it more --minutes, or run az-check-game nim.",
+            "It is level with an untrained network (20 of 40). It beats a random player (36 of 40): it does not learn "
+            "yet. Give it more --minutes, or run az-check-game nim.",
         ),
         ([met("untrained", 0.5, 12)], "(20 of 40): it does not learn. Give it more --minutes"),
         ([*iterations(draws=1.0), met("untrained", 0.5, 3)], "yet. Try what the warnings say."),
         # So few games, or so many draws, say nothing.
-        ([met("untrained", 0.6, low=0.2, high=0.9)], "(24 of 40). These matches cannot tell yet whether it learns."),
+        (
+            [met("untrained", 0.6, low=0.2, high=0.9)],
+            "It is ahead of an untrained network (24 of 40), which may be luck. These matches cannot tell yet",
+        ),
         (
             [met("untrained", 0.5, wins=9, draws=22, losses=9)],
             "with 22 draws). These matches cannot tell yet whether it",
@@ -240,8 +243,8 @@ def alone(opponent: str, other: float, low: float, high: float) -> dict[str, Any
         (
             [met("random", 0.7, players=3), met("untrained", 0.45, players=3), met("mcts-100", 0.3, players=3)],
             "It beats 2 copies of a random player (28 of 40) and 2 copies of an untrained network (18 of 40): "
-            "it learns. It is not clearly stronger or weaker than 2 copies of plain search with 100 rollouts (12 of "
-            "40). One win in 3 is even.",
+            "it learns. It is behind 2 copies of plain search with 100 rollouts (12 of 40), which may be luck. One "
+            "win in 3 is even.",
         ),
         (
             [alone("random", -0.1, 0.5, 0.7), alone("untrained", 0.2, 0.1, 0.5), alone("mcts-100", 0.6, -0.3, 0.1)],
