@@ -116,7 +116,11 @@ def _compared(newest: Mapping[str, Mapping[str, Any]]) -> list[str]:
         return [f"On the same games it scores {named[0][1]['score']:+.2f}, {_listed(scores)}"]
     said, copies = list[str](), f"{players - 1} copies of " if players > 2 else ""
     for stands, (verb, unsure) in _STANDINGS.items():
-        met = [f"{copies}{name} ({_counted(row)})" for name, row in named if (_stands(row), _ahead(row)) == stands]
+        met = [
+            f"{copies}{name} ({_counted(row)})"
+            for name, row in named
+            if (_stands(row), _stands(row, "score", "score")) == stands
+        ]
         said += [f"It {verb} {_listed(met)}{unsure}"] if met else []
     return said + ([f"One win in {players} is even"] if players > 2 else [])
 
@@ -140,17 +144,11 @@ def _counted(row: Mapping[str, Any]) -> str:
     return f"{wins} of {wins + draws + losses}" + (f" with {draws} draw{'s' * (draws > 1)}" if draws else "")
 
 
-def _ahead(row: Mapping[str, Any]) -> int:
-    """Whether the score of a match of two or more players is above an even one (1), below it (-1) or neither (0)."""
-    even = 1 / row.get("players", 2)
-    return int(row["score"] > even) - int(row["score"] < even)
-
-
-def _stands(row: Mapping[str, Any]) -> int:
-    """Whether the network is stronger (1), weaker (-1) or neither (0), by the whole interval."""
+def _stands(row: Mapping[str, Any], low: str = "low", high: str = "high") -> int:
+    """Whether the network is stronger (1), weaker (-1) or neither (0), by the whole interval or by other figures."""
     players, alone = row.get("players", 2), "difference_" if row.get("players") == 1 else ""
     even = 0.0 if alone else 1 / players
-    return int(row[f"{alone}low"] > even) - int(row[f"{alone}high"] < even)
+    return int(row[f"{alone}{low}"] > even) - int(row[f"{alone}{high}"] < even)
 
 
 def alarms(rows: Sequence[Mapping[str, Any]]) -> list[str]:

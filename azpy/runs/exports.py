@@ -30,7 +30,7 @@ NOTHING: Told = {}
 def to_npz(path: str | os.PathLike[str], start: State, games: Games) -> int:
     """Write one row for each searched position, in the order of the games. Memory holds one game's rows.
 
-    Positions of imported games without a search have no row.
+    A position of an imported game has a row only if its search was stored.
 
     The arrays: `observations` float32 [N, C, H, W] and `legal` bool [N, A]; `policy_targets` float32 [N, A], the
     network's target, 0 where illegal; `value_targets` float32 [N], the outcome for the player to move, or 1 or -1 where

@@ -268,7 +268,7 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
     assert found == ["boolean", "object", "boolean"]
 
 
-def test_a_position_that_was_shown_is_saved_while_the_next_one_is_not_known(board: Board, address: str) -> None:
+def test_save_writes_the_shown_position_while_the_next_one_loads(board: Board, address: str) -> None:
     board.open(address, "noughts")
     found = board.driver.execute_async_script(
         """

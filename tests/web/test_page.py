@@ -409,9 +409,7 @@ def test_people_play_to_the_end_on_a_page_of_a_static_host(game: str, board: Boa
 
 @needs_browser
 @pytest.mark.parametrize("game", [HIDING[0], *(pytest.param(one, marks=pytest.mark.slow) for one in HIDING[1:])])
-def test_people_play_games_that_hide_something_on_a_page_of_a_static_host(
-    game: str, board: Board, tmp_path: Path
-) -> None:
+def test_people_play_hidden_games_on_an_exported_page(game: str, board: Board, tmp_path: Path) -> None:
     with served_by(game) as model:
         write_page(tmp_path / "page", model.player, None, b"")
     seen_now = """

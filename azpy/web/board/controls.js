@@ -131,7 +131,7 @@ export class Controls {
   }
 }
 
-/** Whether a position, or that before a roll, has no other moves. */
+/** Whether the only moves of a position are ways. During a roll, the moves before it count. */
 function hasWays(position) {
   const { player = null, actions = [] } = position?.shown ?? {};
   if (player === null) return position !== null && position.children.length === 0 && hasWays(position.parent);

@@ -2,9 +2,10 @@
 //!
 //! A player of such a game does not search: it draws from the network's policy for its own view. In self-play each
 //! legal action of the player who learns is then played in a copy of the position and rolled out to the end. There all
-//! players draw from the network's policies of their own views. The position of a game of self-play is itself a draw from what the player to
-//! move may believe, so no worlds are guessed. With policy pi and payoffs q the target is pi exp(q / scale), as a share:
-//! a step of magnetic mirror descent (Sokota et al. 2022) with step size 1, but for the magnet, which is the learner's.
+//! players draw from the network's policies of their own views. The position of a game of self-play is itself a draw
+//! from what the player to move may believe, so no worlds are guessed. With policy pi and payoffs q the target is pi
+//! exp(q / scale), as a share: a step of magnetic mirror descent (Sokota et al. 2022) with step size 1, but for the
+//! magnet, which is the learner's.
 //!
 //! Invariant: each walker draws from a stream of its own, so a roll-out is the same whatever shares its batches.
 
