@@ -113,8 +113,13 @@ class Program:
                 await asyncio.wait_for(self._process.wait(), grace)
         if self.is_running:
             kill_group(self._process)
-        self._transport.close()  # close first: asyncio waits for the pipes to end, and azpy no longer reads them
+        # asyncio waits for the pipes to end, and something that the program started may hold them open. The transport
+        # comes last: it would take the exit status that asyncio's watcher waits for, which then prints a warning.
+        for number in range(3):
+            if (pipe := self._transport.get_pipe_transport(number)) is not None:
+                pipe.close()
         await self._process.wait()
+        self._transport.close()
         await self._complaints
 
     @property
