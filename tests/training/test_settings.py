@@ -373,6 +373,7 @@ def test_a_preset_leaves_out_what_needs_a_switch_that_is_off(tmp_path: Path) -> 
     said = choose({"game": "connect_four", "match_solver": False}, out=str(tmp_path))[2]
     assert said.endswith("; it leaves out match_lookahead 4")
     assert settings_from(["connect_four", "--no-match-solver"])[0].match_lookahead == 0
+    assert (settings_from(["chess"])[0].lookahead, settings_from(["chess", "--no-solver"])[0].lookahead) == (1, 0)
     for given in ({"match_solver": False, "match_lookahead": 2}, {"lookahead": 2}):
         with pytest.raises(SettingsError, match=r"(match_)?lookahead needs (match_)?solver: give both, or leave"):
             combine(preset_of("connect_four", given), {"game": "connect_four"}, given)
