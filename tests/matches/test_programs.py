@@ -530,6 +530,7 @@ def test_a_last_line_without_an_end_counts_and_a_signal_is_named() -> None:
     assert transcript.count("\n") == 3
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="asyncio polls there")
 def test_the_exit_status_of_a_killed_program_is_left_to_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
     def taken(_: object) -> None:
         pytest.fail("asyncio would warn of an unknown child process")
