@@ -1,7 +1,7 @@
 """Repeats the searches of a stored game, and compares the results with the record.
 
 A game depends on its seed, its id and its network's answers alone, so it can be played again by itself. The run's
-checkpoints hold the networks, by their ids. The network of the first iteration is made again from the seed.
+checkpoints hold the networks, by their ids. The first iteration of most runs has no network.
 """
 
 import contextlib
@@ -89,23 +89,10 @@ def _find_model(run: StoredRun, network: int) -> tuple[Any, str]:
                     evaluator, precision = found
                     in_it = "" if precision == "fp32" else f" in {precision}"
                     return evaluator, f"the {words} of checkpoint {iteration}{in_it}"
-    why_not = ""
-    try:
-        from azpy.learning.export import to_onnx
-        from azpy.learning.learner import Learner
-
-        if not is_own(run.settings.network):  # networks of the user's own have a checkpoint 0
-            settings = run.settings
-            options: dict[str, Any] = {"seed": settings.seed, "value_smoothing": settings.value_smoothing}
-            untrained = to_onnx(Learner(run.start, settings.network, **options).averaged)
-            if found := _opened(run, untrained, network):
-                return found[0], "the untrained network"
-    except MissingPackageError as error:
-        why_not = f" (the untrained network cannot be tried: {error})"
     remain = ", ".join(map(str, run.checkpoints()))
     raise ModelError(
         f"the model that played the game, network {network:#018x}, no longer exists: {run.path} has "
-        f"{f'checkpoints {remain}' if remain else 'no checkpoints'}{why_not}; give its file with --model if you have it"
+        f"{f'checkpoints {remain}' if remain else 'no checkpoints'}; give its file with --model if you have it"
     )
 
 

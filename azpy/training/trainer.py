@@ -9,6 +9,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from azpy import _core
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.sessions import import_onnxruntime
+from azpy.fleet.fleet import Lineup
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner, use_threads
 from azpy.learning.own import weights_in
@@ -148,6 +150,7 @@ class Trainer(Loop):
         asked = generations.reduced if settings.precision == "auto" else settings.precision
         later = asked not in {"fp32", ready.precision} and ready.int8 is None
         player = on_devices(ready.evaluators) + (f" ({asked} once it passes its check)" if later else "")
+        player += ", at first without a network" if self._knows_nothing else ""
         bf16 = " in bf16" if self._learner.precision == "bf16" else ""
         player += f" · trains on {self._learner.device}{bf16}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
@@ -174,7 +177,8 @@ class Trainer(Loop):
         generations, budget, iteration = self._generations, self.budget, self.iteration + 1
         begin, metrics, there = budget.elapsed(), dict[str, float](), len(self.folder.journal)
         unstored = yield from self._practise(metrics)
-        games = yield from self._play(metrics, generations.lineup(self.ranked.score_to_beat))
+        with_network = not self._knows_nothing
+        games = yield from self._play(metrics, self._lineup(self.ranked.score_to_beat))
         if not games:
             return True
         played = len(games) - there if "play_seconds" in metrics else 0
@@ -203,10 +207,11 @@ class Trainer(Loop):
         budget.note_iteration(now - begin, fitting, fitted, played, exporting)
         self.iteration = iteration
         metrics |= {"seconds": now} | self.time.shares()
-        self._recent.append(metrics)
+        if with_network:
+            self._recent.append(metrics)
         own_device = generations.ready.evaluators[0].device != "cpu"
         advice = None
-        if not self.start.hides:  # there `sized` chose the settings
+        if with_network and not self.start.hides:  # there `sized` chose the settings
             advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
         if generations.ready.refused:
             advice = f"playing in fp32: {generations.ready.refused}" + (f"; {advice}" if advice else "")
@@ -225,7 +230,7 @@ class Trainer(Loop):
         """
         done = list[int]()
         for part in range(self.settings.networks_per_iteration - 1):
-            games = yield from self._play_unstored(metrics, self._generations.lineup(None))
+            games = yield from self._play_unstored(metrics, self._lineup(None))
             if len(games) < self.settings.games_per_iteration:
                 if games:  # time is up: they are those of the last network, which `_play` seals
                     self.folder.append(*games)
@@ -236,6 +241,23 @@ class Trainer(Loop):
                 self._generations.publish(self._player, self.iteration + 1, self._window.buffer)
             done += [record.positions for record in games]
         return done
+
+    @property
+    def _knows_nothing(self) -> bool:
+        """Whether the network has its first weights. A user's function may have made trained ones."""
+        settings = self.settings
+        return not (self._learner.steps or settings.init or is_own(settings.network))
+
+    def _lineup(self, score_to_beat: float | None) -> Lineup:
+        """Who plays, and how.
+
+        A network that knows nothing does not: all its priors and values are nearly the same, and in the first games it
+        would take nearly all the time.
+        """
+        lineup = self._generations.lineup(score_to_beat)
+        if self._knows_nothing:
+            return replace(lineup, evaluators=[_core.UniformEvaluator()] * len(lineup.evaluators), model=None)
+        return lineup
 
     @property
     def _player(self) -> Any:

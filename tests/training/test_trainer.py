@@ -15,7 +15,7 @@ import sound_games
 from azpy.cli.train import settings_from
 from azpy.devices import Device
 from azpy.errors import ModelError, RunError, SettingsError
-from azpy.evaluators.onnx import OnnxEvaluator
+from azpy.evaluators.onnx import OnnxEvaluator, network_id
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.matches.arena import SearchPlayer
@@ -121,6 +121,14 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
     assert [each["simulations"] for each in asked[2:]] == [21, 21, 130, 130]
     rows = [json.loads(line) for line in (tmp_path / "more/metrics.jsonl").read_text().splitlines()]
     assert [row["simulations"] for row in rows if row["kind"] == "match"] == [21] * 4
+
+
+def test_a_network_plays_once_it_has_learned(tmp_path: Path) -> None:
+    run(tmp_path, iterations=2, deterministic=True)
+    with opened(tmp_path) as folder:
+        games = [folder.sealed.read(iteration) for iteration in (1, 2)]
+    first, second = ({int(network) for game in each for network in game.networks} for each in games)
+    assert (first, second - {0}) == ({0}, {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)})
 
 
 def test_a_run_that_is_done_is_done(tmp_path: Path) -> None:
