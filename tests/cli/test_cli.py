@@ -44,7 +44,7 @@ def test_a_small_run_prints_what_a_user_needs(starts: Starts, tmp_path: Path) ->
     for text in (
         "run folder runs/tic_tac_toe",
         "2 pipelines x 4 games · batches of 8 positions (2 leaves per game) · 8 simulations per move",
-        "plays on CPU, fp32, 1 thread per batch · trains on cpu",
+        "plays on CPU, fp32, 1 thread per batch, at first without a network · trains on cpu",
         "iteration 1: 10 games",
         "simulations/s",
         "evaluations/s",
