@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from azpy._core import FAST_SEARCH, MIXED_NETWORKS, SEARCHED, GameRecord, UniformEvaluator
-from azpy.errors import MissingPackageError, ModelError, RunError
+from azpy.errors import ModelError, RunError
 from azpy.evaluators.choice import open_generation
 from azpy.evaluators.onnx import model_bytes, network_id
 from azpy.evaluators.protocol import CheckedEvaluator
@@ -20,7 +20,6 @@ from azpy.games.lines import replayed
 from azpy.playing.selfplay import repeat
 from azpy.runs.reader import StoredRun
 from azpy.runs.storage import INT8_MODEL
-from azpy.settings.run import is_own
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "player_values", "actions")
 _PRECISIONS = ("fp32", "fp16")  # in which a model may have played, whatever the setting is now
