@@ -11,6 +11,7 @@ import numpy as np
 
 from azpy import _core
 from azpy._core import GameRecord
+from azpy.devices import CPU, Device
 from azpy.fleet.wire import PROTOCOL
 from azpy.settings import Settings
 from azpy.settings.run import ABOUT
@@ -27,6 +28,7 @@ class Lineup:
     model: bytes | None = None  # the network's file; None: even priors and value 0
     precision: str = "fp32"  # in which it plays
     score_to_beat: float | None = None  # of the games to come, see `RankedReward`
+    devices: Sequence[Device] = (CPU,)  # of the run's networks, also where none plays yet
 
     @property
     def ids(self) -> set[int]:

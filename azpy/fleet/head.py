@@ -18,7 +18,6 @@ from typing import Any
 
 from azpy import _core
 from azpy._core import GameRecord
-from azpy.devices import CPU, Device
 from azpy.errors import RunError, one_line
 from azpy.fleet.channels import Backend, Channel, Message
 from azpy.fleet.channels.folder import FOLDER, Folder
@@ -121,8 +120,7 @@ class Head(Fleet):
         self._plays = digest_of_lineup(self._lineup)
         if self._settings.deterministic:
             self._lineup["answers"] = self._answers = answers_of(lineup.evaluators[0])
-        devices = [Device.read(getattr(evaluator, "device", CPU)) for evaluator in lineup.evaluators]
-        self._backend.play(self._lineup, self._model, devices)
+        self._backend.play(self._lineup, self._model, lineup.devices)
         for worker in self.members:
             if worker not in waited:
                 worker.since = self._clock()

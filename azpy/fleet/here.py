@@ -44,7 +44,8 @@ class Here(Fleet):
         """See `Fleet`."""
         if self._self_play is None:
             stagger = 0 if self._settings.deterministic else usual_plies(self._start, self._settings)
-            self._self_play = open_self_play(self._settings, self._start, lineup.evaluators, stagger=stagger)
+            played, on = lineup.evaluators, lineup.devices[0]
+            self._self_play = open_self_play(self._settings, self._start, played, on=on, stagger=stagger)
             self._self_play.go_on(self.begun)
         elif lineup.evaluators is not self._evaluators:
             self._self_play.swap(lineup.evaluators)

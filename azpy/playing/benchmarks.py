@@ -188,7 +188,7 @@ def measure_self_play(
     """
     options: dict[str, Any] = settings.search_options()
     options |= {name: getattr(settings, name) for name in ("slots", "pipelines")}
-    options["threads"] = threads_of_trees(settings, evaluator)
+    options["threads"] = threads_of_trees(settings, getattr(evaluator, "device", settings.all_devices[0]))
     fork = getattr(evaluator, "fork", lambda: evaluator)
     forks = [evaluator, *(fork() for _ in range(settings.pipelines - 1))]  # as self-play has them
     rows = 1

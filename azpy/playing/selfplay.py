@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azpy import _core
+from azpy.devices import Device
 from azpy.errors import SettingsError
 from azpy.games.lines import random_games
 from azpy.settings import Settings
@@ -21,7 +22,7 @@ def on_devices(evaluators: Sequence[Any]) -> str:
 
 
 def open_self_play(
-    settings: Settings, start: _core.State, evaluators: Sequence[Any], *, stagger: int = 0
+    settings: Settings, start: _core.State, evaluators: Sequence[Any], *, on: Device | None = None, stagger: int = 0
 ) -> _core.SelfPlay:
     """Self-play with a run's settings, of the games that are admitted to it.
 
@@ -29,13 +30,16 @@ def open_self_play(
         settings: of the run.
         start: where its games begin.
         evaluators: of the network, one a device.
+        on: the first device, if the evaluators do not say it: the games may begin without a network.
         stagger: plies over which the first games begin, one after another.
 
     Raises:
         SettingsError: settings that self-play refuses.
     """
     layout: dict[str, Any] = {"slots": settings.slots, "pipelines": settings.all_pipelines, "stagger": stagger}
-    layout |= {"threads": threads_of_trees(settings, evaluators[0]), "cache_positions": settings.cache_positions}
+    known: Device | str = getattr(evaluators[0], "device", settings.all_devices[0])
+    threads = threads_of_trees(settings, on or known)
+    layout |= {"threads": threads, "cache_positions": settings.cache_positions}
     return _open(settings, start, evaluators, **layout)
 
 
@@ -45,14 +49,14 @@ def usual_plies(start: _core.State, settings: Settings) -> int:
     return max(1, sum(map(len, games)) // len(games))
 
 
-def threads_of_trees(settings: Settings, evaluator: Any) -> int | None:
+def threads_of_trees(settings: Settings, on: Device | str) -> int | None:
     """Threads that grow the trees: the setting, else one a core (None).
 
     Where each core has a pipeline, each pipeline grows its own trees: other threads would take the core from another
     pipeline. With 256 slots and a 4x32 network on 2 cores, this raised 23,500 evaluations/s to 25,300 (November 2026).
-    Two pipelines of a GPU take turns, so the one that grows trees uses all cores.
+    Two pipelines of a GPU take turns, so the one that grows trees uses all cores. `on` is the network's device.
     """
-    fewest = usable_cores() if getattr(evaluator, "device", None) == "cpu" else max(usable_cores(), 3)
+    fewest = usable_cores() if str(on) == "cpu" else max(usable_cores(), 3)
     return 1 if settings.threads is None and settings.all_pipelines >= fewest else settings.threads
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from azpy import _core
+from azpy.devices import CPU, Device
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, model_bytes, network_id
 from azpy.fleet.fleet import Lineup
@@ -87,7 +88,8 @@ class Collector(Loop):
         while not self.budget.is_over(self.iteration):
             self._take_model(self.settings, self.start)
             metrics = dict[str, float]()
-            lineup = Lineup(self._evaluators, self._data, score_to_beat=self.ranked.score_to_beat)
+            devices = [Device.read(getattr(each, "device", CPU)) for each in self._evaluators]
+            lineup = Lineup(self._evaluators, self._data, score_to_beat=self.ranked.score_to_beat, devices=devices)
             games = yield from self._play(metrics, lineup)
             if not games:
                 break

@@ -67,7 +67,7 @@ class Generations:
     def lineup(self, score_to_beat: float | None) -> Lineup:
         """The network of `ready`, and how its games are played."""
         ready = self.ready
-        return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, score_to_beat)
+        return Lineup(ready.evaluators, ready.int8 or self.model, ready.precision, score_to_beat, self._devices)
 
     def publish(
         self, network: Module, iteration: int = 0, buffer: _core.ReplayBuffer | None = None, *, last: bool = False

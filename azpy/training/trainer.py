@@ -150,7 +150,7 @@ class Trainer(Loop):
         asked = generations.reduced if settings.precision == "auto" else settings.precision
         later = asked not in {"fp32", ready.precision} and ready.int8 is None
         player = on_devices(ready.evaluators) + (f" ({asked} once it passes its check)" if later else "")
-        player += ", at first without a network" if self._knows_nothing else ""
+        player += ", at first without a network" if self._knows_nothing and not self._lessons.are_there else ""
         bf16 = " in bf16" if self._learner.precision == "bf16" else ""
         player += f" · trains on {self._learner.device}{bf16}"
         parameters = sum(parameter.numel() for parameter in self._learner.averaged.parameters())
@@ -181,7 +181,7 @@ class Trainer(Loop):
         games = yield from self._play(metrics, self._lineup(self.ranked.score_to_beat))
         if not games:
             return True
-        played = len(games) - there if "play_seconds" in metrics else 0
+        played = len(games) - there if with_network and "play_seconds" in metrics else 0  # what others will take
         if self.start.hides:
             found = game_statistics(games[:_TOLD_GAMES])
             metrics |= {name: found[name] for name in _TOLD if name in found}
@@ -207,11 +207,10 @@ class Trainer(Loop):
         budget.note_iteration(now - begin, fitting, fitted, played, exporting)
         self.iteration = iteration
         metrics |= {"seconds": now} | self.time.shares()
-        if with_network:
-            self._recent.append(metrics)
         own_device = generations.ready.evaluators[0].device != "cpu"
         advice = None
         if with_network and not self.start.hides:  # there `sized` chose the settings
+            self._recent.append(metrics)
             advice = advise(self.settings, self._recent, usable_cores(), own_device=own_device)
         if generations.ready.refused:
             advice = f"playing in fp32: {generations.ready.refused}" + (f"; {advice}" if advice else "")
@@ -249,10 +248,9 @@ class Trainer(Loop):
         return not (self._learner.steps or settings.init or is_own(settings.network))
 
     def _lineup(self, score_to_beat: float | None) -> Lineup:
-        """Who plays, and how.
+        """Return the lineup of the next games.
 
-        A network that knows nothing does not: all its priors and values are nearly the same, and in the first games it
-        would take nearly all the time.
+        Before the first step it has no network: an untrained one would slow the games and add nothing.
         """
         lineup = self._generations.lineup(score_to_beat)
         if self._knows_nothing:

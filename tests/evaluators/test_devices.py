@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import azpy
 from azpy.devices import Device, devices_of
 from azpy.errors import SettingsError
+from azpy.fleet.fleet import Lineup
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Started
 from azpy.training.trainer import Trainer
@@ -209,13 +210,24 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     return found
 
 
-def test_a_run_plays_on_every_device_and_matches_on_the_first(tmp_path: Path, opened: list[tuple[str, Any]]) -> None:
+def test_a_run_plays_on_every_device_and_matches_on_the_first(
+    tmp_path: Path, opened: list[tuple[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Trainer(Settings(**SMALL), tmp_path) as trainer:
+        play, devices = trainer.fleet.play, list[list[str]]()
+
+        def noted(lineup: Lineup) -> None:
+            devices.append([str(device) for device in lineup.devices])
+            play(lineup)
+
+        monkeypatch.setattr(trainer.fleet, "play", noted)
         events = list(trainer.run())
+    assert devices == [["cuda:0", "cuda:1"]] * 2  # without a network too: workers stay where they begin
     assert isinstance(events[0], Started)
     assert "also on cuda:1" in events[0].evaluator
     assert [device for device, _ in opened] == ["cuda:0", "cuda:1"] * 3 + [
         "cuda:0"
     ] * 2  # the last: the untrained network
-    assert all(evaluator.asked > 0 for _, evaluator in opened[:4])  # those of the last network play no games
-    assert opened[5][1].asked == 0
+    # Neither the first network plays, which knows nothing, nor the last one.
+    assert [evaluator.asked > 0 for _, evaluator in opened[1:6:2]] == [False, True, False]
+    assert opened[2][1].asked > 0

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -185,10 +184,10 @@ def test_a_pipeline_with_its_own_core_grows_its_own_trees(monkeypatch: pytest.Mo
     many: list[Any] = [(4, "cpu", None, 1), (5, "cpu", None, 1), (4, "cpu", 3, 3), (4, "cuda:0", None, 1)]
     for pipelines, device, threads, expected in [*many, (3, "cpu", None, None), (3, "cuda:0", None, None)]:
         run = Settings("connect_four", pipelines=pipelines, threads=threads)
-        assert selfplay.threads_of_trees(run, SimpleNamespace(device=device)) == expected
+        assert selfplay.threads_of_trees(run, device) == expected
     monkeypatch.setattr(selfplay, "usable_cores", lambda: 2)
-    on_gpu = Settings("connect_four", pipelines=2), SimpleNamespace(device="cuda:0")
-    assert selfplay.threads_of_trees(*on_gpu) is None  # the other pipeline waits for the GPU
+    run = Settings("connect_four", pipelines=2)
+    assert selfplay.threads_of_trees(run, "cuda:0") is None  # the other pipeline waits for the GPU
 
 
 def test_a_network_on_the_cpu_gets_a_pipeline_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
