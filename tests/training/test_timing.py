@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 import azpy
+from azpy.devices import Device
+from azpy.fleet.fleet import Lineup
+from azpy.fleet.here import Here
 from azpy.playing import selfplay
 from azpy.reports.advice import advise
 from azpy.settings import Settings
@@ -188,6 +191,22 @@ def test_a_pipeline_with_its_own_core_grows_its_own_trees(monkeypatch: pytest.Mo
     monkeypatch.setattr(selfplay, "usable_cores", lambda: 2)
     run = Settings("connect_four", pipelines=2)
     assert selfplay.threads_of_trees(run, "cuda:0") is None  # the other pipeline waits for the GPU
+
+
+def test_games_without_a_network_have_the_threads_of_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selfplay, "usable_cores", lambda: 2)
+    run, threads, opened = Settings("connect_four", pipelines=2), list[int | None](), selfplay._open
+
+    def noted(*given: Any, **layout: Any) -> azpy.SelfPlay:
+        threads.append(layout["threads"])
+        return opened(*given, **layout)
+
+    monkeypatch.setattr(selfplay, "_open", noted)
+    for device in ("cpu", "cuda:0"):
+        fleet = Here(run, azpy.make_game("connect_four"))
+        fleet.play(Lineup([azpy.UniformEvaluator()], devices=[Device.read(device)]))
+        fleet.close()
+    assert threads == [1, None]
 
 
 def test_a_network_on_the_cpu_gets_a_pipeline_a_core(monkeypatch: pytest.MonkeyPatch) -> None:

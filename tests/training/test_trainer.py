@@ -123,8 +123,13 @@ def test_matches_are_played_with_their_own_settings(tmp_path: Path, monkeypatch:
     assert [row["simulations"] for row in rows if row["kind"] == "match"] == [21] * 4
 
 
-def test_a_network_plays_once_it_has_learned(tmp_path: Path) -> None:
-    run(tmp_path, iterations=2, deterministic=True)
+def test_a_network_plays_once_it_has_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("azpy.training.trainer.advise", lambda *_, **__: "said")
+    events = run(tmp_path, iterations=2, deterministic=True)
+    # The speed of the first iteration says nothing about the others.
+    assert [event.advice for event in events if isinstance(event, Saved)] == [None, "said"]
+    states = [read_checkpoint(tmp_path / f"checkpoints/{iteration:06d}").state["budget"] for iteration in (1, 2)]
+    assert [state["play_seconds_per_game"] > 0 for state in states] == [False, True]
     with opened(tmp_path) as folder:
         games = [folder.sealed.read(iteration) for iteration in (1, 2)]
     first, second = ({int(network) for game in each for network in game.networks} for each in games)
