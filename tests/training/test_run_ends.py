@@ -93,11 +93,12 @@ def test_total_evaluations_end_a_run(tmp_path: Path) -> None:
 
 
 def test_games_in_play_go_on_after_a_timed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"game": "connect_four", "games_per_iteration": 8, "slots": 4}
+    # One pipeline, in whose rounds every game moves: of two, one can end many games before the other begins.
+    options: dict[str, Any] = {"game": "connect_four", "games_per_iteration": 8, "slots": 4, "pipelines": 1}
     seen, may_play = list[Played](), [True]
     monkeypatch.setattr("azpy.training.loop.EVENT_SECONDS", 0.0)
     monkeypatch.setattr("azpy.training.budget.Budget.may_play", lambda *_: may_play[0])
-    with Trainer(settings(**options, simulations=3000), tmp_path) as trainer:
+    with Trainer(settings(**options, simulations=100_000), tmp_path) as trainer:
         for event in trainer.run():
             if isinstance(event, Played) and event.longest:
                 seen.append(event)
