@@ -181,7 +181,8 @@ class Trainer(Loop):
         games = yield from self._play(metrics, self._lineup(self.ranked.score_to_beat))
         if not games:
             return True
-        played = len(games) - there if with_network and "play_seconds" in metrics else 0  # what others will take
+        # Games without a network say nothing about how long the later ones take.
+        played = len(games) - there if with_network and "play_seconds" in metrics else 0
         if self.start.hides:
             found = game_statistics(games[:_TOLD_GAMES])
             metrics |= {name: found[name] for name in _TOLD if name in found}
