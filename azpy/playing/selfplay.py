@@ -30,15 +30,14 @@ def open_self_play(
         settings: of the run.
         start: where its games begin.
         evaluators: of the network, one a device.
-        on: the first device, if the evaluators do not say it: the games may begin without a network.
+        on: the network's first device, where the settings leave it to "auto"; None: that of the settings.
         stagger: plies over which the first games begin, one after another.
 
     Raises:
         SettingsError: settings that self-play refuses.
     """
     layout: dict[str, Any] = {"slots": settings.slots, "pipelines": settings.all_pipelines, "stagger": stagger}
-    known: Device | str = getattr(evaluators[0], "device", settings.all_devices[0])
-    threads = threads_of_trees(settings, on or known)
+    threads = threads_of_trees(settings, on or settings.all_devices[0])
     layout |= {"threads": threads, "cache_positions": settings.cache_positions}
     return _open(settings, start, evaluators, **layout)
 
