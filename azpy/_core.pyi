@@ -412,6 +412,7 @@ class SelfPlayOptions(SearchOptions, total=False):
     temperature_plies: int
     temperature_final: float
     opening_plies: int
+    resign_at: float
     tree_reuse: bool
     payoff_scale: float
     max_plies: int | None

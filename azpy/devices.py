@@ -6,6 +6,7 @@ This module does not load ONNX Runtime. Option names are those of its CUDA and T
 import ctypes
 import importlib.metadata
 import importlib.util
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azpy.errors import EXTRAS, SettingsError, pip_install
+from azpy.system import cpu_flags, usable_cores
 
 # Rows that a batch is padded to on a GPU: few shapes, so each is prepared once.
 BUCKETS = (8, 32, 128, 256, 512)
@@ -23,24 +25,25 @@ class _Kind(NamedTuple):
     title: str  # for people
     plugin: str = ""  # the module of a package beside onnxruntime that holds the provider
     numbered: bool = False  # "cuda:1" is the second GPU
+    half: str = ""  # what it can compute a float32 model in, besides float32. On CUDA torch has it
 
 
 KINDS = {
     "cpu": _Kind("CPUExecutionProvider", "CPU"),
-    "cuda": _Kind("CUDAExecutionProvider", "CUDA", numbered=True),
-    "tensorrt": _Kind("TensorrtExecutionProvider", "TensorRT", numbered=True),
+    "cuda": _Kind("CUDAExecutionProvider", "CUDA", numbered=True, half="fp16"),
+    "tensorrt": _Kind("TensorrtExecutionProvider", "TensorRT", numbered=True, half="fp16"),
     "webgpu": _Kind("WebGpuExecutionProvider", "WebGPU", "onnxruntime_ep_webgpu"),
+    "openvino": _Kind("OpenVINOExecutionProvider", "OpenVINO", "onnxruntime_ep_openvino", half="bf16"),
 }
+ON_CPU = ("cpu", "openvino")  # by ONNX Runtime
 OWN = "azpy"  # the CPU by azpy's own code, without ONNX Runtime: see `azpy/evaluators/net.py`
 _ALL = {**KINDS, OWN: _Kind("", "azpy's own code"), "auto": _Kind("", "auto")}
-# What a float32 model can be computed in; the first is the default. On CUDA torch has fp16, on TensorRT the provider.
-_PRECISIONS = ("fp32", "fp16")
-_HALF = ("cuda", "tensorrt")
 # What `auto` tries. Not TensorRT: it builds an engine for each network, which takes from seconds to minutes.
 _AUTO = ("cuda", "webgpu", "cpu")
 _NUMBERED = [kind for kind, about in KINDS.items() if about.numbered]
-_NAMES = ", ".join(["cpu", *(f"{kind}, {kind}:N" for kind in _NUMBERED), "webgpu"])
+_NAMES = ", ".join(f"{kind}, {kind}:N" if about.numbered else kind for kind, about in KINDS.items())
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
+BF16_FLAGS = {"amx_bf16", "avx512_bf16"}
 # A GPU provider leaves these to the CPU on purpose: they work on sizes, not on numbers.
 _SHAPE_OPS = {"Shape", "Size", "Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape", "Slice", "Cast", "Constant"}
 _SHAPE_OPS |= {"ConstantOfShape", "Identity", "Expand", "Range", "Where", "Equal", "Add", "Sub", "Mul", "Div"}
@@ -51,7 +54,7 @@ class Device:
     """Where a network runs: a provider and the number of its GPU.
 
     Attributes:
-        kind: "cpu", "cuda", "tensorrt", "webgpu", "azpy" or "auto".
+        kind: "cpu", "cuda", "tensorrt", "webgpu", "openvino", "azpy" or "auto".
         index: which GPU, as CUDA counts them; 0 on others.
     """
 
@@ -60,7 +63,7 @@ class Device:
 
     @classmethod
     def read(cls, text: "str | Device", trains: bool = False) -> "Device":
-        """The device that a text names: "cpu", "cuda", "cuda:1", "tensorrt", "tensorrt:1", "webgpu", "azpy" or "auto".
+        """The device that a text names: a kind, or one that has a number, such as "cuda:1".
 
         Args:
             text: or a device, which is returned.
@@ -104,6 +107,21 @@ class Device:
         """The module of the package that holds the provider; "" if ONNX Runtime itself holds it."""
         return _ALL[self.kind].plugin
 
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The extras of azpy that bring the device: that of a plugin does not bring ONNX Runtime."""
+        return ("cpu", self.kind) if self.plugin else (self.kind,)
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether the network runs on the processor's cores, by ONNX Runtime."""
+        return self.kind in ON_CPU
+
+    @property
+    def usual_precision(self) -> str:
+        """In what commands play that do not check it: bf16 by OpenVINO on a CPU with instructions for it, else fp32."""
+        return "bf16" if self.kind == "openvino" and BF16_FLAGS & cpu_flags() else "fp32"
+
     def __str__(self) -> str:
         return f"{self.kind}:{self.index}" if _ALL[self.kind].numbered else self.kind
 
@@ -145,9 +163,10 @@ def check_precision(device: Device, precision: str, more: Sequence[str] = ()) ->
     Raises:
         SettingsError: names those that it has.
     """
-    has = _PRECISIONS if device.kind in _HALF else _PRECISIONS[:1]
+    has = list(filter(None, ("fp32", _ALL[device.kind].half)))
     if precision not in has:
-        needs = "needs CUDA or TensorRT" if precision in _PRECISIONS else "does not exist"
+        others = " or ".join(about.title for about in KINDS.values() if about.half == precision)
+        needs = f"needs {others}" if others else "does not exist"
         raise SettingsError(f"precision {precision} {needs}: {device.title} has {', '.join((*has, *more))}")
 
 
@@ -158,19 +177,32 @@ def provider_options(
     buckets: Sequence[int],
     cache_dir: Path,
     precision: str = "fp32",
+    threads: int = 1,
 ) -> list[tuple[str, dict[str, str]]]:
-    """The `providers` of an `InferenceSession` on CUDA or TensorRT.
+    """The `providers` of an `InferenceSession` on another device than the CPU.
 
     The CPU is never listed: with it in the list ONNX Runtime could not be told to refuse it.
 
     Args:
-        device: of CUDA or TensorRT.
+        device: another than the CPU.
         network_id: TensorRT's own file names do not depend on weights: an engine is found by this number.
         inputs: sizes of a row of each input, by its name: {"observations": (C, H, W)}.
         buckets: rows of the batches to come, ascending.
         cache_dir: of TensorRT's engines.
         precision: with "fp16" TensorRT may compute layers in it.
+        threads: of OpenVINO for one batch.
     """
+    if device.kind == "openvino":
+        streams = max(1, usable_cores() // threads)  # batches at a time: all threads that play share the session
+        config = {
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" else "f32",
+            "NUM_STREAMS": str(streams),
+            "INFERENCE_NUM_THREADS": str(streams * threads),
+            "ENABLE_CPU_PINNING": "NO",  # the threads of two processes would share some cores, and leave others idle
+        }
+        return [(device.provider, {"load_config": json.dumps({"CPU": config})})]
+    if device.plugin:
+        return [(device.provider, {})]
     # The exhaustive search of kernels takes seconds a shape and may choose another kernel each time. TF32 and channels
     # last made self-play of a 20x128 network 5.6 times as fast on an H100 (1.31, November 2026).
     cuda = {"device_id": str(device.index), "cudnn_conv_algo_search": "HEURISTIC", "prefer_nhwc": "1"}
@@ -242,13 +274,14 @@ def both_runtimes() -> str | None:
 
 def reinstall(device: Device) -> str:
     """How to install ONNX Runtime from scratch."""
-    return f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install(device.kind)}"
+    return f"pip uninstall -y {' '.join(_RUNTIMES)}, then {pip_install(*device.extras)}"
 
 
 def remedy(device: Device) -> str:
-    """What to install so that a GPU provider loads."""
+    """What to install so that a provider loads."""
     if device.plugin:
-        return f"check that {pip_install(device.kind)} brought its newest version, and the GPU's driver"
+        driver = "" if device.on_cpu else ", and the GPU's driver"
+        return f"check that {pip_install(device.kind)} brought its newest version{driver}"
     if both := both_runtimes():
         return both
     if installed_version("onnxruntime-gpu") is None:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
-from azpy.devices import KINDS, both_runtimes, installed_version
+from azpy.devices import BF16_FLAGS, KINDS, ON_CPU, both_runtimes, installed_version
 from azpy.errors import EXTRAS, AzpyError, pip_install
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line
@@ -29,7 +29,7 @@ _TRAINING = EXTRAS["train"]
 _PLUGINS = {EXTRAS[kind][0]: about.plugin for kind, about in KINDS.items() if about.plugin}  # their modules
 _PACKAGES = ("numpy", "onnxruntime", "onnxruntime-gpu", *_PLUGINS, *_TRAINING, "rich")
 # Those that ONNX Runtime and torch choose kernels by.
-_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "asimd")
+_FEATURES = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "asimd")
 _ENVIRONMENT = ("CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH")
 _BATCH = 64
 # An ONNX model for Connect Four with 8 layers of 32 channels. It is here as text because the extra `cpu` has no onnx;
@@ -97,11 +97,14 @@ def advice(report: dict[str, Any]) -> list[str]:
     if not has_runtime:
         kind = "cuda" if gpus else "cpu"
         lines.append(f"for faster networks: {pip_install(kind)}; until then azpy's own code computes them")
-    elif gpus and not trains_on_gpu and not {*works} - {"cpu"} and not report["conflict"]:
+    elif gpus and not trains_on_gpu and not {*works} - {*ON_CPU} and not report["conflict"]:
         lines.append(f"your GPU ({gpus[0]['name']}) is not used: {report['torch_gpu']}; {providers['cuda']}")
     if providers["cuda"] is None and packages["torch"] and not trains_on_gpu:
         text = "--device auto may still play on the GPU"
         lines.append(f"training stays on the CPU: {report['torch_gpu']}; {text}")
+    has_bf16 = "Intel" in report["cpu"]["name"] and bool(BF16_FLAGS & {*report["cpu"]["features"]})
+    if has_runtime and has_bf16 and not gpus and not packages[EXTRAS["openvino"][0]]:
+        lines.append(f"this processor plays networks faster with OpenVINO: {pip_install('openvino')}")
     missing = [name for name in _TRAINING if not packages[name]]
     if missing:
         are = "is" if len(missing) == 1 else "are"
@@ -113,7 +116,9 @@ def advice(report: dict[str, Any]) -> list[str]:
         if report["environment"].get(name):
             lines.append(f"{name}={report['environment'][name]} limits the threads that torch trains with")
     if not missing and providers["cpu"] is None and (usable(report) or not lines):
-        device = " --device cuda" if trains_on_gpu else " --device auto" if {*works} & {"cuda", "webgpu"} else ""
+        on_gpu = "cuda" if trains_on_gpu else "auto" if {*works} & {"cuda", "webgpu"} else ""
+        name = on_gpu or ("openvino" if has_bf16 and "openvino" in works else "")
+        device = f" --device {name}" if name else ""
         lines.append(f"ready to train: az-train connect_four --minutes 5{device}")
     return lines
 

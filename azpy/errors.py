@@ -60,6 +60,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "cuda": ("onnxruntime-gpu[cuda,cudnn]",),
     "tensorrt": ("onnxruntime-gpu[cuda,cudnn]", "tensorrt-cu13<11"),
     "webgpu": ("onnxruntime-ep-webgpu",),
+    "openvino": ("onnxruntime-ep-openvino",),
     "openspiel": ("open_spiel",),
     "train": ("torch", "safetensors", "onnx"),
     "tensorboard": ("tensorboard",),

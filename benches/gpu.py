@@ -1,4 +1,4 @@
-"""What a GPU brings, in some minutes: a row for each evaluator and precision.
+"""What a GPU or OpenVINO brings, in some minutes: a row for each evaluator and precision.
 
     python benches/gpu.py [--device cuda] [--game wall_game] [--network 20x128] [--slots 512] [--seconds 2]
                           [--eval-batch 1] [--json FILE]
@@ -27,6 +27,7 @@ from torch.nn import BatchNorm2d
 from azpy import ReplayBuffer, SelfPlay, UniformEvaluator
 from azpy.devices import BUCKETS
 from azpy.evaluators.drift import drift, rows_to_compare
+from azpy.evaluators.int8 import to_int8
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.protocol import first_line, rate
 from azpy.evaluators.torch import TorchEvaluator
@@ -42,7 +43,7 @@ _SETTINGS = ("game", "network", "device", "slots", "pipelines", "eval_batch")
 def main(arguments: list[str] | None = None) -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda", help="cpu, cuda, cuda:N, tensorrt or webgpu")
+    parser.add_argument("--device", default="cuda", help="cpu, cuda, cuda:N, tensorrt, webgpu or openvino")
     parser.add_argument("--game", default="wall_game")
     parser.add_argument("--network", default="20x128")
     parser.add_argument("--slots", type=int, default=512)
@@ -67,13 +68,16 @@ def main(arguments: list[str] | None = None) -> None:
     found: dict[str, Any] = {"machine": machine(), "settings": vars(given) | {"json": None}, "rows": {}}
     cpu = found["machine"]
     print(f"{cpu['cpu']}, {cpu['cores']} cores; {given.game}, {given.network}, {given.slots} slots", flush=True)
-    device = {"webgpu": "cpu"}.get(given.device, given.device.replace("tensorrt", "cuda"))
+    first = settings.all_devices[0].without_tensorrt
+    device = str(first) if first.kind == "cuda" else "cpu"  # of torch
 
     def torch_as(precision: str, **options: Any) -> Callable[[], Any]:
         return lambda: TorchEvaluator(network, device, precision=precision, **options)
 
     makers: dict[str, Callable[[], Any]] = {
         "onnx fp32": lambda: OnnxEvaluator(model, given.device, game=start),
+        "onnx bf16": lambda: OnnxEvaluator(model, given.device, game=start, precision="bf16"),
+        "onnx int8, CPU": lambda: OnnxEvaluator(to_int8(model, positions[0]), game=start),
         "torch fp32": torch_as("fp32", buckets=()),
         "torch bf16": torch_as("bf16", buckets=()),
         "torch bf16, graphs": torch_as("bf16"),

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from azpy.evaluators.choice import gpu_precision, open_generation
+from azpy.evaluators.choice import half_precision, open_generation
 from azpy.evaluators.protocol import first_line
 from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
@@ -78,7 +78,7 @@ def measured(row: str, pipelines: int, given: argparse.Namespace) -> dict[str, A
         evaluator = Zeros(start, settings.device_batch)
     else:
         model, device = to_onnx(Network.of(start, settings.network)), settings.all_devices[0]
-        precision = gpu_precision(settings, settings.all_devices)
+        precision = half_precision(settings, settings.all_devices)
         options: dict[str, Any] = {"precision": precision, "batch": settings.device_batch}
         evaluator = open_generation(model, device, settings, game=start, **options)
     with open_self_play(settings, start, [evaluator]) as play:

@@ -1,6 +1,6 @@
 """Lists the games that players lose against opponents that know nothing: each loss is a fault to explain.
 
-    python benches/losses.py [PLAYER...] [--games 2000] [--simulations 200] [--minutes 60] [--seed 0]
+    python benches/losses.py [PLAYER...] [--games 2000] [--simulations 200] [--minutes 60] [--seed 0] [--device cpu]
 
 PLAYERs are players as az-match names them, by default those that azpy brings along. The opponents begin in half of the
 games. One plays at random. The other is greedy: it takes a win in one ply, else one of the actions after which it has
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from azpy import State
+from azpy.devices import CPU, Device
 from azpy.games.names import make_game
 from azpy.matches.arena import Board, RandomPlayer, play_rounds
 from azpy.matches.openings import Book
@@ -54,12 +55,13 @@ def main() -> None:
     parser.add_argument("--simulations", type=int, default=200, help="a move, for players without a number")
     parser.add_argument("--minutes", type=float, default=60.0, help="longest time of a match")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", type=Device.read, default=CPU)
     given = parser.parse_args()
     print("| player | opponent | games | won | drawn | lost |\n|---|---|---|---|---|---|", flush=True)
     for text in given.players:
         spec = parse_player(text)
         start = make_game(game_of([spec], None, ""))
-        (entrant,) = load_players([spec], start, given.simulations)
+        (entrant,) = load_players([spec], start, given.simulations, given.device)
         for name, opponent in (("random", RandomPlayer()), ("greedy", GreedyPlayer())):
             until, results = time.monotonic() + 60 * given.minutes, Counter[float]()
 

@@ -170,7 +170,7 @@ def add_number(add: Add, flag: str, text: str, default: float | None = None, **l
 
 def add_device(add: Add) -> None:
     """Add --device, for commands where it is not a setting of a run."""
-    text = "where models run: cpu, cuda[:N], tensorrt[:N], webgpu, azpy or auto (default: cpu)"
+    text = "where models run: cpu, cuda[:N], tensorrt[:N], webgpu, openvino, azpy or auto (default: cpu)"
     add("--device", action=_Checked, parsed=Device.read, metavar="DEVICE", default=CPU, help=text)
 
 

@@ -29,7 +29,7 @@ def _work(arguments: Sequence[str]) -> int:
     parser.add_argument("place", type=not_empty, metavar="FOLDER", help="shared folder that az-train uses")
     parser.add_argument("game", nargs="?", type=not_empty, metavar="GAME", help=GAME_OF_RUN)
     add, _ = parser.section("Options")
-    add_setting(add, "device", "cpu, cuda or cuda:N (default: the run's)")
+    add_setting(add, "device", "cpu, cuda, cuda:N or openvino (default: the run's)")
     add_setting(add, "slots", "games in play at once (default: the run's)")
     add_setting(add, "pipelines", "threads of self-play (default: by the device)")
     add_setting(add, "threads", "threads that grow trees (default: by the device)")

@@ -77,7 +77,7 @@ def open_network(
             )
         return NetEvaluator(stored, game=game)
     if kinds != {OWN} and ("cpu" not in kinds or importlib.util.find_spec("onnxruntime")):
-        return OnnxEvaluator(path, device, game=game, threads=threads)
+        return OnnxEvaluator(path, device, game=game, threads=threads, precision=device.usual_precision)
     install = pip_install("cpu")
     if stored.is_file():
         raise MissingPackageError(
@@ -136,17 +136,21 @@ def _faster(on_gpu: CheckedEvaluator, on_cpu: CheckedEvaluator, threads: int, ro
     return chosen
 
 
-def gpu_precision(settings: Settings, devices: Sequence[Device]) -> str:
-    """In what the network of a run plays on GPUs once it has passed its check: fp16 for "auto" by torch on CUDA.
+def half_precision(settings: Settings, devices: Sequence[Device]) -> str:
+    """In what a float32 model of a run plays once it has passed its check.
 
-    "auto" stays fp32 where other machines play too, which may not have fp16, and where worker processes play a network
-    of the user's own, by ONNX Runtime.
+    For "auto" it is fp16 by torch on CUDA, and bf16 by OpenVINO on a CPU that has it. "auto" stays fp32 where other
+    machines play too, which may not have these, and where worker processes play a network of the user's own on CUDA,
+    by ONNX Runtime.
     """
-    if settings.precision not in {"int8", "auto"}:
-        return settings.precision
-    elsewhere = isinstance(settings.workers, str) or bool(settings.workers and is_own(settings.network))
-    on_cuda = all(device.kind == "cuda" for device in devices) and torch_has_cuda()
-    return "fp16" if settings.precision == "auto" and on_cuda and not elsewhere else "fp32"
+    if settings.precision != "auto":
+        return "fp32" if settings.precision == "int8" else settings.precision
+    if isinstance(settings.workers, str):
+        return "fp32"
+    by_torch = all(device.kind == "cuda" for device in devices) and torch_has_cuda()
+    if by_torch and not (settings.workers and is_own(settings.network)):
+        return "fp16"
+    return devices[0].usual_precision
 
 
 def torch_has_cuda() -> bool:

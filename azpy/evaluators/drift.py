@@ -1,6 +1,7 @@
 """How far the answers of a faster model are from those of the model it was made of, and how far they may be.
 
-Every model but the float32 one has to pass this before it plays: int8 on the CPU; fp16 on CUDA and TensorRT.
+Every model but the float32 one has to pass this before it plays: int8 on the CPU, fp16 on CUDA and TensorRT, bf16 by
+OpenVINO.
 """
 
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ from azpy import _core
 from azpy.devices import BUCKETS, OWN, Device, check_precision, chunks, default_cache_dir, provider_options
 from azpy.errors import DeviceError, MissingPackageError, ModelError, RunError, SettingsError
 from azpy.evaluators.protocol import Answer, CheckedEvaluator, GameShape, first_line, rate
-from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_gpu
+from azpy.evaluators.sessions import import_onnxruntime, open_on_cpu, open_on_device
 from azpy.games.names import make_game
 from azpy.runs.reader import checkpoint_at, read_model
 from azpy.system import usable_cores
@@ -44,13 +44,14 @@ class OnnxEvaluator(CheckedEvaluator):
     Args:
         model: the path of a model file, of a checkpoint's folder, or of a run folder, for its newest checkpoint; or
             the model's bytes, which the evaluator keeps for `pickle`.
-        device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1" or "webgpu" for a GPU, which azpy uses or refuses; or
-            "auto": the first of CUDA and WebGPU that answers more rows/s of this network than all cores of the CPU, in
-            batches of `batch` rows, else the CPU. `notes` has the figures.
+        device: "cpu"; "cuda", "cuda:1", "tensorrt", "tensorrt:1" or "webgpu" for a GPU, or "openvino" for Intel's
+            CPUs, which azpy uses or refuses; or "auto": the first of CUDA and WebGPU that answers more rows/s of this
+            network than all cores of the CPU, in batches of `batch` rows, else the CPU. `notes` has the figures.
         game: a `State`, an object with `num_actions` and `obs_shape`, or a game's name; the model must fit it.
-        threads: ONNX Runtime's threads for one batch on the CPU. With 1, several pipelines can share one session.
-        precision: "fp32"; on TensorRT also "fp16" (for fp16 on CUDA use `TorchEvaluator`). On CUDA and TensorRT, fp32
-            includes TF32. Measure what fp16 changes before you trust it (azpy/evaluators/drift.py).
+        threads: threads for one batch on the CPU. With 1, several pipelines can share one session.
+        precision: "fp32"; on TensorRT also "fp16" (for fp16 on CUDA use `TorchEvaluator`), and with OpenVINO "bf16",
+            which is fast on CPUs with instructions for it. On CUDA and TensorRT, fp32 includes TF32. Measure what
+            another precision changes before you trust it (azpy/evaluators/drift.py).
         buckets: rows to which batches are padded on a GPU, ascending; azpy splits larger batches. Ignored for a model
             with a fixed batch.
         cache_dir: where TensorRT keeps its engines (default `~/.cache/azpy/tensorrt`). azpy never deletes them.
@@ -124,20 +125,22 @@ class OnnxEvaluator(CheckedEvaluator):
             buckets = buckets[: 1 + sum(rows < batch for rows in buckets)]
         batch = batch or _CPU_ROWS
         cache, notes = default_cache_dir() if cache_dir is None else Path(cache_dir), list[str]()
-        self._runner, on_cores = _Runner(session, signature, None if signature.batch is None else buckets), 0.0
+        fixed = None if signature.batch is None else buckets
+        rows = "" if fixed is None else f" of {signature.batch} rows"
+        on_threads = f"{threads} {'thread' if threads == 1 else 'threads'} per batch{rows}"
+        self._runner, on_cores = _Runner(session, signature, fixed), 0.0
         self._batches = (batch,)
         self._open: Callable[[], _Runner] | None = None  # opens another session on a GPU
         for candidate in devices:
             if candidate.kind == "cpu":
-                kind = "int8" if b"DequantizeLinear" in data else "fp32"
-                rows = "" if signature.batch is None else f" of {signature.batch} rows"
-                said = f"CPU, {kind}, {threads} {'thread' if threads == 1 else 'threads'} per batch{rows}"
+                said = f"CPU, {'int8' if b'DequantizeLinear' in data else 'fp32'}, {on_threads}"
                 break
+            padded = fixed if candidate.on_cpu else buckets
             if len(devices) > 1 and candidate.plugin and not importlib.util.find_spec(candidate.plugin):
                 continue  # the user did not install this optional plugin, so a notice would not help
             try:
-                providers = self._providers(candidate, precision, buckets, cache)
-                opened = partial(_on_gpu, ort, data, candidate, providers, signature, buckets)
+                providers = self._providers(candidate, precision, buckets, cache, threads)
+                opened = partial(_on_device, ort, data, candidate, providers, signature, padded)
                 runner = opened()
             except (DeviceError, MissingPackageError) as error:
                 if candidate is devices[-1]:
@@ -152,10 +155,15 @@ class OnnxEvaluator(CheckedEvaluator):
                 notes.append(f"{found}, in batches of {batch}")
                 if on_gpu <= on_cores:
                     continue
-            self._runner, self._batches = runner, tuple(buckets)
-            self._open = None if candidate.kind == "webgpu" else opened  # its sessions run one at a time
+            self._runner = runner
+            self._open = None if candidate.plugin else opened  # a plugin's session is shared
             gpu = f", GPU {candidate.index}" if ":" in str(candidate) else ""
-            said = f"{candidate.title}{gpu}, {precision}, batches of {', '.join(map(str, buckets))} rows"
+            said = f"{candidate.title}{gpu}, {precision}, "
+            if candidate.on_cpu:
+                said += on_threads
+            else:
+                self._batches = tuple(buckets)
+                said += f"batches of {', '.join(map(str, buckets))} rows"
             break
         self.description, self.device, self.notes = said, str(candidate), tuple(notes)
         self._warm_up()
@@ -163,11 +171,9 @@ class OnnxEvaluator(CheckedEvaluator):
             self._check_priors()
 
     def _providers(
-        self, device: Device, precision: str, buckets: Sequence[int], cache_dir: Path
+        self, device: Device, precision: str, buckets: Sequence[int], cache_dir: Path, threads: int
     ) -> list[tuple[str, dict[str, str]]]:
-        """The providers of a session on a GPU; none for a plugin. Makes the folder of TensorRT's engines."""
-        if device.plugin:
-            return []
+        """The providers of a session. Makes the folder of TensorRT's engines."""
         if device.kind == "tensorrt":
             try:
                 cache_dir.mkdir(parents=True, exist_ok=True)
@@ -175,7 +181,7 @@ class OnnxEvaluator(CheckedEvaluator):
                 why = error.strerror or error
                 raise DeviceError(f"TensorRT cannot keep its engines in {cache_dir}: {why}") from error
         inputs = {self.signature.input: self.obs_shape}
-        return provider_options(device, self.network_id, inputs, buckets, cache_dir, precision)
+        return provider_options(device, self.network_id, inputs, buckets, cache_dir, precision, threads)
 
     def _evaluate(self, observations: NDArray[np.float32]) -> Answer:
         policy, values = self._runner.run(observations)
@@ -214,7 +220,7 @@ class OnnxEvaluator(CheckedEvaluator):
     def fork(self) -> Self:
         """Return an evaluator for another thread.
 
-        On the CPU and on WebGPU it shares the session; on other GPUs it opens a session, and so a stream, of its own.
+        On CUDA and TensorRT it opens a session, and so a stream, of its own. On other devices it shares the session.
 
         Raises:
             DeviceError: the GPU has no room for another session.
@@ -353,18 +359,18 @@ class _Runner:
         return policy, values.reshape(-1) if self._signature.num_values == 1 else values
 
 
-def _on_gpu(
+def _on_device(
     ort: Any,
     data: bytes,
     device: Device,
     providers: list[tuple[str, dict[str, str]]],
     signature: Signature,
-    buckets: Sequence[int],
+    buckets: Sequence[int] | None,
 ) -> _Runner:
-    """A session on a GPU with each bucket prepared."""
-    runner = _Runner(open_on_gpu(ort, data, device, providers), signature, buckets)
+    """A session on another device than the CPU, with each bucket prepared."""
+    runner = _Runner(open_on_device(ort, data, device, providers), signature, buckets)
     try:
-        for rows in buckets:  # the first run of a shape prepares it
+        for rows in buckets or (1,):  # the first run of a shape prepares it
             runner.run(np.zeros((rows, *signature.obs_shape), np.float32))
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise DeviceError(f"{device.title} cannot run the model: {first_line(error)}") from error

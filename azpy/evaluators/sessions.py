@@ -30,7 +30,7 @@ def import_onnxruntime(device: Device) -> Any:
         import onnxruntime
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "onnxruntime":
-            raise MissingPackageError(f"onnxruntime is not installed: {pip_install(device.kind)}") from error
+            raise MissingPackageError(f"onnxruntime is not installed: {pip_install(*device.extras)}") from error
         raise MissingPackageError(f"onnxruntime does not load: {first_line(error)}; {reinstall(device)}") from error
     if not hasattr(onnxruntime, "InferenceSession"):  # what is left when one of two packages in one folder is removed
         raise MissingPackageError(f"onnxruntime is damaged: {reinstall(device)}")
@@ -67,7 +67,7 @@ def open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
             raise ModelError(f"{name} is not a usable ONNX model: {first_line(error)}") from error
 
 
-def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
+def open_on_device(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
     """A session on exactly this device.
 
     ONNX Runtime falls back to the CPU in silence, whatever its list of available providers says. So the session is
@@ -77,8 +77,8 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     Args:
         ort: the module.
         data: the model.
-        device: a GPU.
-        providers: see `provider_options`; not for a plugin.
+        device: another than the CPU.
+        providers: see `provider_options`.
 
     Raises:
         DeviceError: the provider does not load, or does not take the model; or ONNX Runtime is too old to say so.
@@ -90,7 +90,7 @@ def open_on_gpu(ort: Any, data: bytes, device: Device, providers: list[tuple[str
     given: dict[str, Any] = {"enable_fallback": 0}  # nor does the Python side fall back, neither now nor in a run
     missing = ""
     if device.plugin:
-        options.add_provider_for_devices([_plugin_device(ort, device)], {})
+        options.add_provider_for_devices([_plugin_device(ort, device)], providers[0][1])
     else:
         missing = _preload(ort)
         if device.provider not in ort.get_available_providers():
@@ -130,7 +130,7 @@ class _OneAtATime:
 
 
 def _plugin_device(ort: Any, device: Device) -> Any:
-    """What ONNX Runtime calls the first GPU that a plugin finds."""
+    """What ONNX Runtime calls the first device of its kind that a plugin finds."""
     try:
         with _SESSION_LOCK:
             _register(ort, device)
@@ -140,8 +140,11 @@ def _plugin_device(ort: Any, device: Device) -> Any:
     except Exception as error:  # onnxruntime's exceptions have no common base class
         raise DeviceError(f"{device.title} cannot be used: {first_line(error)}; {remedy(device)}") from error
     found = [each for each in ort.get_ep_devices() if each.ep_name == device.provider]
+    if device.on_cpu:  # OpenVINO lists Intel's GPUs too
+        found = [each for each in found if each.device.type == ort.OrtHardwareDeviceType.CPU]
     if not found:
-        raise DeviceError(f"{device.title} cannot be used: {EXTRAS[device.kind][0]} finds no GPU with a driver here")
+        what = "no Intel CPU" if device.on_cpu else "no GPU with a driver"
+        raise DeviceError(f"{device.title} cannot be used: {EXTRAS[device.kind][0]} finds {what} here")
     return found[0]
 
 

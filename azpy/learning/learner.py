@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn, update_bn
 
+from azpy.devices import BF16_FLAGS
 from azpy.errors import DeviceError, ModelError, SettingsError, raised
 from azpy.learning.losses import gradient, memory_format, policy_loss
 from azpy.learning.network import (
@@ -42,7 +43,6 @@ from azpy.system import cpu_flags, keep_freed_memory, usable_cores
 _AVERAGE_DECAY = 0.995  # the averaged weights cover about the last 200 steps; with mirror descent a tenth of all
 _GRADIENT_NORM = 4.0
 _WARM_UP_STEPS = 50
-_BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}
 _MEASURED_ROWS = 256  # of one evaluation
 _STATISTICS_ROWS = 512  # from which batch norm's statistics of the averaged network come
 _LEAST_PART = 64  # rows: batch norm's statistics come from one part, and smaller parts make them coarse
@@ -441,7 +441,7 @@ def device_of(device: str, precision: str) -> tuple[torch.device, str]:
         device = "cuda" if torch.version.cuda and torch.cuda.is_available() else device
     chosen = torch_device(device)
     if chosen.type == "cpu":
-        has_bf16 = bool(_BF16_FLAGS & cpu_flags())
+        has_bf16 = bool((BF16_FLAGS | {"bf16"}) & cpu_flags())  # that of ARM
     else:  # without instructions for bf16, bf16 is slower than fp32
         has_bf16 = chosen.type == "cuda" and bool(torch.cuda.get_device_capability(chosen) >= (8, 0))
     if precision == "auto":

@@ -222,7 +222,8 @@ def load_players(
 
             # The first load raises the error for another kind of network or another game.
             with contextlib.suppress(ModelError, SettingsError):
-                return OnnxEvaluator(for_board(data, start), device, game=start, threads=usable_cores())
+                options: dict[str, Any] = {"threads": usable_cores(), "precision": device.usual_precision}
+                return OnnxEvaluator(for_board(data, start), device, game=start, **options)
             raise
 
     players = []

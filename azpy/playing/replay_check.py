@@ -22,7 +22,7 @@ from azpy.runs.reader import StoredRun
 from azpy.runs.storage import INT8_MODEL
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "player_values", "actions")
-_PRECISIONS = ("fp32", "fp16")  # in which a model may have played, whatever the setting is now
+_PRECISIONS = ("fp32", "fp16", "bf16")  # in which a model may have played, whatever the setting is now
 _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 
@@ -68,7 +68,7 @@ def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str
     difference = _first_difference(record, again, plies)
     if difference is None and not exchanged:
         *_, last = replayed(run.start, record.actions.tolist())
-        # A game that was resigned or cut short goes on in its repeat.
+        # A game that was resigned or cut short may go on in its repeat: the search before a resignation is not stored.
         for field in ("outcome", "capped") if last.is_terminal else ():
             old, new = getattr(record, field), getattr(again, field)
             if difference is None and np.float32(old).tobytes() != np.float32(new).tobytes():

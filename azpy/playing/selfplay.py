@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from azpy import _core
-from azpy.devices import Device
+from azpy.devices import ON_CPU, Device
 from azpy.errors import SettingsError
 from azpy.games.lines import random_games
 from azpy.settings import Settings
@@ -55,7 +55,7 @@ def threads_of_trees(settings: Settings, on: Device | str) -> int | None:
     pipeline. With 256 slots and a 4x32 network on 2 cores, this raised 23,500 evaluations/s to 25,300 (November 2026).
     Two pipelines of a GPU take turns, so the one that grows trees uses all cores. `on` is the network's device.
     """
-    fewest = usable_cores() if str(on) == "cpu" else max(usable_cores(), 3)
+    fewest = usable_cores() if str(on) in ON_CPU else max(usable_cores(), 3)
     return 1 if settings.threads is None and settings.all_pipelines >= fewest else settings.threads
 
 

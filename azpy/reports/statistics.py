@@ -54,17 +54,21 @@ def searched_positions(records: Sequence[GameRecord]) -> Searched:
     )
 
 
-def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
+def game_statistics(records: Sequence[GameRecord], resign_at: float = 1.0) -> dict[str, float]:
     """Numbers about a set of games.
 
     Args:
         records: at least one game.
+        resign_at: the option of self-play.
 
     Returns:
         * ``draws``: share of games in which all players get 0; ``first_seat_score``: mean score of seat 0, in [0, 1].
           Of one player instead ``mean_score`` and ``best_score`` of the games, in [-1, 1], and ``score_to_beat``: the
           mean of those of the games, absent where there was none.
         * ``mean_plies``: length of a game, dice and opening plies included; ``capped``: share cut by the ply cap.
+        * ``resigned``: share of games that a player gave up; absent without `resign_at`. ``false_resignations``: of the
+          games that were played to the end although a player met `resign_at`, the share that this player did not lose;
+          absent where there is none.
         * ``duplicates``: share of games that repeat an earlier one; ``openings``: different first 8 plies over games.
         * ``policy_entropy``, ``search_entropy``, ``search_gain``: means of those of `Searched` over the positions with
           a choice; absent where there is none.
@@ -86,6 +90,12 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         "duplicates": 1.0 - len({record.actions.tobytes() for record in records}) / len(records),
         "openings": len({record.actions[:_OPENING_PLIES].tobytes() for record in records}) / len(records),
     }
+    if resign_at < 1:
+        statistics["resigned"] = float(np.mean([record.resigned for record in records]))
+        to_the_end = [record for record in records if not record.resigned and not record.capped]
+        losers = [(record, loser) for record in to_the_end if (loser := _resigning(record, resign_at)) is not None]
+        if losers:
+            statistics["false_resignations"] = float(np.mean([record.outcomes[loser] >= 0 for record, loser in losers]))
     if named := [score for record in records if (score := record.score_to_beat) is not None]:
         statistics["score_to_beat"] = float(np.mean(named))
     if len(positions.value):
@@ -97,6 +107,19 @@ def game_statistics(records: Sequence[GameRecord]) -> dict[str, float]:
         for name in ("policy_entropy", "search_entropy", "search_gain"):
             statistics[name] = float(getattr(positions, name)[positions.choice].mean())
     return statistics
+
+
+def _resigning(record: GameRecord, resign_at: float) -> int | None:
+    """The first player of a game of two whose last two searches gave the opponent more than `resign_at`."""
+    was_lost = [False, False]
+    for player, value in zip(record.players.tolist(), record.root_values.tolist(), strict=True):
+        if player < 0:  # a roll
+            continue
+        is_lost = -value > resign_at
+        if is_lost and was_lost[player]:
+            return int(player)
+        was_lost[player] = is_lost
+    return None
 
 
 def _joined(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:

@@ -35,7 +35,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "connect_four_for_three": _GUMBEL | {"network": "4x32", "opening_plies": 6},
     "peg_solitaire": _GUMBEL | {"network": "3x32"},
     "hex": _GUMBEL | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 2, **_LOOK},
-    "go": _GUMBEL | _FAST_LEARNING | {"network": "4x48", "opening_plies": 4, "match_opening_plies": 4, **_LOOK},
+    # Games go on long after they are decided: 0.62 against runs without resignation (docs/lab.md, "Resignation in Go").
+    "go": _GUMBEL
+    | _FAST_LEARNING
+    | {"network": "4x48", "opening_plies": 4, "resign_at": 0.9, "match_opening_plies": 4, **_LOOK},
     "gomoku": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6, **_LOOK},
     "breakthrough": _GUMBEL | {"network": "3x32+pool", "opening_plies": 6, "match_opening_plies": 6, **_LOOK},
     # It loses all discs in five plies where the other side has to pass.

@@ -63,7 +63,7 @@ _play, _layout = partial(_setting, "self-play"), partial(_setting, "self-play", 
 _matches = partial(_setting, "matches", same_games=True)
 _SHARE: dict[str, Any] = {"unit": "share", "low": 0, "high": 1}
 _ABOVE_0: dict[str, Any] = {"low": 0, "above": True}
-_PRECISIONS = ("fp32", "int8", "auto", "fp16")
+_PRECISIONS = ("fp32", "int8", "auto", "fp16", "bf16")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Settings:
         "start from the weights of a run, checkpoint or file", None, fixed="its first network is the one of that run"
     )
     tensorboard: bool = _run("also write metrics for TensorBoard into the run folder", False, same_games=True)
-    device: str = _run("cpu, cuda[:N], tensorrt[:N], webgpu, or auto: a GPU if faster", "cpu")
+    device: str = _run("cpu, cuda[:N], tensorrt[:N], webgpu, openvino, or auto: a GPU if faster", "cpu")
     devices: str | None = _run("GPUs to play on, such as 0,1; the first also trains", None)
     precision: str = _run(
         "precision of the network in self-play; auto depends on the device", "auto", words=_PRECISIONS
@@ -244,6 +244,7 @@ class Settings:
     temperature_plies: int = _option("temperature_plies")
     temperature_final: float = _option("temperature_final")
     opening_plies: int = _option("opening_plies")
+    resign_at: float = _option("resign_at")
     tree_reuse: bool = _option("tree_reuse")
     payoff_scale: float = _option("payoff_scale")
     max_plies: int | None = _option("max_plies")
@@ -274,7 +275,7 @@ class Settings:
             text = "deterministic runs cannot depend on total_evaluations, which depend on the cache: give iterations"
             raise SettingsError(text)
         if self.deterministic and kind != "cpu":
-            raise SettingsError(f"a deterministic run plays on the CPU, got device {self.device!r}")
+            raise SettingsError(f"a deterministic run needs device cpu, got {self.device!r}")
         if self.deterministic and self.training_precision == "bf16":
             got = f"got training_precision {self.training_precision!r}"
             raise SettingsError(
@@ -283,7 +284,11 @@ class Settings:
         if self.batch_size == 1 and "+conv" in self.network:
             raise SettingsError("batch_size must be at least 2 for a +conv network, which normalises over the batch")
         if self.precision == "int8" and kind != "cpu":
-            raise SettingsError(f"precision int8 is for the CPU, got device {self.device!r}")
+            raise SettingsError(f"precision int8 needs device cpu, got {self.device!r}")
+        if self.precision == "bf16" and isinstance(self.workers, str):
+            raise SettingsError(
+                f"workers {self.workers} may be on machines without bf16: give precision auto or fp32, got bf16"
+            )
         for device in (choice for each in devices for choice in each.choices):
             if self.precision not in {"int8", "auto"}:
                 check_precision(device, self.precision, ("int8", "auto") if device.kind == "cpu" else ())
@@ -302,7 +307,7 @@ class Settings:
         """Where the network is trained, as torch calls it."""
         first = self.all_devices[0].without_tensorrt
         # Whatever GPU torch has stands for that of WebGPU.
-        return "auto" if first.kind == "webgpu" else str(first)
+        return "cpu" if first.on_cpu else "auto" if first.kind == "webgpu" else str(first)
 
     @property
     def all_pipelines(self) -> int:
@@ -372,6 +377,9 @@ def unfit(game: Any, search: Mapping[str, Any]) -> str:
         return f"solver and lookahead are for {games}, but {of_game}: leave them out"
     if search.get("solver") and getattr(game, "hides", False):
         return f"solver and lookahead read the true position, which {game.game} hides: leave them out"
+    if search.get("resign_at", 1.0) < 1.0 and (not game.zero_sum or getattr(game, "hides", False)):
+        what = of_game if not game.zero_sum else f"{game.game} hides something"
+        return f"resign_at is for games of two players with a zero sum who see everything, but {what}: leave it at 1"
     if search.get("score_to_beat") is not None and game.num_players != 1:
         return f"score_to_beat is for games of one player, but {of_game}: leave it out"
     return ""
@@ -406,7 +414,7 @@ def refuse_beside_hidden(settings: Settings, game: Any) -> None:
 # Of self-play and learning, what has no effect where nothing is searched and the newest games alone are learned from.
 _BESIDE_HIDDEN = (
     *("simulations", "full_search_share", "fast_simulations", "temperature", "temperature_plies", "temperature_final"),
-    *("opening_plies", "tree_reuse", "max_plies", "ranked_reward", "batch_size", "passes"),
+    *("opening_plies", "resign_at", "tree_reuse", "max_plies", "ranked_reward", "batch_size", "passes"),
     *("window_min", "window_share", "window_max"),
 )
 
@@ -498,7 +506,7 @@ def combine(*layers: Mapping[str, Any]) -> Settings:
 
 def auto_pipelines(slots: int, device: Device) -> int:
     """One a core if the network runs on the CPU, where each pipeline keeps a core busy; else 2 that take turns."""
-    on_cpu = device.kind == "cpu" or (device.kind == "auto" and no_gpu() is not None)
+    on_cpu = device.on_cpu or (device.kind == "auto" and no_gpu() is not None)
     wanted = max(2, usable_cores()) if on_cpu else 2
     return max(1, min(wanted, slots, _core.MOST_PIPELINES))
 

@@ -14,7 +14,7 @@ from torch.nn import Module
 from azpy import _core
 from azpy.devices import Device
 from azpy.errors import DeviceError, ModelError
-from azpy.evaluators.choice import gpu_precision, open_generation
+from azpy.evaluators.choice import half_precision, open_generation
 from azpy.evaluators.drift import Drift, drift, rows_to_compare
 from azpy.evaluators.int8 import LEAST_TIMES_AS_FAST, calibration, times_as_fast, to_int8
 from azpy.evaluators.onnx import network_id
@@ -187,8 +187,8 @@ class Generations:
 
     @property
     def reduced(self) -> str:
-        """The precision that the settings ask for on a GPU."""
-        return gpu_precision(self._settings, self._devices)
+        """The precision in which the settings ask for the float32 model."""
+        return half_precision(self._settings, self._devices)
 
 
 def _tolerance(evaluator: CheckedEvaluator) -> float:

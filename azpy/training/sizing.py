@@ -18,7 +18,7 @@ import numpy as np
 from azpy._core import SelfPlay, State
 from azpy.devices import Device, no_gpu
 from azpy.errors import SettingsError
-from azpy.evaluators.choice import gpu_precision, open_generation
+from azpy.evaluators.choice import half_precision, open_generation
 from azpy.evaluators.protocol import rate
 from azpy.games.lines import at_random, random_games
 from azpy.games.names import make_game
@@ -168,7 +168,7 @@ def piped(with_pipelines: Callable[[int], Settings]) -> tuple[int, str]:
     numbers = sorted({_FEWEST, *(most >> shift for shift in range(_HALVINGS) if most >> shift > _FEWEST)})
     if len(numbers) == 1:
         return _FEWEST, ""
-    model, precision = to_onnx(network_of(start, fewest.network)), gpu_precision(fewest, devices)
+    model, precision = to_onnx(network_of(start, fewest.network)), half_precision(fewest, devices)
     found = dict[int, float]()
     for number in numbers:
         settings = with_pipelines(number)

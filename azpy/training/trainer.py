@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from azpy import _core
+from azpy.devices import ON_CPU
 from azpy.errors import EXTRAS, ModelError, RunError, SettingsError, missing_to_train
 from azpy.evaluators.sessions import import_onnxruntime
 from azpy.fleet.fleet import Lineup
@@ -187,7 +188,7 @@ class Trainer(Loop):
             found = game_statistics(games[:_TOLD_GAMES])
             metrics |= {name: found[name] for name in _TOLD if name in found}
         else:
-            metrics |= game_statistics(games)
+            metrics |= game_statistics(games, self.settings.resign_at)
         with self.time.stage("fitting"):
             share = yield from self._learn(metrics, games, self.settings.networks_per_iteration - 1)
         if unstored:
@@ -208,7 +209,7 @@ class Trainer(Loop):
         budget.note_iteration(now - begin, fitting, fitted, played, exporting)
         self.iteration = iteration
         metrics |= {"seconds": now} | self.time.shares()
-        own_device = generations.ready.evaluators[0].device != "cpu"
+        own_device = generations.ready.evaluators[0].device not in ON_CPU
         advice = None
         if with_network and not self.start.hides:  # there `sized` chose the settings
             self._recent.append(metrics)

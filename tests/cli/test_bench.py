@@ -95,6 +95,10 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
             ["selfplay", "--score-to-beat", "0.5"],
             "score_to_beat is for games of one player, but",
         ),
+        (
+            ["selfplay", "--game", "leduc_poker", "--resign-at", "0.5"],
+            "zero sum who see everything, but leduc_poker hides",
+        ),
         (["speed"], "WHAT: invalid choice: 'speed' (choose from"),
         ([], "WHAT is missing: expected what to measure: search, games"),
         (["selfplay", "--slots", "1", "--pipelines", "2"], "slots must be at least the 2 pipelines, got 1"),

@@ -26,7 +26,7 @@ GOOD: dict[str, Any] = {
     "python": "3.11.7",
     "system": "Linux x86_64",
     "packages": {"numpy": "2.4.6", "onnxruntime": "1.31.1", "onnxruntime-gpu": None, "torch": "2.15.0"}
-    | {"safetensors": "0.8.0", "onnx": "1.23.2"},
+    | {"safetensors": "0.8.0", "onnx": "1.23.2", "onnxruntime-ep-openvino": None},
     "broken": {},
     "conflict": None,
     "providers": {"cpu": None, "cuda": "CUDA cannot be used: no driver", "tensorrt": "TensorRT cannot be used: no"},
@@ -37,6 +37,8 @@ GOOD: dict[str, Any] = {
     "environment": {},
     "speed": {"simulations_per_second": 1e6, "evaluations_per_second": 2e4},
 }
+AMX = {"cpu": {"name": "Intel(R) Xeon(R) Processor", "features": ["avx512f", "amx_bf16"]}}
+WITH_OPENVINO = {"packages": {"onnxruntime-ep-openvino": "1.8.1"}, "providers": {"openvino": None}}
 NO_RUNTIME = {"packages": {"onnxruntime": None}, "providers": {"cpu": "onnxruntime is not installed"}}
 GPU = {"name": "Some GPU", "memory": "24 GiB", "driver": "580", "compute_capability": "8.9"}
 
@@ -66,7 +68,7 @@ def test_this_machine_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["usable"] is True
     assert found["packages"]["numpy"] == np.__version__
     assert found["providers"]["cpu"] is None
-    assert set(found["providers"]) == {"cpu", "cuda", "tensorrt", "webgpu"}
+    assert set(found["providers"]) == {"cpu", "cuda", "tensorrt", "webgpu", "openvino"}
     assert found["speed"] is None
     assert found["advice"]
     assert 1 <= found["cpu"]["usable"] <= found["cpu"]["cores"]
@@ -167,11 +169,13 @@ READY = "ready to train: az-train connect_four --minutes 5"
             False,
         ),
         ({"cpu": {"usable": 2}}, True, "azpy can use 2 of 8 cores", True),
+        (AMX, True, 'this processor plays networks faster with OpenVINO: pip install "onnxruntime-ep-openvino"', True),
+        (AMX | WITH_OPENVINO, True, f"{READY} --device openvino", True),
         ({"environment": {"OMP_NUM_THREADS": "1"}}, True, "OMP_NUM_THREADS=1 limits", True),
         ({"packages": {"safetensors": None}}, True, "to train, safetensors is missing", False),
         ({"packages": {"torch": None, "onnx": None}}, True, f"to train, torch, onnx are missing: {TO_TRAIN}", False),
     ],
-    ids=range(14),
+    ids=range(16),
 )
 def test_advice_fits_what_was_found(changes: dict[str, Any], works: bool, first: str, is_ready: bool) -> None:
     found = report(**changes)

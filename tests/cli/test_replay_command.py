@@ -93,6 +93,20 @@ def test_games_with_their_model_repeat_bit_for_bit(trained: Path) -> None:
     assert {"no network: even priors and value 0", "the model of checkpoint 1", "the model of checkpoint 2"} == models
 
 
+def test_resigned_games_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = {"network": "1x8", "iterations": 2, "games_per_iteration": 30, "resign_at": 0.01, "final_match_games": 2}
+    with Trainer(Settings("connect_four(width=5,height=4)", **(SMALL | changes)), tmp_path) as trainer:
+        list(trainer.run())
+    resigned = [record for record in games(tmp_path) if record.resigned and not exchanged_at_once(record)]
+    assert len(resigned) > 5
+    for record in resigned:
+        assert repeat_game(StoredRun(tmp_path), record).difference is None
+    assert main([str(tmp_path), str(resigned[0].game_id)]) == 0
+    assert "resigned" in capsys.readouterr().out
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert all(row["resigned"] > 0 for row in rows if row["kind"] == "iteration" and row["iteration"] == 2)
+
+
 REPEATED = ["tic_tac_toe", "connect_four(width=5,height=4)", "hex(size=4,swap=1)", "othello(size=4)", "pig", "dice_nim"]
 
 

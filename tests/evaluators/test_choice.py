@@ -12,7 +12,7 @@ import azpy
 from azpy.devices import CPU, Device
 from azpy.errors import DeviceError, SettingsError
 from azpy.evaluators import choice
-from azpy.evaluators.choice import gpu_precision, open_generation, open_network
+from azpy.evaluators.choice import half_precision, open_generation, open_network
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.fleet import worker
 from azpy.learning.export import to_onnx
@@ -74,14 +74,14 @@ def test_auto_goes_on_where_the_gpu_cannot_be_used(
 
 
 def test_auto_is_fp16_on_cuda_where_all_that_play_have_it(on_torch: list[tuple[str, str]]) -> None:
-    assert gpu_precision(settings(), [Device("cuda", 0), Device("cuda", 1)]) == "fp16"
-    assert gpu_precision(settings(), [CPU]) == "fp32"
-    assert gpu_precision(settings(precision="fp32"), [Device("cuda")]) == "fp32"
-    assert gpu_precision(settings(workers=2), [Device("cuda")]) == "fp16"
-    assert gpu_precision(settings(workers="folder:shared"), [Device("cuda")]) == "fp32"
+    assert half_precision(settings(), [Device("cuda", 0), Device("cuda", 1)]) == "fp16"
+    assert half_precision(settings(), [CPU]) == "fp32"
+    assert half_precision(settings(precision="fp32"), [Device("cuda")]) == "fp32"
+    assert half_precision(settings(workers=2), [Device("cuda")]) == "fp16"
+    assert half_precision(settings(workers="folder:shared"), [Device("cuda")]) == "fp32"
     own: dict[str, Any] = {"network": "mine:make", "device": "cuda"}
-    assert gpu_precision(Settings("tic_tac_toe", **own), [Device("cuda")]) == "fp16"
-    assert gpu_precision(Settings("tic_tac_toe", **own, workers=2), [Device("cuda")]) == "fp32"
+    assert half_precision(Settings("tic_tac_toe", **own), [Device("cuda")]) == "fp16"
+    assert half_precision(Settings("tic_tac_toe", **own, workers=2), [Device("cuda")]) == "fp32"
     Settings("tic_tac_toe", **own, precision="fp16")
     with pytest.raises(SettingsError, match="workers play network mine:make by ONNX Runtime, which has no fp16"):
         Settings("tic_tac_toe", **own, precision="fp16", workers=2)

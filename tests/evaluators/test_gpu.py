@@ -107,7 +107,7 @@ def test_forks_answer_at_the_same_time(cpu: OnnxEvaluator) -> None:
 
 def test_the_exported_network_runs_on_cuda_whole() -> None:
     from azpy.devices import provider_options
-    from azpy.evaluators.sessions import import_onnxruntime, nodes_by_provider, open_on_gpu
+    from azpy.evaluators.sessions import import_onnxruntime, nodes_by_provider, open_on_device
 
     for game, spec in (("connect_four", "5x64"), ("pig", "2x64")):
         state = azpy.make_game(game)
@@ -115,7 +115,7 @@ def test_the_exported_network_runs_on_cuda_whole() -> None:
         device = Device("cuda")
         ort = import_onnxruntime(device)
         options = provider_options(device, 1, {"observations": state.obs_shape}, BUCKETS, Path())
-        nodes = nodes_by_provider(open_on_gpu(ort, model, device, options))
+        nodes = nodes_by_provider(open_on_device(ort, model, device, options))
         assert misplaced(nodes, device) is None
         assert "CPUExecutionProvider" not in nodes
 

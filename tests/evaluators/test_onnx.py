@@ -228,7 +228,7 @@ def test_load_run_imports_onnxruntime_with_the_evaluator(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("device", ["CPU", "", "gpu", "cpu:1", "cuda:", "cuda:-1", "cuda:one", None, 3])
 def test_an_unknown_device_is_refused(device: Any) -> None:
-    with pytest.raises(SettingsError, match=r"^device must be cpu, .*, webgpu, azpy or auto, got "):
+    with pytest.raises(SettingsError, match=r"^device must be cpu, .*, webgpu, openvino, azpy or auto, got "):
         OnnxEvaluator(make_model(), device)
 
 

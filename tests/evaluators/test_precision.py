@@ -145,7 +145,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (folder / "sm90.timing").touch()
         return open_on_cpu(ort, data, 1, "the model")
 
-    monkeypatch.setattr(onnx, "open_on_gpu", build)
+    monkeypatch.setattr(onnx, "open_on_device", build)
     return names
 
 
@@ -181,7 +181,7 @@ def test_games_repeat_in_the_precision_they_were_played_in(tmp_path: Path, gpu: 
         ({"device": "cpu"}, "precision fp16 needs CUDA or TensorRT: CPU has fp32, int8, auto"),
         ({"device": "auto"}, "precision fp16 needs CUDA or TensorRT: WebGPU has fp32"),
         ({"device": "webgpu"}, "precision fp16 needs CUDA or TensorRT: WebGPU has fp32"),
-        ({"device": "cuda", "precision": "int8"}, "precision int8 is for the CPU, got device 'cuda'"),
+        ({"device": "cuda", "precision": "int8"}, "precision int8 needs device cpu, got 'cuda'"),
         ({"precision": "fp8"}, "precision must be fp32 or int8 or auto or fp16"),
     ],
 )

@@ -39,7 +39,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         opened.append(open_on_cpu(ort, data, 1, "the model"))
         return opened[-1]
 
-    monkeypatch.setattr("azpy.evaluators.onnx.open_on_gpu", open_session)
+    monkeypatch.setattr("azpy.evaluators.onnx.open_on_device", open_session)
     return opened
 
 
@@ -101,10 +101,10 @@ def test_nodes_that_fall_back_to_the_cpu_are_an_error(monkeypatch: pytest.Monkey
     """The CPU stands in for the GPU, and its nodes are those that a GPU would have left to it."""
     claim(monkeypatch)
     with pytest.raises(DeviceError, match=r"^CPU cannot be used: CPU cannot run .*Flatten.* of the model$"):
-        sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
+        sessions.open_on_device(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
     monkeypatch.delattr(onnxruntime.InferenceSession.__bases__[0], "get_provider_graph_assignment_info")
     with pytest.raises(DeviceError, match="does not report where its nodes run: install a newer version"):
-        sessions.open_on_gpu(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
+        sessions.open_on_device(onnxruntime, MODEL, Device("cpu"), [(CPU, {})])
 
 
 def test_a_broken_model_is_not_blamed_on_the_device() -> None:

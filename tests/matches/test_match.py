@@ -435,7 +435,7 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
         (["c4?lookahead=2&solver=false", "random"], "lookahead needs solver: give both, or leave lookahead out"),
         (["random?c_puct=1", "c4"], "random does not search, so it takes no settings"),
         (["c4?c_puct=1", "--round-robin", "--checkpoints", "2"], "without @ and ?, got 0"),
-        (["c4", "random", "--device", "gpu"], "tensorrt:N, webgpu, azpy or auto, got 'gpu'"),
+        (["c4", "random", "--device", "gpu"], "tensorrt:N, webgpu, openvino, azpy or auto, got 'gpu'"),
         (
             ["mcts:5", "random", "--game", BOARD, "--device", "cuda"],
             "device cuda:0: no player of this match has a network",

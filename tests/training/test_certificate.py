@@ -153,6 +153,7 @@ def test_measurements_are_few_and_take_little_time(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
+        ({"resign_at": 0.9}, "resign_at: no effect on kuhn_poker, which hides something"),
         ({"simulations": 50}, "simulations: no effect on kuhn_poker, which hides something"),
         ({"gumbel_actions": 4, "match_games": 10}, "gumbel_actions, match_games: no effect on kuhn_poker"),
         ({"batch_size": 64, "passes": 2.0}, "batch_size, passes: no effect"),

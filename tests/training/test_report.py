@@ -69,6 +69,22 @@ def test_games_are_counted_as_they_are() -> None:
     assert (capped["capped"], capped["draws"], capped["mean_plies"]) == (1.0, 1.0, 5.0)
 
 
+def test_wrong_resignations_are_counted_in_the_games_played_to_the_end() -> None:
+    games = play("connect_four", games=400, resign_at=0.05)
+    whole = {game.game_id: game for game in play("connect_four", games=400)}
+    found = game_statistics(games, 0.05)
+    assert found["resigned"] == sum(game.resigned for game in games) / len(games) > 0.5
+    # The same games, played to the end: the core says who would have resigned.
+    losers = [(whole[game.game_id], len(game) % 2) for game in games if game.resigned]
+    wrong = sum(game.outcomes[loser] >= 0 for game, loser in losers)
+    assert 0 < wrong < len(losers)
+    every = game_statistics([game for game, _ in losers], 0.05)
+    assert every["false_resignations"] == pytest.approx(wrong / len(losers))
+    assert 0 < found["false_resignations"] < 1
+    assert "false_resignations" not in game_statistics(play("connect_four", max_plies=5), 0.05)
+    assert "resigned" not in game_statistics(play("connect_four"))
+
+
 def test_of_one_player_scores_are_shown_as_the_game_pays_them() -> None:
     records = play(Knapsack(), score_to_beat=-0.25)
     scores = [record.outcome for record in records]

@@ -51,7 +51,7 @@ def random_value(name: str, rng: random.Random) -> Any:
     if about.words and (kind is str or rng.random() < 0.3):
         return rng.choice(about.words)
     if name == "device":
-        return rng.choice(["cpu", "cuda", "cuda:1", "tensorrt", "auto"])
+        return rng.choice(["cpu", "cuda", "cuda:1", "tensorrt", "openvino", "auto"])
     if name == "devices":
         return rng.choice([None, "0", "0,1", "5,3,1"])
     if kind is str:
@@ -73,11 +73,11 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
     if chosen["deterministic"]:
         chosen |= {"minutes": None, "total_evaluations": None, "device": "cpu"}
     several = len((chosen["devices"] or "").split(","))
-    if chosen["device"] in ("cpu", "cuda:1") or chosen["slots"] < several * chosen["pipelines"]:
+    if chosen["device"] in ("cpu", "cuda:1", "openvino") or chosen["slots"] < several * chosen["pipelines"]:
         chosen["devices"] = None
     if chosen["device"].startswith("tensorrt"):
         chosen["workers"] = 0
-    possible = {"cpu": ["fp32", "int8", "auto"], "auto": ["fp32"], "webgpu": ["fp32"]}.get(
+    possible = {"cpu": ["fp32", "int8", "auto"], "auto": ["fp32"], "openvino": ["fp32", "bf16", "auto"]}.get(
         chosen["device"], ["fp32", "fp16"]
     )
     chosen["precision"] = "fp32" if chosen["deterministic"] else rng.choice(possible)
@@ -134,11 +134,11 @@ def test_help_shows_every_setting_with_its_range_and_default(
     [
         ({"slots": 1}, "slots must be at least the 2 pipelines, got 1"),
         ({"workers": 2, "device": "tensorrt"}, "workers play on the CPU or on CUDA"),
-        ({"device": "azpy"}, "webgpu or auto to train, got 'azpy'"),
+        ({"device": "azpy"}, "openvino or auto to train, got 'azpy'"),
         ({"deterministic": True, "total_evaluations": 9}, "depend on the cache: give iterations"),
-        ({"deterministic": True, "device": "cuda"}, "a deterministic run plays on the CPU, got device 'cuda'"),
+        ({"deterministic": True, "device": "cuda"}, "a deterministic run needs device cpu, got 'cuda'"),
         ({"deterministic": True, "training_precision": "bf16"}, "a deterministic run trains in fp32"),
-        ({"precision": "int8", "device": "cuda"}, "precision int8 is for the CPU, got device 'cuda'"),
+        ({"precision": "int8", "device": "cuda"}, "precision int8 needs device cpu, got 'cuda'"),
         ({"early_stop": True, "solver": True}, "early_stop does not go with solver: leave one"),
     ],
 )

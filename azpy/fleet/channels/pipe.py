@@ -181,7 +181,7 @@ def settings_of_worker(settings: Settings, devices: Sequence[Device], number: in
     workers, device = int(settings.workers), devices[number % len(devices)]
     pipelines = max(1, settings.all_pipelines // workers)
     threads = max(1, (settings.threads or usable_cores()) // workers)
-    if settings.threads is None and device.kind == "cpu" and pipelines * workers >= usable_cores():
+    if settings.threads is None and device.on_cpu and pipelines * workers >= usable_cores():
         threads = 1  # see `threads_of_trees`
     slots, cached = max(pipelines, -(-settings.slots // workers)), settings.cache_positions // workers
     layout = {"slots": slots, "pipelines": pipelines, "threads": threads, "cache_positions": cached}

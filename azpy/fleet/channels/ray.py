@@ -126,7 +126,8 @@ def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings
     slots = max(pipelines, min(settings.slots, settings.games_per_iteration // (2 * max(actors, 1))))
     # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
     threads = settings.threads or (max(1, place.cpus) if place.gpus else 1)
-    device = "cuda" if place.gpus else "cpu"
+    first = settings.all_devices[0]
+    device = "cuda" if place.gpus else str(first) if first.plugin else "cpu"
     return part_of(settings, slots=slots, pipelines=pipelines, threads=threads, device=device)
 
 

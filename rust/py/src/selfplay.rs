@@ -56,7 +56,6 @@ impl Playing {
         let threads = if start.fault().is_some() { 1 } else { settings.threads };
         let workers = Workers::new(threads).map_err(RustError::raised)?;
         let SelfPlaySettings { config, layout, evaluators, cache, .. } = settings;
-        config.search.check_for(start).map_err(RustError::raised)?;
         let core = CoreSelfPlay::start(start, config, &layout, evaluators, &workers, cache);
         Ok(Self { core: core.map_err(RustError::raised)?, fault: start.fault().cloned() })
     }

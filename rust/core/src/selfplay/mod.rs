@@ -66,7 +66,7 @@ impl<E: Send + 'static, F: Send + 'static> SelfPlay<E, F> {
     where
         E: Evaluator<G, Error = F>,
     {
-        config.search.check_for(start)?;
+        config.check_for(start)?;
         let pipelines = evaluators.len();
         let shared = Arc::new(Shared::new(layout, pipelines));
         let mut selfplay = Self { shared, threads: Vec::new(), process: Process::current() };

@@ -4,7 +4,7 @@
 
 use crate::config::SearchConfig;
 use crate::error::Error;
-use crate::game::{Action, Game, GameFault, Payoff, Turn, check_chance};
+use crate::game::{Action, Game, GameFault, Payoff, Player, Pov, PovValue, Turn, check_chance};
 use crate::options::OptionValue::Whole;
 use crate::options::{MOST, Rule, check_all, options};
 use crate::rng::Stream;
@@ -15,6 +15,11 @@ use crate::selfplay::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, Ply, SEAR
 /// search) is its number, and these set its other draws apart.
 const CHOICE: u64 = 1 << 63;
 const SEARCH_KIND: u64 = 1 << 62;
+/// The word of the draw that decides whether players resign in a game.
+const RESIGNING: u64 = u64::MAX - 1;
+/// The share of games that are played to the end. The network learns from them how won games end, and they show which
+/// resignations were wrong.
+const PLAYED_ON: f64 = 0.1;
 /// The word of a game's openings.
 const OPENINGS: u64 = u64::MAX;
 /// In a game that hides something, the player who learns draws this share of its moves with equal probabilities. Without
@@ -41,6 +46,8 @@ options! {
         temperature_final: f64 = 0.0, high = MOST, rule = Rule::Puct;
         /// most random plies before a game; training skips them
         opening_plies: usize = 0, unit = "plies";
+        /// opponent's value in two searches at which a player resigns; 1: never
+        resign_at: f64 = 1.0, unit = "value", source = ZERO, high = Whole(1);
         /// start each search with the subtree of the move played
         tree_reuse: bool = true;
         /// hidden information: divide payoffs by this
@@ -74,6 +81,19 @@ impl SelfPlayConfig {
         check_all(rows, |name| self.get(name))?;
         self.search.check()?;
         self.search.check_rule(rows, |name| (self.get(name), default.get(name)))
+    }
+
+    /// Refuses options that games of `start`'s kind cannot be played with.
+    ///
+    /// # Errors
+    /// What names the option.
+    pub fn check_for<G: Game>(&self, start: &G) -> Result<(), GameFault> {
+        let said = match start.num_players() {
+            players if !G::Payoff::ZERO_SUM => format!("has {players} players without one"),
+            _ if start.hides() => "hides something".into(),
+            _ => return self.search.check_for(start),
+        };
+        if self.resign_at < 1.0 { Err(GameFault::Resignation(said)) } else { self.search.check_for(start) }
     }
 
     /// The temperature at which a ply's action is drawn.
@@ -153,7 +173,7 @@ impl GameInPlay {
     }
 }
 
-/// Plays the action that a finished search leads to, and notes it. `network` is what records call the pipeline's network.
+/// Plays the action that a finished search leads to, and notes it; or the player resigns. `network` is what records call the pipeline's network.
 pub(crate) fn finish_move<G: Game>(
     search: &mut Search<G>,
     game: &mut GameInPlay,
@@ -166,6 +186,12 @@ pub(crate) fn finish_move<G: Game>(
     let record = &mut game.record;
     let ply = record.plies.len();
     let result = search.result();
+    if resigns(record, config, player, result.value) {
+        record.resigned = true;
+        record.set_outcome(PovValue(-1.0).absolute(player));
+        game.over = true;
+        return;
+    }
     // Not the search's own stream: that one's position depends on what the search met.
     let mut stream = stream_for(config.seed, record.game_id, ply as u64 | CHOICE);
     // Gumbel's draws are chance enough, and a game whose outcome is proven shall have that outcome.
@@ -196,6 +222,15 @@ pub(crate) fn finish_move<G: Game>(
     record.push(Ply { action, player, flags: mixed | kind, network }, &result.values);
     game.without_tree = false;
     advance(search, action, config.tree_reuse);
+}
+
+/// Whether the player to move gives up: this search and its last one find the opponent's value above `resign_at`.
+fn resigns(record: &GameRecord, config: &SelfPlayConfig, player: Player, value: f32) -> bool {
+    let is_lost = |value: f32| f64::from(-value) > config.resign_at;
+    let before = || record.plies.iter().rposition(|ply| ply.mover() == Some(player));
+    is_lost(value)
+        && before().is_some_and(|ply| is_lost(record.root_value_of(ply, player)))
+        && stream_for(config.seed, record.game_id, RESIGNING).unit() >= PLAYED_ON
 }
 
 /// Rolls dice and plays openings up to the next search, and begins it; or ends the game.

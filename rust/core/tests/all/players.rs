@@ -370,4 +370,7 @@ fn self_play_of_three_players_refuses_the_solver() {
     let config = SelfPlayConfig { search, ..SelfPlayConfig::default() };
     let refused = SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None).err().unwrap();
     assert!(refused.to_string().contains("this game has 3 players"), "{refused}");
+    let config = SelfPlayConfig { resign_at: 0.9, ..SelfPlayConfig::default() };
+    let refused = SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None).err().unwrap();
+    assert!(refused.to_string().contains("resign_at is for games of two players with a zero sum"), "{refused}");
 }

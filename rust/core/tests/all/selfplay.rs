@@ -193,6 +193,34 @@ fn a_game_under_way_at_a_change_of_the_network_names_both() {
     assert!(after.iter().filter(|game| game.game_id >= 20).all(|game| networks(game)[0] == 2));
 }
 
+#[test]
+fn a_resigned_game_is_the_same_game_cut_short() {
+    let play = |resign_at| all(&start(SelfPlayConfig { resign_at, ..config() }, 8, Some(200), vec![Network::new(3)]));
+    let (whole, cut) = (play(1.0), play(0.1));
+    let value = |game: &GameRecord, ply: usize| game.root_value_of(ply, game.plies[ply].mover().unwrap());
+    let mut played_on = 0;
+    for (whole, cut) in whole.iter().zip(&cut) {
+        // Where a player's search and its last one before find it lost.
+        let is_lost = |&ply: &usize| {
+            let before = (0..ply).rev().find(|&before| whole.plies[before].player == whole.plies[ply].player);
+            value(whole, ply) < -0.1 && before.is_some_and(|before| value(whole, before) < -0.1)
+        };
+        let lost = (0..whole.plies.len()).filter(|&ply| whole.plies[ply].mover().is_some()).find(is_lost);
+        cut.check(&toy()).unwrap();
+        if !cut.resigned {
+            played_on += usize::from(lost.is_some());
+            assert_eq!(cut, whole);
+            continue;
+        }
+        let plies = cut.plies.len();
+        assert_eq!(Some(plies), lost);
+        assert!(cut.plies == whole.plies[..plies] && cut.offsets == whole.offsets[..=plies]);
+        assert_eq!(cut.outcomes, [if whole.plies[plies].player == 0 { -1.0 } else { 1.0 }]);
+    }
+    let resigned = cut.iter().filter(|game| game.resigned).count();
+    assert!(resigned > 50 && (1..resigned / 4).contains(&played_on), "{resigned} resigned, {played_on} played on");
+}
+
 fn first_error(play: &SelfPlay<Network, &'static str>) -> SelfPlayError<&'static str> {
     loop {
         if let Err(error) = play.next(PATIENCE) {
