@@ -18,10 +18,12 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 
 import numpy as np
 
 import azpy
+from azpy.evaluators.protocol import rate
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 
@@ -41,16 +43,6 @@ def positions(count: int) -> list[azpy.State]:
         if not state.is_terminal:
             found.append(state)
     return found
-
-
-def rate_alone(network: azpy.OnnxEvaluator, rows: int = 256, seconds: float = 2.0) -> float:
-    """Evaluations a second of full batches and nothing else."""
-    observations = np.random.default_rng(1).integers(0, 2, (rows, *positions(1)[0].obs_shape)).astype(np.float32)
-    begin, done = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        network.evaluate_batch(observations)
-        done += rows
-    return done / (time.perf_counter() - begin)
 
 
 def serve(engine: azpy.Engine, clients: int, ask: Ask, seconds: float) -> tuple[list[Answered], dict[str, float]]:
@@ -116,18 +108,19 @@ def main() -> None:
     parser.add_argument("--eval-batch", type=int, default=8)
     given = parser.parse_args()
     network = azpy.OnnxEvaluator(to_onnx(Network.of(azpy.make_game("connect_four"), "2x32")))
-    rates = [rate_alone(network)]
+    alone = partial(rate, [network.evaluate_batch], 256, network.obs_shape, 2.0)  # full batches and nothing else
+    rates = [alone()]
     with azpy.Engine(network, max_requests=4096, eval_batch=given.eval_batch, cache_positions=0) as engine:
         found, did = serve(engine, given.concurrent, requests(engine, 0), given.seconds)
-        rates.append(rate_alone(network))
+        rates.append(alone())
         hurried, _ = serve(engine, given.concurrent, requests(engine, given.hurried), given.seconds)
-    rates.append(rate_alone(network))
+    rates.append(alone())
     print(f"{given.concurrent} searches at once, {len(found)} asked for in {did['seconds']:.1f} s")
     for index, size in enumerate(SIZES):
         print(spread(f"{size} simulations", [took for client, _, took in found if client % len(SIZES) == index]))
-    rate, reached = did["rows"] / did["seconds"], statistics.median(rates)
+    done, reached = did["rows"] / did["seconds"], statistics.median(rates)
     print(
-        f"  {rate:,.0f} evaluations/s in batches of {did['rows'] / did['batches']:.0f}, {rate / reached:.2f} of the "
+        f"  {done:,.0f} evaluations/s in batches of {did['rows'] / did['batches']:.0f}, {done / reached:.2f} of the "
         f"{reached:,.0f} of the evaluator alone"
     )
     times = [took for client, _, took in hurried if client < given.hurried]

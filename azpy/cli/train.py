@@ -134,7 +134,7 @@ def _train(arguments: Sequence[str]) -> int:
             if was_interrupted(error) and storage.numbered(Path(out) / "checkpoints"):
                 display.line(_to_play(settings, out))
             raise
-    _say_next(settings, event, run.flags)
+    _say_next(settings, event, run.folder.flags)
     return 0
 
 

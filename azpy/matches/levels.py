@@ -222,7 +222,7 @@ class Calibration:
         both = zip(self.steps, ways, strict=False)
         self.steps = [step for step, way in both if (step.simulations, step.temperature) == way]
         same = len(self.steps)
-        self.steps += [Step(*way, pairs=_none()) for way in ways[same:]]
+        self.steps += [Step(*way, pairs=[0] * len(PAIR_SCORES)) for way in ways[same:]]
         self._is_anchored = anchor is not None
         if anchor is not None:
             player, name, elo = anchor
@@ -230,7 +230,7 @@ class Calibration:
             if self.anchor is None or (self.anchor.player, self.anchor.elo) != (name, elo):
                 self.anchor, same = Anchor(name, elo), 0
         if self.anchor is not None:
-            self.anchor.pairs = [*self.anchor.pairs[:same], *(_none() for _ in ways[same:])]
+            self.anchor.pairs = [*self.anchor.pairs[:same], *([0] * len(PAIR_SCORES) for _ in ways[same:])]
 
     @property
     def played(self) -> int:
@@ -263,18 +263,12 @@ class Calibration:
             if self.anchor is not None and (index == 0 or done >= pairs):
                 index, other, done = self._nearest(), len(self.steps), self._met
                 counts, against = self.anchor.pairs[index], self.anchor.player
-            group = min(_GROUP, pairs - done)
-            found = list(
-                play_rounds(
-                    self._book,
-                    (self._players[index], self._players[other]),
-                    group,
-                    mix(int(self._facts["seed"]), max(index, other), done),
-                    self._slots,
-                    first=done,
-                    may_go_on=lambda: seconds_left() > 0,
-                )
+            group, players = min(_GROUP, pairs - done), (self._players[index], self._players[other])
+            seed = mix(int(self._facts["seed"]), max(index, other), done)
+            rounds = play_rounds(
+                self._book, players, group, seed, self._slots, first=done, may_go_on=lambda: seconds_left() > 0
             )
+            found = list(rounds)
             if fault := next((fault for one in found for fault in one.faults[1]), None):
                 raise RunError(f"{against} {fault.text} (transcript {fault.transcript}): these games do not count")
             if len(found) < group:
@@ -307,11 +301,6 @@ class Calibration:
             step.elo, step.low, step.high = rating.elo, low, high
         if self.anchor is not None and self._met:
             self.anchor.above, (self.anchor.low, self.anchor.high) = ratings[-1].elo, ends[-1]
-
-
-def _none() -> list[int]:
-    """No pairs of games yet."""
-    return [0] * len(PAIR_SCORES)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[Step], Anchor | None]:
@@ -365,9 +354,8 @@ def _wrong_with(anchor: Anchor | None, steps: int) -> str:
 
 
 def _wrong_pairs(pairs: Any) -> str:
-    if not isinstance(pairs, list) or [type(count) for count in pairs] != [int] * len(PAIR_SCORES):
-        return f"pairs is {pairs!r:.80}"
-    return f"pairs is {pairs!r:.80}" if min(pairs) < 0 or max(pairs) > _MOST_SIMULATIONS else ""
+    are_counts = isinstance(pairs, list) and [type(count) for count in pairs] == [int] * len(PAIR_SCORES)
+    return "" if are_counts and 0 <= min(pairs) <= max(pairs) <= _MOST_SIMULATIONS else f"pairs is {pairs!r:.80}"
 
 
 def _wrong_numbers(of: Step | Anchor, *names: str) -> str:

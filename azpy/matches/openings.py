@@ -175,7 +175,9 @@ def read_book(path: Path, start: _core.State, seed: int, plies: int | None = Non
 
 def _written(path: Path, start: _core.State, suffix: str) -> Iterator[tuple[int, str | _core.WrittenGame]]:
     """The games or the lines of a file, each with the number of its first line."""
-    text = _text_of(path)
+    if "\0" in (text := decoded(packed.read_packed(path, _MOST_BYTES))):
+        raise SettingsError(f"{path} is not a text file: unpack it first")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     if suffix[1:] in NAMES:
         try:
             for game in _core.GameReader(start, text):
@@ -229,9 +231,3 @@ def _opening(start: _core.State, line: Sequence[int], plies: int | None, dice: i
     if position.is_terminal:
         raise ValueError("the game is over at the end of this opening")
     return Opening(position, tuple(actions), start)
-
-
-def _text_of(path: Path) -> str:
-    if "\0" in (text := decoded(packed.read_packed(path, _MOST_BYTES))):
-        raise SettingsError(f"{path} is not a text file: unpack it first")
-    return text.replace("\r\n", "\n").replace("\r", "\n")

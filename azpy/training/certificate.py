@@ -2,13 +2,11 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 
 from azpy import _core
 from azpy.checks.check_game import MOST_IN_PYTHON
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
-from azpy.reports.report import make_report
 from azpy.training.events import Event, Measured, Noticed
 from azpy.training.generations import Generations
 from azpy.training.loop import Loop
@@ -40,18 +38,12 @@ class Certificate:
             return
         begin, self._done = time.monotonic(), step
         with loop.time.stage("matches"):
-            if not self._cannot and not (last and self._is_measured()):
+            done = {row["iteration"] for row in loop.folder.metrics() if row["kind"] == "exploitability"}
+            if not self._cannot and not (last and loop.iteration in done):
                 yield from self._measured(generations, cores)
             self._longest = max(self._longest, time.monotonic() - begin)
             self._seconds += time.monotonic() - begin
-            sealed, rows = loop.folder.sealed.iterations(), loop.folder.metrics()
-            games = loop.folder.sealed.read(sealed[-1]) if sealed else []
-            page = make_report(str(loop.folder.path), asdict(loop.settings), rows, games, loop.start)
-            loop.folder.replace("report.html", page)
-
-    def _is_measured(self) -> bool:
-        rows = self._loop.folder.metrics()
-        return any(row["kind"] == "exploitability" and row["iteration"] == self._loop.iteration for row in rows)
+            loop.write_report()
 
     def _measured(self, generations: Generations, cores: int) -> Iterator[Event]:
         loop, (_, unit) = self._loop, self._loop.start.payoff_unit

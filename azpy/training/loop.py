@@ -18,6 +18,7 @@ from azpy.fleet.table import ENDLESS
 from azpy.games.names import make_game, only_here
 from azpy.playing.ranked_reward import RankedReward
 from azpy.playing.selfplay import check_options, rates
+from azpy.reports.report import make_report
 from azpy.runs.folder import RunFolder
 from azpy.settings.run import FIXED_SETTINGS, Settings, refuse_beside_hidden
 from azpy.system import made_with
@@ -105,16 +106,18 @@ class Loop:
             self._last_first.close()
             raise
 
-    @property
-    def flags(self) -> Sequence[str]:
-        """Of `az-train` for this run, besides the settings."""
-        return self.folder.flags
-
     def note(self, row: Mapping[str, Any]) -> None:
         """Add a row of metrics."""
         self.folder.append_metrics(row)
         for watcher in self.watchers:
             watcher(row)
+
+    def write_report(self) -> None:
+        """Write report.html of what is done so far."""
+        folder, sealed = self.folder, self.folder.sealed.iterations()
+        games = folder.sealed.read(sealed[-1]) if sealed else []
+        page = make_report(str(folder.path), asdict(self.settings), folder.metrics(), games, self.start)
+        folder.replace("report.html", page)
 
     def _resume(self) -> None:
         """Go on from the folder's contents."""

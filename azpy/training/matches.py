@@ -3,14 +3,12 @@
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 
 from azpy.games.names import must_be_typed
 from azpy.learning.export import to_onnx
 from azpy.matches.arena import Player, RandomPlayer, SearchPlayer, mcts, play_match
 from azpy.matches.openings import Book
-from azpy.reports.report import make_report
 from azpy.settings.run import match_search
 from azpy.settings.toml import path_argument
 from azpy.training.events import Event, Matched, Noticed
@@ -40,18 +38,14 @@ def play_matches(loop: Loop, generations: Generations, cores: int, *, last: bool
         cores: threads of the networks that play.
         last: whether it is the last match of the run.
     """
-    settings, folder = loop.settings, loop.folder
     with loop.time.stage("matches"):
-        rows = [row for row in folder.metrics() if row["kind"] == "match" and row["iteration"] == loop.iteration]
+        rows = [row for row in loop.folder.metrics() if row["kind"] == "match" and row["iteration"] == loop.iteration]
         # The last match is played after one on the way, too.
         met = {row["opponent"] for row in rows if not (last and row.get("match") == "on the way")}
-        short = not last and settings.match_every is None
+        short = not last and loop.settings.match_every is None
         if due := [name for name in OPPONENTS if name not in met and not (short and name in _LAST_ONLY)]:
             yield from _meet(loop, generations, cores, due, last, short)
-        sealed = folder.sealed.iterations()
-        games = folder.sealed.read(sealed[-1]) if sealed else []
-        page = make_report(str(folder.path), asdict(settings), folder.metrics(), games, loop.start)
-        folder.replace("report.html", page)
+        loop.write_report()
 
 
 def _meet(

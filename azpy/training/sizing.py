@@ -126,21 +126,16 @@ def hidden(start: State, settings: Settings, given: Mapping[str, Any]) -> tuple[
     found |= {"networks_per_iteration": 16 if start.game_object is None else 4, **_HIDDEN, "payoff_scale": scale}
     said = f"{settings.game} hides something, so it is trained by mirror descent, without search"
     if settings.minutes is not None and "games_per_iteration" not in given:
-        speed = _games_a_second(start, settings, scale)
+        slots = max(settings.slots, settings.pipelines)
+        layout: dict[str, Any] = {"pipelines": settings.pipelines, "eval_batch": 1, "payoff_scale": scale}
+        with SelfPlay(start, Zeros(start, slots), slots=slots, **layout) as play:
+            play_for(play, _HIDDEN_SECONDS)  # rules in Python fill their memory
+            speed = play_for(play, _HIDDEN_SECONDS)["games_per_second"]
         games = max(1.0, _PLAY * 60.0 * settings.minutes * speed / _HIDDEN_STEPS)
         found["games_per_iteration"] = min(max(2 ** int(math.log2(games)), _FEWEST_HIDDEN), _MOST_HIDDEN)
         if speed >= 1:
             said += f"; without a network it plays about {_rounded(speed):,} games/s here"
     return {name: value for name, value in found.items() if name not in given}, said
-
-
-def _games_a_second(start: State, settings: Settings, scale: float) -> float:
-    """Measure the games a second with a network that takes no time, after rules in Python have filled their memory."""
-    slots = max(settings.slots, settings.pipelines)
-    layout: dict[str, Any] = {"slots": slots, "pipelines": settings.pipelines, "eval_batch": 1, "payoff_scale": scale}
-    with SelfPlay(start, Zeros(start, slots), **layout) as play:
-        play_for(play, _HIDDEN_SECONDS)
-        return play_for(play, _HIDDEN_SECONDS)["games_per_second"]
 
 
 def placed(settings: Settings) -> tuple[str, str]:

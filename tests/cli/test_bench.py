@@ -153,7 +153,7 @@ def test_the_gpu_s_table_is_made_on_a_cpu_too(tmp_path: Path, capsys: pytest.Cap
     tiny = ["--game", "tic_tac_toe", "--network", "1x8", "--slots", "8", "--seconds", "0.01", "--repeats", "1"]
     runpy.run_path(str(path))["main"](["--device", "cpu", *tiny, "--json", str(out)])
     text, rows = capsys.readouterr().out, json.loads(out.read_text())["rows"]
-    assert list(rows) == ["onnx fp32", "torch fp32", "torch bf16", "torch bf16, graphs"]
+    assert list(rows) == ["onnx fp32", "onnx int8, CPU", "torch fp32", "torch bf16", "torch bf16, graphs"]
     assert rows["torch fp32"]["far"] < 1e-4 < rows["torch bf16"]["far"]
     assert all(row["self_play"] > 0 and set(row["us"]) == {"8", "32", "128", "256", "512"} for row in rows.values())
     assert "torch fp16, graphs: left out: torch has no fast fp16 on the CPU" in text

@@ -225,9 +225,8 @@ def test_a_run_plays_on_every_device_and_matches_on_the_first(
     assert devices == [["cuda:0", "cuda:1"]] * 2  # without a network too: workers stay where they begin
     assert isinstance(events[0], Started)
     assert "also on cuda:1" in events[0].evaluator
-    assert [device for device, _ in opened] == ["cuda:0", "cuda:1"] * 3 + [
-        "cuda:0"
-    ] * 2  # the last: the untrained network
+    # The last is the untrained network.
+    assert [device for device, _ in opened] == ["cuda:0", "cuda:1"] * 3 + ["cuda:0"] * 2
     # Neither the first network plays, which knows nothing, nor the last one.
     assert [evaluator.asked > 0 for _, evaluator in opened[1:6:2]] == [False, True, False]
     assert opened[2][1].asked > 0

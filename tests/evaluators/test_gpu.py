@@ -3,7 +3,7 @@
 It takes the extras tensorrt (which brings CUDA's provider too) and train, and a torch for CUDA.
 """
 
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.learning.network import Network
 from models import probe_model
+from running import at_once
 
 pytestmark = pytest.mark.gpu
 
@@ -35,9 +36,9 @@ def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).integers(0, 2, (count, *GAME.obs_shape)).astype(np.float32)
 
 
-def difference(one: Any, other: Any, count: int = 300) -> tuple[float, float]:
+def difference(one: Any, other: Any, count: int = 300, seed: int = 0) -> tuple[float, float]:
     """Largest difference of the logits, relative to the largest logit, and of the values."""
-    (logits, values), (other_logits, other_values) = (part.evaluate_batch(rows(count)) for part in (one, other))
+    (logits, values), (other_logits, other_values) = (part.evaluate_batch(rows(count, seed)) for part in (one, other))
     scale = np.abs(logits).max()
     return float(np.abs(logits - other_logits).max() / scale), float(np.abs(values - other_values).max())
 
@@ -87,20 +88,10 @@ def test_forks_answer_at_the_same_time(cpu: OnnxEvaluator) -> None:
     worst: list[float] = []
 
     def work(fork: OnnxEvaluator, seed: int) -> None:
-        counts = np.random.default_rng(seed).integers(1, 600, 60)
-        for count in counts:
-            batch = rows(int(count), seed)
-            logits, values = fork.evaluate_batch(batch)
-            expected_logits, expected_values = cpu.evaluate_batch(batch)
-            scale = np.abs(expected_logits).max()
-            worst.append(float(np.abs(logits - expected_logits).max() / scale))
-            worst.append(float(np.abs(values - expected_values).max()))
+        for count in np.random.default_rng(seed).integers(1, 600, 60).tolist():
+            worst.extend(difference(cpu, fork, count, seed))
 
-    threads = [threading.Thread(target=work, args=(fork, seed)) for seed, fork in enumerate(forks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(work, fork, seed) for seed, fork in enumerate(forks)))
     assert len(worst) == 360
     assert max(worst) < TF32
 

@@ -1,7 +1,6 @@
 """int8: the int8 model says nearly the same, plays only then, and a run with it is as reproducible as others."""
 
 import itertools
-import json
 import math
 import threading
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from azpy.runs.reader import StoredRun, read_checkpoint, read_model
 from azpy.settings import Settings
 from azpy.training.events import Saved, Started
 from azpy.training.trainer import Trainer
+from training_runs import played
 
 SMALL: dict[str, Any] = {
     "game": "connect_four(width=5,height=4)",
@@ -160,16 +160,12 @@ def test_int8_plays_from_iteration_2_and_games_repeat(trained: Path) -> None:
     first, second = (read_checkpoint(trained / f"checkpoints/{n:06d}") for n in (1, 2))
     assert first.int8 is not None
     assert second.int8 is not None
-    played = {iteration: set[int]() for iteration in run.sealed_iterations()}
-    for iteration, record in run.games(run.sealed_iterations()):
-        played[iteration] |= set(record.networks.tolist()) - {0}
-    assert played[2] == {network_id(first.int8)}
-    assert played[3] == {network_id(second.int8)}
+    assert played(trained, 2) == {network_id(first.int8)}
+    assert played(trained, 3) == {network_id(second.int8)}
     comparison = repeat_game(run, next(record for _, record in run.games([3])))
     assert comparison.difference is None
     assert comparison.model == "the int8 model of checkpoint 2"
-    rows = [json.loads(line) for line in (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert all(0 < row["int8_policy"] < Drift.MOST_POLICY for row in rows if row["kind"] == "iteration")
+    assert all(0 < row["int8_policy"] < Drift.MOST_POLICY for row in run.iterations())
 
 
 def test_an_int8_model_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,10 +173,8 @@ def test_an_int8_model_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch
     events = train(tmp_path, iterations=2)
     advice = [event.advice or "" for event in events if isinstance(event, Saved)]
     assert all("playing in fp32: the int8 model differs too much from it: policies differ" in text for text in advice)
-    run = StoredRun(tmp_path)
     assert not list(tmp_path.glob("checkpoints/*/model.int8.onnx"))
-    first = read_checkpoint(tmp_path / "checkpoints/000001").onnx
-    assert {network_id(first)} == {int(n) for _, record in run.games([2]) for n in record.networks} - {0}
+    assert played(tmp_path, 2) == {network_id(read_checkpoint(tmp_path / "checkpoints/000001").onnx)}
 
 
 def test_a_deterministic_run_in_parts_is_the_run_in_one_go(tmp_path: Path) -> None:
@@ -193,11 +187,6 @@ def test_a_deterministic_run_in_parts_is_the_run_in_one_go(tmp_path: Path) -> No
     started = next(event for event in events if isinstance(event, Started))
     assert "int8" in started.evaluator.split(", and")[0]
     assert (events[-1].games_hash, events[-1].weights_hash) == (whole.games_hash, whole.weights_hash)
-
-
-def networks_of(path: Path, iteration: int) -> list[list[int]]:
-    """Of each game of an iteration: which network searched each ply."""
-    return [record.networks.tolist() for _, record in StoredRun(path).games([iteration])]
 
 
 # A run with these settings differs each time. Its network likes many actions equally: int8 may choose others.
@@ -214,11 +203,6 @@ def said(events: list[Any]) -> set[str]:
     return {event.advice or "" for event in events if isinstance(event, Saved)}
 
 
-def rows_of(path: Path, kind: str) -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [row for row in rows if row["kind"] == kind]
-
-
 @pytest.mark.usefixtures("whatever_agrees")
 def test_each_network_that_plays_on_has_its_int8_model(tmp_path: Path) -> None:
     # More games than may wait to be taken, so that each network plays some.
@@ -228,7 +212,7 @@ def test_each_network_that_plays_on_has_its_int8_model(tmp_path: Path) -> None:
     assert second.int8 is not None
     assert last.int8 is None  # it plays no games
     assert not any("int8" in text for text in said(events))
-    for row in rows_of(tmp_path, "iteration")[:2]:
+    for row in StoredRun(tmp_path).iterations()[:2]:
         assert 0 < row["int8_policy"] < Drift.MOST_POLICY
 
 
@@ -244,7 +228,7 @@ def test_a_missing_int8_model_is_made_when_the_run_resumes(tmp_path: Path) -> No
     assert "int8" in started.evaluator.split(", and")[0]
     int8 = read_checkpoint(checkpoint).int8
     assert int8 is not None
-    assert network_id(int8) in {one for networks in networks_of(tmp_path, 2) for one in networks}
+    assert network_id(int8) in played(tmp_path, 2)
 
 
 def test_the_reason_int8_does_not_play_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

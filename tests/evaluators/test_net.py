@@ -137,13 +137,8 @@ def test_searches_in_rust_find_what_searches_in_python_find(run: Path) -> None:
     assert found[0].value == found[1].value
     with azpy.Engine(in_rust, simulations=300, eval_batch=8) as engine:
         assert engine.submit(start).result(60).visits.tolist() == found[0].visits.tolist()
-    games = [
-        [
-            record.to_bytes()
-            for record in azpy.SelfPlay(start, one, games=6, slots=4, simulations=8, pipelines=2, seed=1)
-        ]
-        for one in (in_rust, in_python)
-    ]
+    options: dict[str, Any] = {"games": 6, "slots": 4, "simulations": 8, "pipelines": 2, "seed": 1}
+    games = [[record.to_bytes() for record in azpy.SelfPlay(start, one, **options)] for one in (in_rust, in_python)]
     assert sorted(games[0]) == sorted(games[1])
 
 

@@ -1,8 +1,8 @@
 """OnnxEvaluator: what is loaded fits, answers, and is told apart; what does not is refused in one line."""
 
 import shutil
-import threading
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from azpy.errors import AzpyError, ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, logits_of_priors
 from azpy.runs.folder import RunFolder
 from models import make_model, make_priors_model
-from running import program
+from running import at_once, program
 
 
 class Shape:
@@ -118,18 +118,11 @@ def test_forks_answer_from_other_threads(fixed: bool) -> None:
     evaluator = OnnxEvaluator(make_priors_model(batch=4) if fixed else make_model())
     batches = [np.random.default_rng(seed).random((11, 2, 3, 3), dtype=np.float32) for seed in range(4)]
     expected = [evaluator.evaluate_batch(batch)[0] for batch in batches]
-    wrong: list[int] = []
 
-    def work(index: int, fork: OnnxEvaluator) -> None:
-        same = [(fork.evaluate_batch(batches[index])[0] == expected[index]).all() for _ in range(100)]
-        wrong.append(same.count(False))
+    def work(index: int, fork: OnnxEvaluator) -> bool:
+        return all((fork.evaluate_batch(batches[index])[0] == expected[index]).all() for _ in range(100))
 
-    threads = [threading.Thread(target=work, args=(index, evaluator.fork())) for index in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == [0, 0, 0, 0]
+    assert all(at_once(*(partial(work, index, evaluator.fork()) for index in range(4))))
 
 
 @pytest.mark.parametrize(
@@ -236,13 +229,8 @@ def test_an_unknown_device_is_refused(device: Any) -> None:
 def test_an_untrusted_model_reads_no_other_file(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
-    onnx.save(
-        onnx.load_from_string(make_model()),
-        "model.onnx",
-        save_as_external_data=True,
-        location="weights",
-        size_threshold=64,
-    )
+    whole = onnx.load_from_string(make_model())
+    onnx.save(whole, "model.onnx", save_as_external_data=True, location="weights", size_threshold=64)
     model = onnx.load("model.onnx", load_external_data=False)
     shutil.copy("weights", tmp_path / "weights")  # the bytes that the model asks for lie at each of these places
     for tensor in model.graph.initializer:

@@ -1,8 +1,7 @@
 """OpenVINO: what is asked of it, with the CPU in its place, and its answers where its plugin finds an Intel CPU."""
 
 import json
-import sys
-import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from azpy.settings.run import combine
 from azpy.training.events import Event, Started
 from azpy.training.trainer import Trainer
 from models import probe_model
+from running import at_once
+from training_runs import played
 
 GAME = azpy.make_game("connect_four")
 MODEL = probe_model(GAME.obs_shape, GAME.num_actions, layers=3, channels=16)
@@ -49,10 +50,6 @@ def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
 def train(path: Path, **changes: Any) -> list[Event]:
     with Trainer(combine(SMALL, changes), path) as trainer:
         return list(trainer.run())
-
-
-def played(path: Path, iteration: int) -> set[int]:
-    return {int(network) for _, record in StoredRun(path).games([iteration]) for network in record.networks} - {0}
 
 
 def has_bf16(monkeypatch: pytest.MonkeyPatch, flag: str = "amx_bf16") -> None:
@@ -173,15 +170,6 @@ def test_it_trains_and_lays_out_threads_as_on_the_cpu() -> None:
     assert (ours.pipelines, ours.eval_batch) == (cpu.pipelines, cpu.eval_batch)
 
 
-def test_a_missing_plugin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime_ep_openvino", None)
-    monkeypatch.setattr(sessions, "_register", sessions._register.__wrapped__)
-    with pytest.raises(MissingPackageError) as caught:
-        OnnxEvaluator(MODEL, "openvino")
-    package = "onnxruntime-ep-openvino"
-    assert str(caught.value) == f'OpenVINO cannot be used: {package} is not installed: pip install "{package}"'
-
-
 def test_a_cpu_of_another_maker_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     import onnxruntime
 
@@ -205,13 +193,7 @@ def openvino() -> OnnxEvaluator:
 
 @pytest.mark.parametrize(
     ("game", "spec"),
-    [
-        ("chess", "1x16"),
-        ("go(size=9)", "2x16+conv"),
-        ("hex", "2x16+pool"),
-        ("pig", "2x64"),
-        ("connect_four", "2x16+wdl"),
-    ],
+    {"chess": "1x16", "go(size=9)": "2x16+conv", "hex": "2x16+pool", "pig": "2x64", "connect_four": "2x16+wdl"}.items(),
 )
 def test_networks_of_azpy_answer_as_on_the_cpu(game: str, spec: str, openvino: OnnxEvaluator) -> None:
     start = azpy.make_game(game)
@@ -229,11 +211,7 @@ def test_forks_answer_at_the_same_time(openvino: OnnxEvaluator) -> None:
     def work(fork: OnnxEvaluator) -> None:
         wrong.extend(float(np.abs(fork.evaluate_batch(rows(20))[0] - expected).max()) for _ in range(20))
 
-    threads = [threading.Thread(target=work, args=(fork,)) for fork in (openvino, openvino.fork())]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(work, openvino), partial(work, openvino.fork()))
     assert len(wrong) == 40
     assert max(wrong) < 1e-4
 

@@ -1,6 +1,5 @@
 """Reduced precision on a GPU in training: a generation plays in it if it says nearly what fp32 says, and only then."""
 
-import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +18,7 @@ from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings import Settings
 from azpy.training.events import Noticed, Saved, Started
 from azpy.training.trainer import Trainer
+from training_runs import played
 
 SMALL: dict[str, Any] = {"game": "connect_four(width=5,height=4)", "network": "1x16", "device": "cuda"}
 SMALL |= {"precision": "fp16", "eval_batch": 2, "simulations": 8, "slots": 8, "games_per_iteration": 30}
@@ -48,16 +48,6 @@ def train(path: Path, **changes: Any) -> list[Any]:
         return list(trainer.run())
 
 
-def played(path: Path, iteration: int) -> set[int]:
-    run = StoredRun(path)
-    return {int(network) for _, record in run.games([iteration]) for network in record.networks} - {0}
-
-
-def rows_of(path: Path) -> list[dict[str, Any]]:
-    lines = (path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [row for row in map(json.loads, lines) if row["kind"] == "iteration"]
-
-
 def test_each_generation_that_passes_plays_in_it(tmp_path: Path) -> None:
     with Trainer(Settings(**SMALL), tmp_path) as trainer:
         events = list(trainer.run())
@@ -69,7 +59,7 @@ def test_each_generation_that_passes_plays_in_it(tmp_path: Path) -> None:
     assert plays == [network_id(read_checkpoint(tmp_path / "checkpoints/000002").onnx, "fp16")]
     # Games of iteration 2 that were over before the network was fitted were all played by the one before.
     assert network_id(first.onnx) not in played(tmp_path, 2)
-    for row in rows_of(tmp_path):
+    for row in StoredRun(tmp_path).iterations():
         assert row["parity"] < 1e-4
         assert 0 <= row["fp16_policy"] < Drift.MOST_POLICY
         assert row["fp16_agreement"] > 0.95

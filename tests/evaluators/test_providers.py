@@ -3,7 +3,6 @@
 import gc
 import importlib.metadata
 import sys
-import threading
 import types
 import weakref
 from pathlib import Path
@@ -21,6 +20,7 @@ from azpy.evaluators import sessions
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.evaluators.sessions import open_on_cpu
 from models import make_model, make_priors_model
+from running import at_once
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
 MODEL = make_model()
@@ -116,13 +116,14 @@ def test_a_broken_model_is_not_blamed_on_the_device() -> None:
 # What a user is told
 
 
-def test_a_plugin_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime_ep_webgpu", None)
+@pytest.mark.parametrize("title", ["WebGPU", "OpenVINO"])
+def test_a_plugin_that_is_not_installed_is_named(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, f"onnxruntime_ep_{title.lower()}", None)
     monkeypatch.setattr(sessions, "_register", sessions._register.__wrapped__)  # another test may have loaded it
     with pytest.raises(MissingPackageError) as caught:
-        OnnxEvaluator(MODEL, "webgpu")
-    package = "onnxruntime-ep-webgpu"
-    assert str(caught.value) == f'WebGPU cannot be used: {package} is not installed: pip install "{package}"'
+        OnnxEvaluator(MODEL, title.lower())
+    package = f"onnxruntime-ep-{title.lower()}"
+    assert str(caught.value) == f'{title} cannot be used: {package} is not installed: pip install "{package}"'
 
 
 def test_without_a_gpu_package_the_error_says_which_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -338,9 +339,7 @@ def test_sessions_of_webgpu_take_turns() -> None:
             if free:
                 sessions._SESSION_LOCK.release()
 
-        thread = threading.Thread(target=look)
-        thread.start()
-        thread.join()
+        at_once(look)
 
     class Native:
         def run(self, names: list[str], feed: dict[str, Any]) -> list[str]:

@@ -15,6 +15,7 @@ from azpy.games.names import make_game
 from azpy.matches.players import load_players, parse_player
 from azpy.runs.reader import names_in_box
 from azpy.serving.models import open_model, open_player
+from oracles import after
 
 
 @pytest.mark.parametrize("name", names_in_box())
@@ -78,10 +79,7 @@ def test_a_run_of_that_name_is_pointed_out(tmp_path: Path, monkeypatch: pytest.M
             opened("go")
 
 
-MEASURED = ["connect_four", "go", "hex", "othello", "tic_tac_toe"]
-
-
-@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("name", names_in_box())
 def test_the_levels_of_a_shipped_player_are_measured(name: str) -> None:
     player = open_player(name, None, 200)
     assert player.ladder.about(player.network) == "These levels were calibrated with this network."
@@ -132,9 +130,3 @@ def test_the_player_of_tic_tac_toe_never_loses() -> None:
         return least[at]
 
     assert [worst(make_game("tic_tac_toe"), seat) for seat in (0, 1)] == [0, 0]
-
-
-def after(state: azpy.State, action: int) -> azpy.State:
-    state = state.clone()
-    state.play(action)
-    return state

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from test_programs import STAND_IN
 
 import azpy
 from azpy import _core
@@ -29,6 +30,7 @@ from azpy.matches.openings import Book, Opening
 from azpy.matches.players import parse_player
 from azpy.serving.models import Player, PlayerEngine, chosen, open_engine, open_player
 from models import make_model
+from oracles import after
 from talks import Asker, talk_to
 
 GAME = "tic_tac_toe"
@@ -41,9 +43,8 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from azpy.runs.folder import RunFolder
 
     path = tmp_path_factory.mktemp("runs") / "run"
-    arrays: dict[str, Any] = {"weight": np.zeros(1, np.float32)}
     with RunFolder(path, {"game": GAME, "match_opening_plies": 1}) as run:
-        run.save_checkpoint(7, model=arrays, optimizer=arrays, state={}, onnx=make_model(weight=0.5))
+        run.save_checkpoint(7, model={}, optimizer={}, state={}, onnx=make_model(weight=0.5))
     return path
 
 
@@ -220,12 +221,6 @@ def test_the_weakest_level_takes_a_win_in_one(simulations: int) -> None:
     assert len({chosen(known(), azpy.parse_state(GAME, "b2 b1"), deeper, 10.0) for _ in range(40)}) > 1
 
 
-def after(state: azpy.State, action: int) -> azpy.State:
-    state = state.clone()
-    state.play(action)
-    return state
-
-
 def searched(simulations: int) -> list[_core.SearchResult]:
     search = _core.VectorSearch([make_game(GAME)], Known())
     search.run(simulations)
@@ -351,13 +346,8 @@ def test_a_calibration_in_two_sittings_is_that_of_one(
     code, one = measured(other, "--games", "20")
     assert code == 0
     assert two == one
-    assert [(step["simulations"], step["temperature"]) for step in one["steps"]] == [
-        (1, 4),
-        (1, 2),
-        (1, 1),
-        (1, 0),
-        (4, 0),
-    ]
+    ways = [(step["simulations"], step["temperature"]) for step in one["steps"]]
+    assert ways == [(1, 4), (1, 2), (1, 1), (1, 0), (4, 0)]
     assert [sum(step["pairs"]) for step in one["steps"]] == [0, 10, 10, 10, 10]
     assert one["iteration"] == 7
     assert ladder_of(run, 800, True).network == one["network"]
@@ -372,36 +362,11 @@ def test_a_calibration_in_two_sittings_is_that_of_one(
     assert [sum(step["pairs"]) for step in anew["steps"]] == [0, 6, 6, 6, 6]
 
 
-# Plays the last legal action, in UGI.
-PROGRAM = """
-import importlib.util, sys, types
-
-azpy = types.ModuleType("azpy")  # the core alone loads fast
-azpy.__path__ = importlib.util.find_spec("azpy").submodule_search_locations
-sys.modules["azpy"] = azpy
-from azpy._core import make_game
-
-start = state = make_game(sys.argv[1])
-for line in sys.stdin:
-    word, *words = line.split()
-    if word == "ugi":
-        print("option name UCI_Elo type spin default 1500 min 1000 max 2000\\nugiok", flush=True)
-    if word == "isready":
-        print("readyok", flush=True)
-    if word == "position":
-        state = start.clone()
-        for action in start.parse_actions(" ".join(words[2:])):
-            state.play(action)
-    if word == "go":
-        legal = state.legal_actions()
-        print("bestmove", sys.argv[2] if len(sys.argv) > 2 else state.action_name(legal[-1]), flush=True)
-"""
-
-
 @pytest.fixture
 def anchor(tmp_path: Path) -> str:
-    (tmp_path / "known.py").write_text(PROGRAM)
-    return f"ugi:{shlex.quote(sys.executable)} {shlex.quote(str(tmp_path / 'known.py'))} {GAME}"
+    """A program that plays the last legal action."""
+    (tmp_path / "known.py").write_text(STAND_IN)
+    return f"ugi:{shlex.join([sys.executable, str(tmp_path / 'known.py'), 'ugi', GAME, 'last', str(tmp_path)])}"
 
 
 def test_a_known_player_sets_the_scale(run: Path, anchor: str) -> None:
@@ -442,9 +407,10 @@ def test_simulations_do_not_limit_a_program(run: Path, anchor: str, capsys: pyte
 
 
 def test_games_of_an_anchor_that_misbehaves_do_not_count(run: Path, anchor: str, one_line: Callable[..., str]) -> None:
-    arguments = ["--calibrate", f"{run}@4", "--games", "2", "--anchor", f"{anchor} z9", "--anchor-elo", "5"]
+    wrong = anchor.replace(" last ", " illegal ")
+    arguments = ["--calibrate", f"{run}@4", "--games", "2", "--anchor", wrong, "--anchor-elo", "5"]
     said = one_line(main, arguments, "az-match: ugi:")
-    assert "z9" in said
+    assert "plays '99', which is not legal" in said
     assert "these games do not count" in said
     stored = json.loads((run / "ladder.json").read_text())["anchor"]
     assert (sum(map(sum, stored["pairs"])), stored["above"]) == (0, None)

@@ -24,9 +24,10 @@ from azpy.matches.openings import Book
 from azpy.matches.players import load_players, parse_player
 from azpy.matches.programs import Misbehaved, Program, Transcripts
 from azpy.matches.results import Round
+from oracles import after
 from running import az
 
-# A program that plays the first legal action, and misbehaves as told: in each game, or in one game of the match alone.
+# A program that plays the first (or the last) legal action, and misbehaves as told: in each game, or in one alone.
 STAND_IN = r'''
 import importlib.util, os, pathlib, sys, time, types
 
@@ -101,7 +102,7 @@ def think():
         return "resign"
     if name.startswith("line:") and ply < len(line := name.removeprefix("line:").split(",")):
         return line[ply]
-    return state.action_name(state.legal_actions()[0])
+    return state.action_name(state.legal_actions()[-1 if name == "last" else 0])
 
 
 def gtp(words):
@@ -297,10 +298,7 @@ def test_a_program_may_write_castling_and_promotions_otherwise(
     [pair] = play_rounds(Book(start, 0, 0), (a.player, b.player), 1, 0, 1)
     assert pair.faults == ((), ())
     for actions in pair.actions:
-        state = start.clone()
-        for action in actions[:plies]:
-            state.play(action)
-        assert state.short_name(actions[plies]) == played
+        assert after(start, *actions[:plies]).short_name(actions[plies]) == played
 
 
 def test_a_program_of_gtp_is_told_the_rules_and_the_time(folder: Path) -> None:
@@ -338,11 +336,8 @@ def test_nodes_are_the_simulations_of_the_match_unless_given(folder: Path) -> No
     start = make_game(GAMES["uci"])
     texts = [spec(folder, "uci", "good", given) for given in ("timeout=60", "nodes=3", "movetime=1")]
     entrants = load_players([parse_player(text) for text in texts], start, 55)
-    assert [str(entrant).rpartition("notes")[2] for entrant in entrants] == [
-        "?nodes=55 (Stand-in 1.0)",
-        "?nodes=3 (Stand-in 1.0)",
-        "?movetime=1 (Stand-in 1.0)",
-    ]
+    told = [str(entrant).rpartition("notes")[2] for entrant in entrants]
+    assert told == [f"?{limit} (Stand-in 1.0)" for limit in ("nodes=55", "nodes=3", "movetime=1")]
     assert all(is_gone(process) for process in started(folder))
 
 
@@ -393,10 +388,7 @@ def test_a_program_that_misbehaves_loses_that_game_alone(protocol: str, how: str
 
 
 def is_over(protocol: str, actions: Sequence[int]) -> bool:
-    state = make_game(GAMES[protocol])
-    for action in actions:
-        state.play(action)
-    return state.is_terminal
+    return bool(after(make_game(GAMES[protocol]), *actions).is_terminal)
 
 
 @pytest.mark.parametrize(

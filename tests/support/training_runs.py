@@ -48,6 +48,11 @@ def opened_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (path / "metrics.jsonl").read_text("utf-8").splitlines()]
 
 
+def played(path: Path, iteration: int) -> set[int]:
+    """The networks that played the games of an iteration."""
+    return {int(network) for _, record in StoredRun(path).games([iteration]) for network in record.networks} - {0}
+
+
 _COLLECTED = {"simulations": 16, "slots": 6, "eval_batch": 2, "games_per_iteration": 12, "opening_plies": 2}
 
 

@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from azpy.settings import Settings
 from azpy.training.events import Started
 from azpy.training.trainer import Trainer
 from models import probe_model
-from running import az, ended
+from running import at_once, az, ended
 from served import process
 
 GAME = azpy.make_game("connect_four")
@@ -87,11 +87,7 @@ def test_forks_answer_at_the_same_time(cpu: OnnxEvaluator, webgpu: OnnxEvaluator
             ours, theirs = fork.evaluate_batch(batch)[0], cpu.evaluate_batch(batch)[0]
             wrong.append(float(np.abs(ours - theirs).max()))
 
-    threads = [threading.Thread(target=work, args=(fork, n)) for n, fork in enumerate([webgpu, webgpu.fork()])]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(partial(work, webgpu, 0), partial(work, webgpu.fork(), 1))
     assert len(wrong) == 20
     assert max(wrong) < 1e-4
 

@@ -130,13 +130,11 @@ def test_measurements_are_few_and_take_little_time(monkeypatch: pytest.MonkeyPat
         rows.append({"kind": "exploitability", "iteration": loop.iteration})
         yield from ()
 
-    sealed = SimpleNamespace(iterations=list)
-    folder = SimpleNamespace(sealed=sealed, metrics=lambda: rows, path="", replace=lambda *_: None)
+    folder = SimpleNamespace(metrics=lambda: rows)
     budget = SimpleNamespace(progress=lambda done: done / 1000, elapsed=lambda: float(loop.iteration))
     time = SimpleNamespace(stage=lambda _: contextlib.nullcontext())
-    loop: Any = SimpleNamespace(iteration=0, folder=folder, budget=budget, time=time, settings=settings(), start=None)
+    loop: Any = SimpleNamespace(iteration=0, folder=folder, budget=budget, time=time, write_report=lambda: None)
     monkeypatch.setattr(Certificate, "_measured", measured)
-    monkeypatch.setattr("azpy.training.certificate.make_report", lambda *_: "")
     monkeypatch.setattr("azpy.training.certificate.time.monotonic", lambda: clock[0])
     for seconds, most in ((0.0, 21), (9.0, 4)):
         costs = seconds

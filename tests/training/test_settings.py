@@ -81,6 +81,8 @@ def random_settings(rng: random.Random) -> dict[str, Any]:
         chosen["device"], ["fp32", "fp16"]
     )
     chosen["precision"] = "fp32" if chosen["deterministic"] else rng.choice(possible)
+    if chosen["precision"] == "bf16" and isinstance(chosen["workers"], str):
+        chosen["workers"] = 0
     if chosen["deterministic"]:
         chosen["training_precision"] = "fp32"
         chosen["iterations"] = chosen["iterations"] or 3

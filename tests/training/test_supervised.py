@@ -246,7 +246,7 @@ def test_a_run_goes_on_without_the_files_and_knows_them(tmp_path: Path, files: P
     settings = StoredRun(tmp_path / "run").settings
     for given in ([], [f"{files}/"], [str(files)]):
         with Trainer(settings, tmp_path / "run", given) as trainer:
-            assert trainer.flags == ["--supervised", str(files)]
+            assert trainer.folder.flags == ["--supervised", str(files)]
             list(trainer.run())
     command = (tmp_path / "run/config.toml").read_text().splitlines()
     assert any("az-train" in line and f"--supervised {files}" in line for line in command)
@@ -355,7 +355,7 @@ def test_an_import_that_is_killed_is_done_again(tmp_path: Path, files: Path, mon
     assert (tmp_path / "run/games/000000.npz").exists()
     with Trainer(StoredRun(plain).settings, plain) as trainer:  # without the files
         list(trainer.run())
-        assert not trainer.flags
+        assert not trainer.folder.flags
     assert not rows_of(plain, "imported")
 
 
@@ -368,7 +368,7 @@ def test_a_run_that_lost_a_file_knows_its_imported_games(tmp_path: Path, files: 
         with pytest.raises(RunError, match=f"began with --supervised {files}: give the same"):
             begun(tmp_path, tmp_path / "run")
     with Trainer(StoredRun(tmp_path / "run").settings, tmp_path / "run") as trainer:
-        assert trainer.flags == ["--supervised", str(files)]
+        assert trainer.folder.flags == ["--supervised", str(files)]
 
 
 def test_a_run_started_with_other_files_is_refused(

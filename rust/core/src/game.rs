@@ -110,7 +110,9 @@ pub enum GameFault {
     #[error("score_to_beat is for games of one player, but this game has {0} players: leave score_to_beat out")]
     ManyScores(usize),
     /// Resignation in a game that is not for two players with a zero sum, or that hides something.
-    #[error("resign_at is for games of two players with a zero sum who see everything, but this game {0}: leave it at 1")]
+    #[error(
+        "resign_at is for games of two players with a zero sum who see everything, but this game {0}: leave it at 1"
+    )]
     Resignation(String),
     /// The game goes on for longer than it said.
     #[error("a line of play from the root is longer than max_plies ({0}): raise max_plies, or end the game by then")]

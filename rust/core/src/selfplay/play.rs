@@ -88,12 +88,13 @@ impl SelfPlayConfig {
     /// # Errors
     /// What names the option.
     pub fn check_for<G: Game>(&self, start: &G) -> Result<(), GameFault> {
-        let said = match start.num_players() {
-            players if !G::Payoff::ZERO_SUM => format!("has {players} players without one"),
-            _ if start.hides() => "hides something".into(),
-            _ => return self.search.check_for(start),
-        };
-        if self.resign_at < 1.0 { Err(GameFault::Resignation(said)) } else { self.search.check_for(start) }
+        if self.resign_at < 1.0 && !G::Payoff::ZERO_SUM {
+            return Err(GameFault::Resignation(format!("has {} players without one", start.num_players())));
+        }
+        if self.resign_at < 1.0 && start.hides() {
+            return Err(GameFault::Resignation("hides something".into()));
+        }
+        self.search.check_for(start)
     }
 
     /// The temperature at which a ply's action is drawn.
