@@ -35,7 +35,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "connect_four_for_three": _GUMBEL | {"network": "4x32", "opening_plies": 6},
     "peg_solitaire": _GUMBEL | {"network": "3x32"},
     "hex": _GUMBEL | {"network": "3x32+pool", "opening_plies": 4, "match_opening_plies": 2, **_LOOK},
-    # Games go on long after they are decided: 0.62 against runs without resignation (docs/lab.md, "Resignation in Go").
+    # Games go on after they are decided: a score of 0.62 against runs without it (docs/lab.md, "Resignation in Go").
     "go": _GUMBEL
     | _FAST_LEARNING
     | {"network": "4x48", "opening_plies": 4, "resign_at": 0.9, "match_opening_plies": 4, **_LOOK},
