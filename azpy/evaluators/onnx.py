@@ -60,6 +60,7 @@ class OnnxEvaluator(CheckedEvaluator):
 
     Attributes:
         network_id: a nonzero 64-bit hash of the model's bytes, and of the precision if that is not fp32.
+        model_id: the same hash of the bytes alone.
         obs_shape: the shape (C, H, W) that the model takes.
         num_actions: the number A of logits in a row.
         signature: names and shapes of the model's input and outputs.
@@ -110,7 +111,7 @@ class OnnxEvaluator(CheckedEvaluator):
         shape: GameShape | None = make_game(game) if isinstance(game, str) else game
         self.name, data = model_bytes(model)
         self._source = model if isinstance(model, bytes) else Path(self.name).absolute()
-        self.network_id = network_id(data, precision)
+        self.network_id, self.model_id = network_id(data, precision), network_id(data)
         ort = import_onnxruntime(devices[-1])
         # The CPU looks at every model first: what is wrong with a model is not blamed on a device.
         session = open_on_cpu(ort, data, threads, self.name)

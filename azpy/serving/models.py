@@ -37,7 +37,7 @@ class Player:
     @property
     def network(self) -> str | None:
         """The hash of the model's bytes, if there is a model."""
-        number = getattr(self.evaluator, "network_id", None)
+        number = getattr(self.evaluator, "model_id", getattr(self.evaluator, "network_id", None))
         return f"{number:016x}" if isinstance(number, int) else None
 
 

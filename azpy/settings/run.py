@@ -378,7 +378,7 @@ def unfit(game: Any, search: Mapping[str, Any]) -> str:
     if search.get("solver") and getattr(game, "hides", False):
         return f"solver and lookahead read the true position, which {game.game} hides: leave them out"
     if search.get("resign_at", 1.0) < 1.0 and (not game.zero_sum or getattr(game, "hides", False)):
-        what = of_game if not game.zero_sum else f"{game.game} hides something"
+        what = f"{of_game} or no zero sum" if not game.zero_sum else f"{game.game} hides something"
         return f"resign_at is for games of two players with a zero sum who see everything, but {what}: leave it at 1"
     if search.get("score_to_beat") is not None and game.num_players != 1:
         return f"score_to_beat is for games of one player, but {of_game}: leave it out"

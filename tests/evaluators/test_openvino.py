@@ -20,6 +20,7 @@ from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.reader import StoredRun, read_checkpoint
+from azpy.serving.models import open_player
 from azpy.settings.run import combine
 from azpy.training.events import Event, Started
 from azpy.training.trainer import Trainer
@@ -115,6 +116,10 @@ def test_matches_and_servers_play_in_bf16_on_a_cpu_that_has_it(
     evaluator = open_network(tmp_path / "model.onnx", Device("openvino"), game=GAME)
     assert evaluator.description == f"OpenVINO, {precision}, 1 thread per batch"
     assert Device("cpu").usual_precision == "fp32"
+    # The levels of a player are those of its network in any precision.
+    model = str(tmp_path / "model.onnx")
+    served, on_cpu = (open_player(model, GAME.game, 8, Device(kind)) for kind in ("openvino", "cpu"))
+    assert served.network == on_cpu.network == f"{network_id(MODEL):016x}"
 
 
 def test_other_machines_need_not_have_bf16(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -355,6 +355,18 @@ def test_a_tournament_has_any_players_a_table_and_ratings(run: str, capsys: pyte
     assert [grid[n][n] for n in range(5)] == [""] * 5
 
 
+def test_temperature_plays_by_the_visits() -> None:
+    states = [make_game("tic_tac_toe") for _ in range(300)]
+    search = azpy.VectorSearch(states[:1], azpy.UniformEvaluator(), eval_batch=1)
+    search.run(200)
+    (visits,) = [result.visits for result in search.results()]
+    for temperature in (0.0, 1.0):
+        player = SearchPlayer(azpy.UniformEvaluator(), 200, temperature=temperature)
+        counts = np.bincount(np.asarray(player.select_actions(states, seed=1)), minlength=9)
+        share = visits / visits.sum() if temperature else np.eye(9)[visits.argmax()]
+        assert np.abs(counts / 300 - share).max() < 0.1
+
+
 def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([run, "random", "--games", "6", "--simulations", "4", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

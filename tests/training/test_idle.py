@@ -85,7 +85,7 @@ def test_commands_and_python_warn_in_one_line(tmp_path: Path, capsys: pytest.Cap
         ({"score_to_beat": 0.5}, "score_to_beat is for games of one player, but this game has 2 players"),
         (
             {"game": "connect_four_for_three", "resign_at": 0.9},
-            "resign_at is for .*, but this game has 3 players without",
+            "resign_at is for .*, but this game has 3 players or no zero sum",
         ),
         ({"game": "connect_four_for_three", "solver": True}, "solver and lookahead work for one player, .* 3 players"),
     ],

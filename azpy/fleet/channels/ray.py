@@ -127,7 +127,7 @@ def settings_of_actor(settings: Settings, place: Place, actors: int) -> Settings
     # Without a GPU each pipeline grows its own trees, see `threads_of_trees`.
     threads = settings.threads or (max(1, place.cpus) if place.gpus else 1)
     first = settings.all_devices[0]
-    device = "cuda" if place.gpus else str(first) if first.plugin else "cpu"
+    device = "cuda" if place.gpus else str(first) if first.on_cpu else "cpu"
     return part_of(settings, slots=slots, pipelines=pipelines, threads=threads, device=device)
 
 

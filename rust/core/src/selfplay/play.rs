@@ -89,7 +89,7 @@ impl SelfPlayConfig {
     /// What names the option.
     pub fn check_for<G: Game>(&self, start: &G) -> Result<(), GameFault> {
         if self.resign_at < 1.0 && !G::Payoff::ZERO_SUM {
-            return Err(GameFault::Resignation(format!("has {} players without one", start.num_players())));
+            return Err(GameFault::Resignation(format!("has {} players or no zero sum", start.num_players())));
         }
         if self.resign_at < 1.0 && start.hides() {
             return Err(GameFault::Resignation("hides something".into()));
@@ -174,7 +174,8 @@ impl GameInPlay {
     }
 }
 
-/// Plays the action that a finished search leads to, and notes it; or the player resigns. `network` is what records call the pipeline's network.
+/// Plays the action that a finished search leads to, and notes it; or the player resigns. `network` is what records call
+/// the pipeline's network.
 pub(crate) fn finish_move<G: Game>(
     search: &mut Search<G>,
     game: &mut GameInPlay,
