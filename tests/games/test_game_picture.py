@@ -56,10 +56,10 @@ def test_a_game_of_text_a_record_and_a_game_of_a_run_are_shown(tmp_path: Path) -
     assert "<figcaption>White: &lt;b&gt;Ann; Black: Zo&#235;; 1-0</figcaption>" in told.to_html()
     assert told.to_html().isascii()
     run = collect(tmp_path / "run", "tic_tac_toe", iterations=1)
-    record = run.find_game(2)[1]
-    of_run, of_record = azpy.replay(run, 2), azpy.replay("tic_tac_toe", record)
+    _, record = next(iter(run.games([1])))
+    of_run, of_record = azpy.replay(run, record.game_id), azpy.replay("tic_tac_toe", record)
     assert of_run.texts == of_record.texts
-    assert of_run.title == f"game 2 of {run.path}; {of_record.title}"
+    assert of_run.title == f"game {record.game_id} of {run.path}; {of_record.title}"
     assert of_record.texts[-1].endswith(of_record.title)  # the result
     searched = [text for text in of_record.texts if "the search gives" in text]
     assert f"; the search gives {record.root_values[0]:+.2f} for X" in searched[0]
@@ -73,7 +73,7 @@ def test_bad_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="game 3 is in no run"):
         azpy.replay("tic_tac_toe", 3)
     with pytest.raises(SettingsError, match="a record of tic_tac_toe, expected one of connect_four"):
-        azpy.replay("connect_four", run.find_game(0)[1])
+        azpy.replay("connect_four", next(iter(run.games([1])))[1])
     with pytest.raises(ValueError, match="legal"):
         azpy.replay("tic_tac_toe", [0, 0])
     with pytest.raises(ValueError, match="among the legal ones"):
