@@ -22,7 +22,7 @@ from azpy.runs.reader import StoredRun
 from azpy.runs.storage import INT8_MODEL
 
 _PLY_FIELDS = ("players", "flags", "networks", "root_values", "player_values", "actions")
-_PRECISIONS = ("fp32", "fp16", "bf16")  # in which a model may have played, whatever the setting is now
+_PRECISIONS = ("fp32", "fp16", "bf16")  # of stored games: the setting may have changed since
 _SEARCH_FIELDS = ("legal", "priors", "visits", "targets")
 
 

@@ -69,7 +69,7 @@ def test_games_are_counted_as_they_are() -> None:
     assert (capped["capped"], capped["draws"], capped["mean_plies"]) == (1.0, 1.0, 5.0)
 
 
-def test_wrong_resignations_are_counted_in_the_games_played_to_the_end() -> None:
+def test_false_resignations_count_in_games_played_on() -> None:
     games = play("connect_four", games=400, resign_at=0.05)
     whole = {game.game_id: game for game in play("connect_four", games=400)}
     found = game_statistics(games, 0.05)
