@@ -51,15 +51,10 @@ _SHAPE_OPS |= {"ConstantOfShape", "Identity", "Expand", "Range", "Where", "Equal
 
 @dataclass(frozen=True)
 class Device:
-    """Where a network runs: a provider and the number of its GPU.
+    """Where a network runs: a provider and the number of its GPU."""
 
-    Attributes:
-        kind: "cpu", "cuda", "tensorrt", "webgpu", "openvino", "azpy" or "auto".
-        index: which GPU, as CUDA counts them; 0 on others.
-    """
-
-    kind: str
-    index: int = 0
+    kind: str  # "cpu", "cuda", "tensorrt", "webgpu", "openvino", "azpy" or "auto"
+    index: int = 0  # which GPU, as CUDA counts them; 0 on others
 
     @classmethod
     def read(cls, text: "str | Device", trains: bool = False) -> "Device":
@@ -244,11 +239,9 @@ def chunks(rows: int, buckets: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 def misplaced(nodes: Mapping[str, Iterable[str]], device: Device) -> str | None:
-    """Why a session does not run on its device, or None if it does.
+    """Why a session does not run on the device that was asked for, or None if it does.
 
-    Args:
-        nodes: the operators that each provider was given, by the provider's name.
-        device: the one that was asked for.
+    `nodes` are the operators that each provider was given, by the provider's name.
     """
     if not list(nodes.get(device.provider, ())):
         return f"{device.title} took no node of the model"

@@ -46,13 +46,10 @@ class Drift:
 
 
 def drift(exact: Evaluator, faster: Evaluator, observations: NDArray[np.float32], legal: NDArray[np.bool_]) -> Drift:
-    """How far the faster model is from the exact one.
+    """How far the faster model is from the exact one, the float32 model that it was made from.
 
-    Args:
-        exact: the float32 model.
-        faster: the model made from it.
-        observations: [B, C, H, W] float32; drawn apart from the positions that an int8 model was calibrated on.
-        legal: [B, A], at least one action a row.
+    The observations [B, C, H, W] float32 are drawn apart from those that an int8 model was calibrated on, and `legal`
+    [B, A] has at least one action a row.
     """
     (logits, values), (its_logits, its_values) = (each.evaluate_batch(observations) for each in (exact, faster))
     log_priors, its_log_priors = _log_softmax(logits, legal), _log_softmax(its_logits, legal)

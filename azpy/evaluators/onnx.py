@@ -264,11 +264,7 @@ def read_signature(session: Any, model: str) -> Signature:
     The input is "observations" or "States". The policy is "logits", else "Priors": probabilities over all actions, of
     which search takes those of the legal actions, divided by their sum (if all of them are 0, each is as likely as
     another). "values" are [B] or [B, 1]. Other outputs are ignored. A model whose batch is fixed gets its rows in
-    batches of that size, padded.
-
-    Args:
-        session: of ONNX Runtime.
-        model: the model's name, for errors.
+    batches of that size, padded. Errors call it `model`.
 
     Raises:
         ModelError: a name is missing, or a shape or type is wrong.
@@ -334,12 +330,9 @@ def logits_of_priors(priors: NDArray[np.float32], what: str) -> NDArray[np.float
 
 
 class _Runner:
-    """A session, which any number of threads may run.
+    """A session, which any number of threads may run. It takes the caller's memory, and answers in memory of its own.
 
-    Args:
-        session: of ONNX Runtime; it takes the caller's memory, and answers in memory of its own.
-        signature: the model's input and outputs.
-        buckets: rows of the batches that the session is given, ascending; None: as many as come.
+    It is given batches of as many rows as a bucket has, ascending; without buckets of as many as come.
     """
 
     def __init__(self, session: Any, signature: Signature, buckets: Sequence[int] | None) -> None:

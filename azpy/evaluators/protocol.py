@@ -93,27 +93,16 @@ class GameShape(Protocol):
 
 
 class CheckedEvaluator(ABC):
-    """A loaded network that was looked at before it answers: its shapes, a first batch, and whether rows are exact.
+    """A loaded network that was looked at before it answers: its shapes, a first batch, and whether rows are exact."""
 
-    Attributes:
-        name: of the model, for errors.
-        obs_shape: (C, H, W) the network takes.
-        num_actions: A, the number of logits in a row.
-        num_values: numbers of a row's value: 1, or P in a game of P players without a zero sum.
-        network_id: nonzero 64-bit hash of the weights.
-        device: where it runs: "cpu", "cuda:0", ...
-        description: device, precision and batches in one line.
-        notes: why "auto" took or passed over a device; one line each.
-    """
-
-    name: str
-    obs_shape: tuple[int, int, int]
-    num_actions: int
-    num_values: int = 1
-    network_id: int
-    device: str
-    description: str
-    notes: Sequence[str] = ()
+    name: str  # of the model, for errors
+    obs_shape: tuple[int, int, int]  # (C, H, W) the network takes
+    num_actions: int  # A, the number of logits in a row
+    num_values: int = 1  # numbers of a row's value: 1, or P in a game of P players without a zero sum
+    network_id: int  # nonzero 64-bit hash of the weights
+    device: str  # where it runs: "cpu", "cuda:0", ...
+    description: str  # device, precision and batches in one line
+    notes: Sequence[str] = ()  # why "auto" took or passed over a device; one line each
     _batches: Sequence[int] = (64,)  # rows of batches that play: libraries choose other kernels for other sizes
 
     @abstractmethod

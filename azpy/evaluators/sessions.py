@@ -68,17 +68,11 @@ def open_on_cpu(ort: Any, data: bytes, threads: int, name: str) -> Any:
 
 
 def open_on_device(ort: Any, data: bytes, device: Device, providers: list[tuple[str, dict[str, str]]]) -> Any:
-    """A session on exactly this device.
+    """A session on exactly this device, another than the CPU, with `providers` as `provider_options` gives them.
 
     ONNX Runtime falls back to the CPU in silence, whatever its list of available providers says. So the session is
     asked which node went where. (`session.disable_cpu_ep_fallback` would also refuse a model for which a GPU provider
     leaves the arithmetic of shapes to the CPU on purpose.)
-
-    Args:
-        ort: the module.
-        data: the model.
-        device: another than the CPU.
-        providers: see `provider_options`.
 
     Raises:
         DeviceError: the provider does not load, or does not take the model; or ONNX Runtime is too old to say so.
@@ -167,11 +161,7 @@ def nodes_by_provider(session: Any) -> dict[str, list[str]]:
 
 @cache
 def _preload(ort: Any) -> str:
-    """Load CUDA's libraries from where pip put them, once, before a provider looks for them.
-
-    Returns:
-        A line about the first missing library, or nothing.
-    """
+    """Load CUDA's libraries from where pip put them, once; return a line about the first missing one, or nothing."""
     said, preload = list[str](), ort.preload_dlls
     # A copy of the function that has its own `print`: redirecting stdout would redirect other threads too.
     names = preload.__globals__ | {"print": lambda *parts, **_: said.append(" ".join(map(str, parts)))}

@@ -229,13 +229,7 @@ def _fused(trunk: Any, board: Sequence[int]) -> Any:
 
 
 class _Slot:
-    """Memory of one pipeline for a batch of each size; on CUDA also a stream, and a graph for each size.
-
-    Args:
-        forward: what a batch goes through.
-        obs_shape: (C, H, W).
-        buckets: the sizes, ascending.
-    """
+    """Memory of one pipeline for a batch of each size, ascending; on CUDA also a stream, and a graph for each size."""
 
     def __init__(self, forward: _Forward, obs_shape: tuple[int, int, int], buckets: Sequence[int]) -> None:
         self._forward, self._obs_shape, self._buckets = forward, obs_shape, buckets
@@ -374,15 +368,9 @@ def _hash(module: nn.Module) -> int:
 def evaluator_of_model(
     model: bytes, settings: Settings, device: str, *, game: Any, precision: str, batch: int | None
 ) -> TorchEvaluator:
-    """The evaluator of a run's model; its `network_id` is that of the model and the precision in ONNX Runtime.
+    """The evaluator of a run's model, as `to_onnx` writes it, with the `network_id` that it has in ONNX Runtime.
 
-    Args:
-        model: of ONNX, as `to_onnx` writes it.
-        settings: of the run.
-        device: as for `TorchEvaluator`.
-        game: a `State`.
-        precision: as for `TorchEvaluator`.
-        batch: rows of the largest batches to come; None: there may be any.
+    `batch` is the rows of the largest batches to come; None: there may be any. The others are as for `TorchEvaluator`.
 
     Raises:
         AzpyError: those of `TorchEvaluator`; or the model is of another network.

@@ -32,17 +32,11 @@ def mix(*keys: int) -> int:
 
 
 class Opening(NamedTuple):
-    """A position at a player's turn, and the actions that led to it, dice included.
+    """A position at a player's turn, and the actions that led to it, dice included."""
 
-    Attributes:
-        position: where the match begins.
-        actions: from `start` to `position`.
-        start: a position without a past: the game's start, or one that a file sets up.
-    """
-
-    position: _core.State
-    actions: tuple[int, ...]
-    start: _core.State
+    position: _core.State  # where the match begins
+    actions: tuple[int, ...]  # from `start` to `position`
+    start: _core.State  # a position without a past: the game's start, or one that a file sets up
 
 
 class Book:

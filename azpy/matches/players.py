@@ -145,12 +145,9 @@ def settings_of(specs: Sequence[Spec]) -> Settings | None:
 
 
 def game_of(specs: Sequence[Spec], typed: str | None, how: str) -> str:
-    """The game of a match: the one that the user typed, else that of the players' run.
+    """The game of a match: the one that the user typed, if any, else that of the players' run.
 
-    Args:
-        specs: the players.
-        typed: the game as the user typed it; None for none.
-        how: what the user gives to name a game, for errors.
+    `how` is what the user gives to name a game, for errors.
 
     Raises:
         SettingsError: no game, or one that must be typed and was not, see `refuse_untyped`.

@@ -172,24 +172,13 @@ class ProgramSpec:
 
 
 class ProgramProtocol(ABC):
-    """The protocol by which azpy plays with a program. All methods may raise `Misbehaved`.
+    """The protocol by which azpy plays with a program. All methods may raise `Misbehaved`."""
 
-    Args:
-        program: the process that it talks to.
-        spec: what the user wants of it.
-        start: where games begin.
-
-    Attributes:
-        about: what the program says that it is, after `open`.
-        games: the names of the games that the protocol is for; none for any game.
-        takes_nodes: whether a move can be limited by nodes.
-    """
-
-    games: tuple[str, ...] = ()
-    takes_nodes = False
+    games: tuple[str, ...] = ()  # that the protocol is for, by name; none for any game
+    takes_nodes = False  # whether a move can be limited by nodes
 
     def __init__(self, program: Program, spec: ProgramSpec, start: State) -> None:
-        self.program, self.spec, self.about = program, spec, ""
+        self.program, self.spec, self.about = program, spec, ""  # `about`: what it says that it is, after `open`
         self.start, self.usual = start, start  # where the game in play begins, and where games do
         self._followed: list[tuple[int, str]] = []  # the player and the name of each action so far
         self._state = start.clone()
@@ -266,10 +255,7 @@ class Transcripts:
 class ProgramPlayer(Follower):
     """Lets a program play, each game by a process of its own, which plays the next game too unless it misbehaved.
 
-    Args:
-        command: the program and its arguments.
-        talk: makes the session of a process.
-        transcripts: where transcripts go.
+    `talk` makes the session of a process.
     """
 
     def __init__(

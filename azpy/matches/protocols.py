@@ -70,11 +70,7 @@ def load_program(
 ) -> tuple[str, str, ProgramPlayer]:
     """Start a program; return its name with its settings, what it says that it is, and the player.
 
-    Args:
-        spec: from `parse_program`.
-        start: a start position of the game.
-        nodes: a move, for specs without nodes and time.
-        transcripts: where transcripts go.
+    A move has so many `nodes` where the spec has neither nodes nor a time.
 
     Raises:
         SettingsError: a game that the protocol is not for, or a program that does not start, does not speak the

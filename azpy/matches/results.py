@@ -26,20 +26,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class Round:
-    """The games of one opening.
+    """The games of one opening."""
 
-    Attributes:
-        outcomes: of each game the outcome of A, and those of B's copies; each in [-1, 1]. A has seat n in game n. Of
-            one player's games there is one row: the outcome of A's game, of B's, and of other players' if more played.
-        actions: of each game, the opening and the dice included.
-        faults: of player A, of player B, and so on.
-        start: the key of the position where the actions begin.
-    """
-
+    # Of each game the outcome of A, and those of B's copies; each in [-1, 1]. A has seat n in game n. Of one player's
+    # games there is one row: the outcome of A's game, of B's, and of other players' if more played.
     outcomes: tuple[tuple[float, ...], ...]
-    actions: tuple[tuple[int, ...], ...]
-    faults: tuple[tuple[Fault, ...], ...] = ((), ())
-    start: int = 0
+    actions: tuple[tuple[int, ...], ...]  # of each game, the opening and the dice included
+    faults: tuple[tuple[Fault, ...], ...] = ((), ())  # of player A, of player B, and so on
+    start: int = 0  # the key of the position where the actions begin
 
     @property
     def points(self) -> tuple[float, ...]:

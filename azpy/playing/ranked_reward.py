@@ -24,10 +24,6 @@ _RANDOM = 50  # scores of random games, until there are others
 class RankedReward:
     """The recent scores of one run, if it has the setting `ranked_reward`.
 
-    Args:
-        settings: of the run.
-        start: where its games begin.
-
     Raises:
         SettingsError: the setting, in a game of several players.
     """

@@ -39,10 +39,7 @@ class ReplayCheck:
 def repeat_game(run: StoredRun, record: GameRecord, model: str | os.PathLike[str] | None = None) -> ReplayCheck:
     """Play a stored game again with the run's settings and the network that played it, and compare.
 
-    Args:
-        run: the run.
-        record: a game of it.
-        model: the network's file, where the run no longer has it.
+    `model` is the network's file, where the run no longer has it.
 
     Raises:
         ModelError: the network is gone, the given file is another network, or the network was exchanged during the

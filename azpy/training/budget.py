@@ -76,10 +76,7 @@ class Budget:
 
         linear-tail: full for the first half of the run, then down in a line. linear: down in a line from the begin, to
         a fiftieth. constant: always full. A run without an end stays at full. A timed run ends, for the schedule, when
-        its last match begins.
-
-        Args:
-            iterations_done: with the part of the iteration at hand.
+        its last match begins. `iterations_done` counts the part of the iteration at hand.
         """
         if self._settings.schedule == "constant":
             return 1.0
@@ -166,12 +163,7 @@ class Budget:
         return until - self.elapsed()
 
     def note_iteration(
-        self,
-        seconds: float,
-        fit_seconds: float,
-        positions: float,
-        games: int,
-        export_seconds: float = 0.0,
+        self, seconds: float, fit_seconds: float, positions: float, games: int, export_seconds: float = 0.0
     ) -> None:
         """Note the time of an iteration.
 

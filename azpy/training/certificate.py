@@ -16,12 +16,7 @@ _SHARE = 0.03  # of a run's time, at most, but for the last time
 
 
 class Certificate:
-    """Measures the exploitability of the network with averaged weights; stands in for the matches of other runs.
-
-    Args:
-        loop: the run. Its metrics get a row each time.
-        learner: has the weights.
-    """
+    """Measures the exploitability of the learner's averaged weights; stands in for the matches of other runs."""
 
     def __init__(self, loop: Loop, learner: Learner) -> None:
         self._loop, self._learner = loop, learner

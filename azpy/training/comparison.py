@@ -75,11 +75,7 @@ class Comparison:
     ) -> dict[str, Any]:
         """The row of one seed in `results.json`: trains and plays only what is missing.
 
-        Args:
-            a: settings of one side.
-            b: settings of the other.
-            seed: of both trainings, of the openings and of the match.
-            show: takes the events of the trainings.
+        The seed is that of both trainings, of the openings and of the match; `show` takes the events of the trainings.
 
         Returns:
             The figures of A's match: `score` with its 95 % interval `low`, `high`, and without a zero sum the mean

@@ -58,18 +58,10 @@ class Window:
                 f"a stored game breaks the rules as they are now ({error}): choose another folder with --out"
             ) from error
 
-    def refill(
-        self,
-        seen: int,
-        iterations: Sequence[int],
-        read: Callable[[int], Sequence[_core.GameRecord]],
-    ) -> None:
+    def refill(self, seen: int, iterations: Sequence[int], read: Callable[[int], Sequence[_core.GameRecord]]) -> None:
         """Take in the games that an empty window would hold: the newest files that have enough of them.
 
-        Args:
-            seen: positions since the run began.
-            iterations: those that are sealed, ascending.
-            read: gives the games of an iteration.
+        `seen` counts since the run began; `iterations` are sealed ones, ascending, and `read` gives their games.
         """
         if self._hides:
             self.seen = seen
@@ -129,16 +121,11 @@ def fit(
     imported: bool = False,
     part: int = 0,
 ) -> Iterator[Fitted]:
-    """Take gradient steps: one at least, and fewer than `steps` where time is up.
+    """Take gradient steps: one at least, and fewer than `steps`, which is more than 0, where time is up.
 
-    Args:
-        loop: the run. Its budget says the learning rate, and when time is up.
-        learner: takes them.
-        buffer: holds a position at least.
-        iteration: in which they are taken; 0: before self-play, at the full learning rate.
-        steps: how many, more than 0.
-        imported: see `sampling_of`.
-        part: how many of the iteration's `networks_per_iteration` are done.
+    The run's budget says the learning rate, and when time is up. The buffer holds a position at least. Iteration 0 is
+    before self-play, at the full learning rate. `imported` is that of `sampling_of`, and `part` says how many of the
+    iteration's `networks_per_iteration` are done.
 
     Yields:
         How far it is, after each step.

@@ -53,9 +53,7 @@ class Loop:
     """Iterations of self-play in a run folder. A subclass calls `__init__` when it is ready to go on.
 
     Args:
-        settings: of the run.
         start: where its games begin, see `start_of`.
-        budget: of the run.
         path: the run folder; made, or gone on with.
         packages: whose versions the run depends on.
         made: other facts that it depends on.
@@ -171,11 +169,8 @@ class Loop:
     def _play(self, metrics: dict[str, float], lineup: Lineup) -> Generator[Event, None, list[_core.GameRecord]]:
         """Play the games that the next iteration lacks, seal them, and return all of them in order of their ids.
 
-        Where time is up before a game is over, there is nothing to seal, and none is returned.
-
-        Args:
-            metrics: the iteration's row so far; gets the figures of its games.
-            lineup: who plays.
+        Where time is up before a game is over, there is nothing to seal, and none is returned. `metrics`, the
+        iteration's row so far, gets the figures of its games.
         """
         iteration, target = self.iteration + 1, self.settings.games_per_iteration
         folder, budget = self.folder, self.budget
@@ -309,12 +304,7 @@ class Loop:
 def worker_rows(
     before: Mapping[str, WorkerState], after: Sequence[WorkerState], seconds: float
 ) -> list[dict[str, Any]]:
-    """One row for each worker that is alive or did something between two readings of the fleet.
-
-    Args:
-        before: the states at the first look, by name.
-        after: the states at the second look.
-        seconds: of play in between.
+    """One row for each worker that is alive or did something between two looks at the fleet, after `seconds` of play.
 
     Returns:
         Rows with `worker` (its name), `alive`, `held`, `behind`, `silent` (see `WorkerState`), and what happened in

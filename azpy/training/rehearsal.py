@@ -46,9 +46,7 @@ def rehearse(settings: Settings, start: State) -> None:
 def game_without_network(start: State, max_plies: int | None = None) -> ReplayBuffer:
     """Return the positions of a game that is played with hardly any search: always the same ones.
 
-    Args:
-        start: of the game.
-        max_plies: after so many the game is cut off; None: after very many.
+    The game is cut off after `max_plies`; None: after very many.
     """
     options = {"slots": 1, "pipelines": 1, "threads": 1, "games": 1, "cache_positions": 0, "simulations": 2}
     most = min(max_plies or _MOST_PLIES, _MOST_PLIES, start.max_plies)

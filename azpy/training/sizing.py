@@ -152,10 +152,7 @@ def piped(with_pipelines: Callable[[int], Settings]) -> tuple[int, str]:
     """The pipelines with which self-play of a run's network is fastest on its GPUs here, and a line on it.
 
     Between 2, which share the threads that grow trees, and one a core, which have a thread each: by self-play with each
-    number for some seconds. The network has random weights.
-
-    Args:
-        with_pipelines: gives the run's settings with so many pipelines a device.
+    number for some seconds. The network has random weights. `with_pipelines` gives the settings with so many a device.
     """
     fewest = with_pipelines(_FEWEST)
     devices, start = fewest.all_devices, make_game(fewest.game)
@@ -179,12 +176,9 @@ def piped(with_pipelines: Callable[[int], Settings]) -> tuple[int, str]:
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:
-    """Measure what a game costs.
+    """Measure what a game costs, with the device and the pipelines of the settings; in a deterministic run no time.
 
-    Args:
-        start: of the games.
-        settings: device and pipelines that the run has. In a deterministic run no time is measured.
-        network: the only candidate; None: several.
+    `network` is the only candidate; None: there are several.
 
     Raises:
         GameError: the game breaks a rule of games.

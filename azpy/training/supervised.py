@@ -28,8 +28,6 @@ class Lessons:
     """The imported games of a run, if it has any.
 
     Args:
-        settings: of the run.
-        start: where its games begin.
         path: the run folder, which may not be there yet.
         files: see `Trainer`; they are read if the run has neither games nor a checkpoint.
 

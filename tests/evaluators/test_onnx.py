@@ -135,10 +135,7 @@ def test_forks_answer_from_other_threads(fixed: bool) -> None:
         (make_model(dtype=TensorProto.DOUBLE), "tensor(double)"),
         (make_priors_model(fixed_outputs=4), "batch sizes [None, 4, 4]"),
         (make_model(shape=("batch", 18)), "observations has shape ['batch', 18], expected 4 dimensions"),
-        (
-            make_model(shape=("batch", 2, "height", 3)),
-            "may be free, got observations [B, [2, 'height', 3]]",
-        ),
+        (make_model(shape=("batch", 2, "height", 3)), "may be free, got observations [B, [2, 'height', 3]]"),
         (make_priors_model(names=("States", "Priors", "v")), "['States'] to ['Priors', 'v']"),
         (make_priors_model(per_row=2), "it gives 2 numbers as the value of a position, expected 1"),
         (make_priors_model(per_row=7), "expected one value a row, or one a player"),

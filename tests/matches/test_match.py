@@ -389,14 +389,8 @@ def test_a_match_from_python_is_that_of_the_command(run: str, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (
-            ["nobody", "random", "--game", BOARD],
-            "player 'nobody' is unknown: expected a run or checkpoint folder",
-        ),
-        (
-            ["conect_four", "random"],
-            "player 'conect_four' is unknown; did you mean connect_four?",
-        ),
+        (["nobody", "random", "--game", BOARD], "player 'nobody' is unknown: expected a run or checkpoint folder"),
+        (["conect_four", "random"], "player 'conect_four' is unknown; did you mean connect_four?"),
         (
             ["chess", "random"],
             "player 'chess' is a game, and azpy does not bring a trained player for it: train one wi",

@@ -220,9 +220,7 @@ def test_saved_games_have_the_players_by_their_seats(tmp_path: Path) -> None:
     assert all(isinstance(game["outcome"], float) for game in saved[6:])
 
 
-def test_a_round_robin_of_three_has_each_against_copies(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_round_robin_of_three_has_each_against_copies(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["random", "mcts:40", "uniform:2", "--round-robin", "--game", THREE, "--games", "6", "--json"]
     assert main(command) == 0
     found = json.loads(capsys.readouterr().out)

@@ -126,6 +126,21 @@ def test_a_rude_record_is_refused_and_the_game_goes_on(board: Board, address: st
     assert (board.rows, board.one("status").text) == (["1. a1 $constructor !"], "X wins by magic.")
 
 
+def test_half_of_a_surrogate_pair_in_a_comment_survives_a_reload(board: Board, address: str) -> None:
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    board.click("b2")
+    board.script(
+        """
+        document.getElementById("comment").value = "half \\ud83d";
+        document.getElementById("comment").dispatchEvent(new Event("input"));
+        """
+    )
+    board.driver.refresh()
+    board.until(lambda: board.moves == ["b2"] and board.state == "open")
+    assert board.script("return document.getElementById('comment').value.startsWith('half ')")
+
+
 def test_a_game_without_room_leaves_the_earlier_ones(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.choose("side", "all")

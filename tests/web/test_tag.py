@@ -76,6 +76,7 @@ def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path
           end: await player.look(over),
           over: await refused(player.choose(over)),
           illegal: await refused(player.choose(["a3", "a3"])),
+          half: await refused(player.choose(["\\ud83d"])),
           level: await refused(player.choose([], { level: "grandmaster" })),
           missing: await refused(Player.load("nothing")),
           closed: (player.close(), await refused(player.choose([]))),
@@ -90,6 +91,7 @@ def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path
     assert (found["end"]["outcome"], found["end"]["moves"]) == (1, [])
     assert found["over"] == "the game is over: there is no move to choose"
     assert "a3" in found["illegal"]
+    assert "\ufffd" in found["half"]
     assert found["level"].startswith("level: expected one of beginner, ")
     assert "nothing/azpy.json" in found["missing"]
     assert found["closed"] == "the player was closed"

@@ -89,7 +89,8 @@ export class Player {
     const id = `${++this.#count}`;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      this.#send(JSON.stringify({ id, ...query }));
+      // Half of a pair of surrogates is no JSON, and the answer to that names no query.
+      this.#send(JSON.stringify({ id, ...query }, (_, value) => value?.toWellFormed?.() ?? value));
     });
   }
 

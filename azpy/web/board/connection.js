@@ -6,6 +6,8 @@ import { complain } from "./dom.js";
 const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
 const MOST_STARTS = 3; // of a worker that fails: each loads the program anew
+// A query with half of a pair of surrogates is no JSON, and the answer to that names no query.
+const wellFormed = (_, value) => value?.toWellFormed?.() ?? value;
 export const AGAIN = 1000; // milliseconds until a server that was busy is asked again
 
 /** Events: `open`, `lost` (its `detail` is true where nothing answers), and `ended` (it does not try again). */
@@ -59,11 +61,11 @@ export class Connection extends EventTarget {
    * search answer with what it knows. */
   ask(query, each = () => {}) {
     const id = `${++this.count}`;
-    const text = JSON.stringify({ id, ...query });
+    const text = JSON.stringify({ id, ...query }, wellFormed);
     const answer = new Promise((resolve, reject) => {
       if (!this.isOpen || this.socket === null) return reject(new Lost());
       if (new Blob([text]).size > (this.socket.longest ?? LONGEST_MESSAGE)) {
-        const whole = JSON.stringify({ id, ...query, reportDuringSearchEvery: undefined });
+        const whole = JSON.stringify({ id, ...query, reportDuringSearchEvery: undefined }, wellFormed);
         return fetched("query", whole).then(resolve, reject);
       }
       this.waiting.set(id, { each, resolve, reject });
