@@ -2,9 +2,9 @@
 
     python benches/players.py RUN GAME
 
-writes azpy/players/GAME: the settings and the weights of the newest checkpoint. The weights are rounded to bfloat16, so
-that a wheel keeps them in half of the space. It prints how far the rounded network's answers are from the run's, on
-positions of the run's last games.
+writes azpy/players/GAME: the settings, without comments, and the weights of the newest checkpoint. The weights are
+rounded to bfloat16, so that a wheel keeps them in half of the space. It prints how far the rounded network's answers
+are from the run's, on positions of the run's last games.
 """
 
 import argparse
@@ -46,7 +46,8 @@ def main() -> None:
         write_synced(place / _WEIGHTS, data)
         manifest = {_WEIGHTS: hashlib.sha256(data).hexdigest()}
         write_synced(place / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
-        write_synced(new / "config.toml", (given.run / "config.toml").read_bytes())
+        lines = (given.run / "config.toml").read_text().splitlines(keepends=True)
+        write_synced(new / "config.toml", "".join(line for line in lines if line[0] not in "#\n").encode())
     buffer = ReplayBuffer(run.start)
     buffer.extend([game for _, game in run.games(run.sealed_iterations()[-1:])])
     found = drift(
