@@ -241,7 +241,7 @@ def chunks(rows: int, buckets: Sequence[int]) -> list[tuple[int, int, int]]:
 def misplaced(nodes: Mapping[str, Iterable[str]], device: Device) -> str | None:
     """Why a session does not run on the device that was asked for, or None if it does.
 
-    `nodes` are the operators that each provider was given, by the provider's name.
+    `nodes` are the operators of each provider, by the provider's name.
     """
     if not list(nodes.get(device.provider, ())):
         return f"{device.title} took no node of the model"

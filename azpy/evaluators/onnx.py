@@ -332,7 +332,7 @@ def logits_of_priors(priors: NDArray[np.float32], what: str) -> NDArray[np.float
 class _Runner:
     """A session, which any number of threads may run. It takes the caller's memory, and answers in memory of its own.
 
-    It is given batches of as many rows as a bucket has, ascending; without buckets of as many as come.
+    `buckets` are batch sizes, ascending: each batch is padded to one of them. None: batches of any size.
     """
 
     def __init__(self, session: Any, signature: Signature, buckets: Sequence[int] | None) -> None:

@@ -370,7 +370,7 @@ def evaluator_of_model(
 ) -> TorchEvaluator:
     """The evaluator of a run's model, as `to_onnx` writes it, with the `network_id` that it has in ONNX Runtime.
 
-    `batch` is the rows of the largest batches to come; None: there may be any. The others are as for `TorchEvaluator`.
+    `batch` is the size of the largest batches to come; None: unknown. The others are as for `TorchEvaluator`.
 
     Raises:
         AzpyError: those of `TorchEvaluator`; or the model is of another network.

@@ -70,7 +70,7 @@ def load_program(
 ) -> tuple[str, str, ProgramPlayer]:
     """Start a program; return its name with its settings, what it says that it is, and the player.
 
-    A move has so many `nodes` where the spec has neither nodes nor a time.
+    A move gets `nodes` nodes if the spec limits neither nodes nor time.
 
     Raises:
         SettingsError: a game that the protocol is not for, or a program that does not start, does not speak the

@@ -237,7 +237,7 @@ def measure_self_play(
 def play_for(play: _core.SelfPlay, seconds: float) -> dict[str, float]:
     """Let self-play go on for about `seconds`, one round or game at least, then pause it; drop the finished games.
 
-    Return its `rates`, and `in_network`: the share of the pipelines' time in the evaluator, not in growing the trees.
+    Return its `rates`, and `in_network`: the share of the pipelines' time that the evaluator takes.
     """
     before, lives, begin = play.stats, _lives(play), time.perf_counter()
     play.resume()

@@ -121,11 +121,11 @@ def fit(
     imported: bool = False,
     part: int = 0,
 ) -> Iterator[Fitted]:
-    """Take gradient steps: one at least, and fewer than `steps`, which is more than 0, where time is up.
+    """Take `steps` gradient steps (at least 1), or fewer once time is up, but one at least.
 
-    The run's budget says the learning rate, and when time is up. The buffer holds a position at least. Iteration 0 is
-    before self-play, at the full learning rate. `imported` is that of `sampling_of`, and `part` says how many of the
-    iteration's `networks_per_iteration` are done.
+    The run's budget gives the learning rate and the end of its time. The buffer holds at least one position. Iteration
+    0 is before self-play, at the full learning rate. `imported` is that of `sampling_of`, and `part` is the number of
+    the iteration's `networks_per_iteration` that are done.
 
     Yields:
         How far it is, after each step.

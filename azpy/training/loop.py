@@ -169,8 +169,8 @@ class Loop:
     def _play(self, metrics: dict[str, float], lineup: Lineup) -> Generator[Event, None, list[_core.GameRecord]]:
         """Play the games that the next iteration lacks, seal them, and return all of them in order of their ids.
 
-        Where time is up before a game is over, there is nothing to seal, and none is returned. `metrics`, the
-        iteration's row so far, gets the figures of its games.
+        Where time is up before a game is over, there is nothing to seal, and none is returned. The
+        figures of its games are added to `metrics`, the iteration's row so far.
         """
         iteration, target = self.iteration + 1, self.settings.games_per_iteration
         folder, budget = self.folder, self.budget

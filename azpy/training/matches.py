@@ -31,7 +31,7 @@ def play_matches(loop: Loop, generations: Generations, cores: int, *, last: bool
     """Play the newest network against each opponent it has not met yet, on the same openings; then write the report.
 
     A short match, which the user did not order with `match_every`, is only against plain search. The networks play on
-    so many `cores`; `last` says whether it is the last match of the run.
+    `cores` threads; `last` marks the last match of the run.
     """
     with loop.time.stage("matches"):
         rows = [row for row in loop.folder.metrics() if row["kind"] == "match" and row["iteration"] == loop.iteration]

@@ -89,7 +89,7 @@ export class Player {
     const id = `${++this.#count}`;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
-      // Half of a pair of surrogates is no JSON, and the answer to that names no query.
+      // The program cannot read half of a surrogate pair, and its error would not name the query.
       this.#send(JSON.stringify({ id, ...query }, (_, value) => value?.toWellFormed?.() ?? value));
     });
   }

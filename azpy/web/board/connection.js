@@ -6,7 +6,7 @@ import { complain } from "./dom.js";
 const LONGEST_WAIT = 8000; // milliseconds between two tries to connect
 const LONGEST_MESSAGE = 60_000; // bytes: the server takes 64 KiB, and more by POST
 const MOST_STARTS = 3; // of a worker that fails: each loads the program anew
-// A query with half of a pair of surrogates is no JSON, and the answer to that names no query.
+// The server cannot read half of a surrogate pair, and its error would not name the query.
 const wellFormed = (_, value) => value?.toWellFormed?.() ?? value;
 export const AGAIN = 1000; // milliseconds until a server that was busy is asked again
 
