@@ -48,6 +48,17 @@ def one_thread() -> None:
 
 
 @pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[Callable[[list[str]], int], list[str]], str]:
+    """Runs a command, which must end with 0, and gives what it prints."""
+
+    def said(main: Callable[[list[str]], int], arguments: list[str]) -> str:
+        assert main(arguments) == 0
+        return capsys.readouterr().out
+
+    return said
+
+
+@pytest.fixture
 def one_line(capsys: pytest.CaptureFixture[str]) -> Callable[[Callable[[list[str]], int], list[str], str], str]:
     """Runs a command with wrong arguments: it must end with 2 and one line with this begin, which comes back."""
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 import azpy
-from oracles import VARIANTS, Hashed, Solver, forced, turn_of
+from oracles import VARIANTS, Constant, Hashed, Solver, forced, turn_of
 
 STATE = azpy.make_game("tic_tac_toe")
 
@@ -88,6 +88,17 @@ def test_every_search_passes_the_name_of_the_game() -> None:
     assert table.games == {game}
 
 
+class Says(Constant):
+    """Says which of its values are proven, given their number."""
+
+    def __init__(self, proven: Callable[[int], Any], value: float = 0.0) -> None:
+        super().__init__(9, value)
+        self.proven = proven
+
+    def evaluate_states(self, states: list[azpy.State], observations: NDArray[np.float32]) -> Any:
+        return *self.evaluate_batch(observations), self.proven(len(states))
+
+
 @pytest.mark.parametrize(
     ("proven", "text"),
     [
@@ -98,31 +109,19 @@ def test_every_search_passes_the_name_of_the_game() -> None:
     ],
 )
 def test_bad_proofs_are_named_in_the_error(proven: Any, text: str) -> None:
-    class Wrong:
-        def evaluate_states(self, states: Any, observations: Any) -> Any:
-            return np.zeros((1, 9), np.float32), np.zeros(1, np.float32), proven
-
     with pytest.raises(azpy.EvaluatorError, match=f"proven of the evaluator's reply: {text}, expected a bool or whole"):
-        azpy.Search(Wrong(), simulations=1).run(STATE)
+        azpy.Search(Says(lambda _: proven), simulations=1).run(STATE)
 
 
 def test_a_number_below_0_proves_nothing() -> None:
-    class Unsure:
-        def evaluate_states(self, states: Any, observations: Any) -> Any:
-            rows = len(states)
-            return np.zeros((rows, 9), np.float32), np.zeros(rows, np.float32), np.arange(-rows, 0) - 5
-
-    result = azpy.Search(Unsure(), simulations=9, solver=True, eval_batch=4).run(STATE)
+    unsure = Says(lambda rows: np.arange(-rows, 0) - 5)
+    result = azpy.Search(unsure, simulations=9, solver=True, eval_batch=4).run(STATE)
     assert (result.stop, result.proof) == ("simulations", None)
 
 
 def test_a_bool_says_that_a_value_is_proven() -> None:
-    class Lost:
-        def evaluate_states(self, states: Any, observations: Any) -> Any:
-            rows = len(states)
-            return np.zeros((rows, 9), np.float32), -np.ones(rows, np.float32), np.ones(rows, bool)
-
-    result = azpy.Search(Lost(), simulations=20, eval_batch=1, solver=True).run(STATE)
+    lost = Says(lambda rows: np.ones(rows, bool), value=-1.0)
+    result = azpy.Search(lost, simulations=20, eval_batch=1, solver=True).run(STATE)
     assert (result.value, result.stop, int(result.visits.sum())) == (1.0, "proven", 1)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -14,41 +15,28 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
+import training_runs
 from azpy.cli.export import main as export
 from azpy.errors import ModelError
 from azpy.evaluators import drift as parity
 from azpy.evaluators.drift import Drift, drift
 from azpy.evaluators.int8 import times_as_fast, to_int8
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
-from azpy.fleet import here
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.playing.replay_check import repeat_game
 from azpy.runs.reader import StoredRun, read_checkpoint, read_model
 from azpy.settings import Settings
 from azpy.training.events import Saved, Started
-from azpy.training.trainer import Trainer
-from training_runs import played
+from training_runs import Instead, events_of, played
 
-SMALL: dict[str, Any] = {
-    "game": "connect_four(width=5,height=4)",
-    "network": "1x16",
-    "precision": "int8",
-    "deterministic": True,  # each iteration's games are those of the model before
-    "eval_batch": 2,
-    "simulations": 8,
-    "slots": 8,
-    "games_per_iteration": 40,
-    "iterations": 3,
-    "match_every": 100,
-    "match_games": 2,
-    "final_match_games": 2,
-}
+SMALL: dict[str, Any] = training_runs.SMALL | {"game": "connect_four(width=5,height=4)", "precision": "int8"}
+# Each iteration's games are those of the model before.
+SMALL |= {"deterministic": True, "simulations": 8, "games_per_iteration": 40, "match_games": 2, "final_match_games": 2}
 
 
 def train(path: Path, **changes: Any) -> list[Any]:
-    with Trainer(Settings(**(SMALL | changes)), path) as trainer:
-        return list(trainer.run())
+    return events_of(Settings(**(SMALL | changes)), path)
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +55,6 @@ def positions(trained: Path) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         buffer.add(record)
     observations, legal, *_ = buffer.sample(512, seed=1)
     return observations, legal
-
-
-class Fixed:
-    def __init__(self, logits: NDArray[np.float32], values: NDArray[np.float32]) -> None:
-        self._answer = logits, values
-
-    def evaluate_batch(self, _: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return self._answer
 
 
 def test_an_int8_model_is_close_to_its_fp32_model(
@@ -127,7 +107,8 @@ def test_drift_equals_a_slow_computation() -> None:
     values, other_values = (rng.uniform(-1, 1, 50).astype(np.float32) for _ in range(2))
     legal = rng.random(shape) < 0.6
     legal[:, 2] = True
-    found = drift(Fixed(logits, values), Fixed(others, other_values), np.zeros((50, 1, 1, 1), np.float32), legal)
+    plain, other = (Mock(evaluate_batch=lambda _, it=it: it) for it in ((logits, values), (others, other_values)))
+    found = drift(plain, other, np.zeros((50, 1, 1, 1), np.float32), legal)
     divergence, agreed = 0.0, 0
     for row in range(50):
         actions = np.flatnonzero(legal[row]).tolist()
@@ -179,10 +160,7 @@ def test_an_int8_model_that_is_too_far_does_not_play(tmp_path: Path, monkeypatch
 
 def test_a_deterministic_run_in_parts_is_the_run_in_one_go(tmp_path: Path) -> None:
     whole = train(tmp_path / "whole")[-1]
-    with Trainer(Settings(**SMALL), tmp_path / "parts") as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved) and event.iteration == 2:
-                break
+    events_of(Settings(**SMALL), tmp_path / "parts", until=2)
     events = train(tmp_path / "parts")
     started = next(event for event in events if isinstance(event, Started))
     assert "int8" in started.evaluator.split(", and")[0]
@@ -246,36 +224,28 @@ def test_the_reason_int8_does_not_play_is_reported(tmp_path: Path, monkeypatch: 
 @pytest.mark.usefixtures("whatever_agrees")
 def test_int8_is_timed_while_self_play_rests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plays, timed = list[Any](), list[bool]()
-    open_it: Any = vars(here)["open_self_play"]
 
-    class Watched:
-        def __init__(self, play: Any) -> None:
-            self.play, self.rests = play, False
+    class Watched(Instead):
+        rests = False
+
+        def __init__(self, play: azpy.SelfPlay) -> None:
+            super().__init__(play)
             plays.append(self)
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.play, name)
-
-        def __iter__(self) -> Any:
-            return iter(self.play)
-
-        def __next__(self) -> Any:
-            return next(self.play)
-
         def pause(self) -> None:
-            self.play.pause()
+            self._play.pause()
             self.rests = True
 
         def resume(self) -> None:
             self.rests = False
-            self.play.resume()
+            self._play.resume()
 
     def as_fast(*_: Any) -> float:
         # In the thread that would wake it.
         timed.append(threading.current_thread() is threading.main_thread() and all(play.rests for play in plays))
         return 2.0
 
-    monkeypatch.setattr(here, "open_self_play", lambda *given, **options: Watched(open_it(*given, **options)))
+    Watched.take_the_place_of_self_play(monkeypatch)
     monkeypatch.setattr("azpy.training.generations.times_as_fast", as_fast)
     train(tmp_path, **FREE, precision="auto", iterations=2)
     assert len(plays) == 1
@@ -331,10 +301,10 @@ def test_timing_compares_both_models_on_one_batch(monkeypatch: pytest.MonkeyPatc
     assert model.rows == int8.rows == {9}
 
 
-def test_an_int8_model_can_be_exported(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_int8_model_can_be_exported(trained: Path, tmp_path: Path, printed: Any) -> None:
     model, int8 = tmp_path / "plain.onnx", tmp_path / "int8.onnx"
-    assert export([str(trained), "--onnx", str(model), "--onnx-int8", str(int8), "--checkpoint", "2"]) == 0
-    assert "the int8 model of checkpoint 2" in capsys.readouterr().out
+    command = [str(trained), "--onnx", str(model), "--onnx-int8", str(int8), "--checkpoint", "2"]
+    assert "the int8 model of checkpoint 2" in printed(export, command)
     rows = np.random.default_rng(0).random((64, *OnnxEvaluator(model).obs_shape), dtype=np.float32)
     logits, values = OnnxEvaluator(model).evaluate_batch(rows)
     int8_logits, int8_values = OnnxEvaluator(int8).evaluate_batch(rows)
@@ -343,11 +313,11 @@ def test_an_int8_model_can_be_exported(trained: Path, tmp_path: Path, capsys: py
 
 
 def test_an_int8_model_that_is_too_far_is_not_exported(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    trained: Path, tmp_path: Path, one_line: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parity.Drift, "LEAST_AGREEMENT", 1.1)
-    assert export([str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")]) == 2
-    assert "differs too much from it: best actions agree in" in capsys.readouterr().err
+    said = one_line(export, [str(trained), "--onnx-int8", str(tmp_path / "int8.onnx")], "az-export: ")
+    assert "differs too much from it: best actions agree in" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -166,10 +166,9 @@ def test_without_onnxruntime_a_run_plays_and_one_line_says_so(
         open_network(run, Device("cuda"), game=azpy.make_game("connect_four"))
 
 
-def test_device_azpy_can_be_chosen(run: Path, capsys: pytest.CaptureFixture[str], one_line: Callable[..., str]) -> None:
+def test_device_azpy_can_be_chosen(run: Path, printed: Any, one_line: Callable[..., str]) -> None:
     command = [str(run), f"{run}/checkpoints/000001/model.onnx@2", "--games", "2", "--simulations", "4"]
-    assert main([*command, "--device", "azpy"]) == 0
-    assert "models run on: CPU, fp32, azpy's own code" in capsys.readouterr().out
+    assert "models run on: CPU, fp32, azpy's own code" in printed(main, [*command, "--device", "azpy"])
     with pytest.raises(SettingsError, match=r"azpy\.NetEvaluator"):
         OnnxEvaluator(run, "azpy")
     with pytest.raises(SettingsError, match="auto to train, got"):

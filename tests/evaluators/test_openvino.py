@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy.devices import Device
-from azpy.errors import DeviceError, MissingPackageError, SettingsError
+from azpy.errors import DeviceError, MissingPackageError
 from azpy.evaluators import sessions
 from azpy.evaluators.choice import half_precision, open_network
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
@@ -23,10 +23,9 @@ from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.serving.models import open_player
 from azpy.settings.run import combine
 from azpy.training.events import Event, Started
-from azpy.training.trainer import Trainer
 from models import probe_model
 from running import at_once
-from training_runs import played
+from training_runs import events_of, played
 
 GAME = azpy.make_game("connect_four")
 MODEL = probe_model(GAME.obs_shape, GAME.num_actions, layers=3, channels=16)
@@ -49,8 +48,7 @@ def rows(count: int, seed: int = 0) -> NDArray[np.float32]:
 
 
 def train(path: Path, **changes: Any) -> list[Event]:
-    with Trainer(combine(SMALL, changes), path) as trainer:
-        return list(trainer.run())
+    return events_of(combine(SMALL, changes), path)
 
 
 def has_bf16(monkeypatch: pytest.MonkeyPatch, flag: str = "amx_bf16") -> None:
@@ -147,26 +145,6 @@ def test_a_run_plays_in_bf16_once_it_passes_its_check(
     record = next(record for _, record in StoredRun(tmp_path).games([2]))
     comparison = repeat_game(StoredRun(tmp_path), record)
     assert (comparison.model, comparison.difference) == ("the model of checkpoint 1 in bf16", None)
-
-
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({"precision": "int8"}, "precision int8 needs device cpu, got 'openvino'"),
-        ({"precision": "fp16"}, "precision fp16 needs CUDA or TensorRT: OpenVINO has fp32, bf16"),
-        ({"device": "cpu", "precision": "bf16"}, "precision bf16 needs OpenVINO: CPU has fp32, int8, auto"),
-        ({"deterministic": True, "iterations": 1}, "a deterministic run needs device cpu, got 'openvino'"),
-        (
-            {"precision": "bf16", "workers": "ray"},
-            "workers ray may be on machines without bf16: give precision auto or fp32",
-        ),
-        ({"devices": "0,1"}, "devices 0,1 needs device cuda, tensorrt or auto, got 'openvino'"),
-    ],
-)
-def test_settings_that_it_lacks_are_refused(changes: dict[str, Any], text: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        combine(SMALL, changes)
-    assert text in str(caught.value)
 
 
 def test_it_trains_and_lays_out_threads_as_on_the_cpu() -> None:

@@ -5,6 +5,7 @@ import pickle
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -344,12 +345,8 @@ def test_the_fused_trunk_computes_what_the_trunk_computes(monkeypatch: pytest.Mo
     x = torch.from_numpy(rows(9))
     with torch.no_grad():
         torch.testing.assert_close(fused(x), folded.trunk(x))
-    monkeypatch.setattr(torch, "cudnn_convolution_relu", fails)
+    monkeypatch.setattr(torch, "cudnn_convolution_relu", Mock(side_effect=RuntimeError("no such kernel")))
     assert _fused(folded.trunk, GAME.obs_shape[1:]) is folded.trunk
-
-
-def fails(*_: Any) -> Any:
-    raise RuntimeError("no such kernel")
 
 
 @pytest.mark.parametrize("spec", ["2x16", "2x16+pool+wdl", f"{__name__}:own_network"])

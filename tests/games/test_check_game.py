@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_wrong_games import EDITS
 
 import azpy
 import planted_games
@@ -19,6 +20,7 @@ from azpy.checks.rules import RULES
 from azpy.checks.traces import traces
 from azpy.cli.check_game import main
 from azpy.games.names import make_game
+from many_players import ByMover, Trio
 from oracles import observation_of, turn_of
 
 SMALL = {
@@ -70,6 +72,7 @@ def test_possible_mistakes_are_warnings(name: str, few_lines: None) -> None:
     assert [warning.rule for warning in report.warnings] == [planted_games.WARNED[name]]
 
 
+# test_wrong_games.py has five more.
 @pytest.mark.parametrize("name", [game.__name__ for game in planted_games.SOUND])
 def test_sound_games_in_python_pass(name: str) -> None:
     report = check_game(f"planted_games:{name}", games=60, seconds=100)
@@ -94,16 +97,18 @@ def test_games_that_are_right_have_no_warning(name: str, few_lines: None) -> Non
 
 def test_every_rule_has_a_game_that_breaks_it() -> None:
     # rust/core/src/conformance.rs has games in Rust that break rules.
-    planted = {*planted_games.PLANTED.values(), *planted_games.WARNED.values()}
-    assert planted | {"planes", "refusal", "symmetry", "text", "unfinished"} == set(RULES)
+    broken = {*planted_games.PLANTED.values(), *planted_games.WARNED.values()}
+    broken.update(*(rules.split() for _, rules, *_ in EDITS))
+    assert broken | {"planes", "refusal", "symmetry", "text", "unfinished"} == set(RULES)
 
 
 # Outcomes in the wrong view.
 
 
-def signs_of(start: Any, games: int = 200) -> str | None:
-    """What the warning of an outcome in the wrong view says after random games."""
-    perspective, rng = Perspective(), random.Random(1)
+def warned_of(start: Any, games: int = 200) -> list[Broken]:
+    """The warnings after random games."""
+    state, rng = azpy.State(start), random.Random(1)
+    perspective = Perspective(state.num_players, zero_sum=state.zero_sum)
     for _ in range(games):
         position = start.clone()
         while (turn := turn_of(position)) != azpy.TERMINAL:
@@ -118,7 +123,12 @@ def signs_of(start: Any, games: int = 200) -> str | None:
         except Exception:
             final = None
         perspective.end(position.outcome(), final)
-    return next((warning.got for warning in perspective.warnings() if warning.rule == "sides"), None)
+    return perspective.warnings()
+
+
+def signs_of(start: Any) -> str | None:
+    """What the warning of an outcome in the wrong view says after random games."""
+    return next((warning.got for warning in warned_of(start) if warning.rule == "sides"), None)
 
 
 @pytest.mark.parametrize("name", ["ForTheOneToMove", "ForTheLastToPlay", "AgainstTheLastToPlay"])
@@ -132,6 +142,17 @@ def test_sound_games_show_no_sign_of_a_wrong_view() -> None:
     names = ("othello", "go(size=5)", "wall_game", "wall_game(variant=classic)", "breakthrough", "pig")
     for game in (sound_games.Kalah(), *map(make_game, names)):
         assert signs_of(game) is None
+
+
+def test_outcomes_of_the_wrong_players_are_found() -> None:
+    for name, seconds in (("Knapsack", 20), ("Trio", 4), ("Together", 4)):
+        report = check_game(f"many_players:{name}", games=20, seconds=seconds)
+        assert report.failure is None, report.failure
+        assert (report.complete, report.zero_sum) == (name == "Knapsack", False)
+    assert not warned_of(Trio(), 120)
+    warned = warned_of(ByMover(), 120)
+    assert [warning.rule for warning in warned] == ["one-sided", "one-sided", "sides"]
+    assert "player 0 had the highest outcome in all " in warned[-1].got
 
 
 def test_a_win_in_a_line_that_was_tried_counts() -> None:
@@ -281,9 +302,9 @@ def test_the_command_shows_what_it_found(
     assert ("Warning" in said) == (arguments[0] == "planted_games:OneName")
 
 
-def test_the_command_shows_a_finished_game_in_words(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tic_tac_toe", "--games", "30", "--seconds", "5"]) == 0
-    said = capsys.readouterr().out.partition("The shortest random game, of ")[2].splitlines()
+def test_the_command_shows_a_finished_game_in_words(capsys: pytest.CaptureFixture[str], printed: Any) -> None:
+    found = printed(main, ["tic_tac_toe", "--games", "30", "--seconds", "5"])
+    said = found.partition("The shortest random game, of ")[2].splitlines()
     plies, _, names = said[0].partition(": ")
     position = make_game("tic_tac_toe")
     for name in names.split(", "):

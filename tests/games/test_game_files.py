@@ -229,12 +229,6 @@ def test_a_cut_pgn_is_skipped() -> None:
     assert "the last game lacks a result" in games[1].why
 
 
-def board_points(picture: str, size: int) -> list[tuple[str, tuple[int, int]]]:
-    rows = [line.split()[1 : size + 1] for line in picture.splitlines() if line.strip()[:1].isdigit()]
-    cells = [(mark, (size - 1 - row, column)) for row, marks in enumerate(rows) for column, mark in enumerate(marks)]
-    return [("bw"["xo".index(mark)], cell) for mark, cell in cells if mark in "xo"]
-
-
 @pytest.mark.parametrize(
     ("text", "number", "stones"),
     [
@@ -258,7 +252,10 @@ def test_a_file_is_loaded_up_to_the_move_of_its_number(tmp_path: Path, text: str
     with talk_with(player="go(size=9)") as talk:
         assert talk.ask(f"loadsgf {path} {number}") == "="
         shown = talk.ask("showboard")
-    assert sorted(colour for colour, _ in board_points(shown, 9)) == sorted(stones)
+    rows = [line.split()[1:10] for line in shown.splitlines() if line.strip()[:1].isdigit()]
+    assert sorted(mark for row in rows for mark in row if mark in "xo") == sorted(
+        stones.translate(str.maketrans("bw", "xo"))
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,6 @@ def both(ours: str, theirs: str) -> tuple[azpy.State, Any]:
         pytest.skip(f"this OpenSpiel has no {theirs}")
 
 
-def seats_of_maedn(players: int, opposite: bool) -> list[int]:
-    return [0, 2] if players == 2 and opposite else list(range(players))
-
-
 def their_maedn(state: Any, seats: Sequence[int]) -> NDArray[np.float32]:
     """Their tensor in our order, without the clock: a seat's features, the mover's seat first, and the die."""
     mover, seen = state.current_player(), np.array(state.observation_tensor(state.current_player()), np.float32)
@@ -42,7 +38,7 @@ def test_maedn_is_openspiels(players: int, opposite: bool) -> None:
     start, theirs = both(ours, f"maedn(players={players},twoPlayersOpposite={opposite})")
     assert (start.num_actions, start.num_players) == (theirs.num_distinct_actions(), players)
     assert start.zero_sum == (players == 2)
-    winners = set[int]()
+    seats, winners = [0, 2] if players == 2 and opposite else list(range(players)), set[int]()
     for seed in range(12):
         rng, position, state = random.Random(seed), start.clone(), theirs.new_initial_state()
         while not state.is_terminal():
@@ -53,7 +49,7 @@ def test_maedn_is_openspiels(players: int, opposite: bool) -> None:
             else:
                 assert position.turn == state.current_player(), str(position)
                 assert position.legal_actions() == state.legal_actions(), str(position)
-                planes = their_maedn(state, seats_of_maedn(players, opposite))
+                planes = their_maedn(state, seats)
                 np.testing.assert_array_equal(position.observation().ravel()[:-1], planes, err_msg=str(position))
                 action = rng.choice(state.legal_actions())
             state.apply_action(action)

@@ -17,6 +17,7 @@ from azpy.errors import MissingPackageError, SettingsError
 from azpy.games.lines import replayed
 from azpy.games.names import make_game
 from azpy.games.openspiel import open_spiel
+from oracles import after
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -151,16 +152,15 @@ def test_unsupported_games_are_refused_with_every_reason(name: str, reasons: str
     "game", ["efg_game(filename={})", "nfg_game(filename={})", "misere(game=efg_game(filename={}))", "x(words_root={})"]
 )
 def test_a_game_that_names_a_file_is_made_only_where_it_is_typed(
-    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     spec = f"open_spiel:{game.format('pipe')}"
     Path("run").mkdir()
     Path("run/config.toml").write_text(f'game = "{spec}"\n')
     os.mkfifo("pipe")  # who opens it waits for ever
-    assert train.main(["--out", "run"]) == 2
     reason = f"az-train: run's game is {spec}, and training would open the files that it names: give GAME {spec} on "
-    assert capsys.readouterr().err == f"{reason}the command line if you trust it\n"
+    one_line(train.main, ["--out", "run"], f"{reason}the command line if you trust it\n")
     with pytest.raises(SettingsError, match="reading the run would open the files that it names"):
         _ = azpy.load_run("run").start
     assert train.settings_from([spec, "--out", "run"])[0].game == spec
@@ -236,7 +236,7 @@ def test_a_game_that_openspiel_does_not_end_in_time_is_a_draw() -> None:
     assert (game.turn(), game.outcome()) == (azpy.TERMINAL, 0.0)
 
 
-def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.CaptureFixture[str], printed: Any) -> None:
     spec, run = "open_spiel:tic_tac_toe", str(tmp_path / "run")
     tiny = ["--network", "1x8", "--simulations", "4", "--eval-batch", "2", "--slots", "4", "--games-per-iteration", "6"]
     tiny += ["--batch-size", "16", "--passes", "1", "--match-every", "1000", "--match-games", "2"]
@@ -246,8 +246,7 @@ def test_a_run_trains_goes_on_and_is_matched(tmp_path: Path, capsys: pytest.Capt
     # The same run from what is stored of it.
     assert train.main(["--config", f"{run}/config.toml", "--iterations", "2", "--out", run]) == 0
     assert (tmp_path / "run/checkpoints/000002/model.onnx").exists()
-    assert match.main([run, "random", "--games", "4"]) == 0
-    assert "Elo" in capsys.readouterr().out
+    assert "Elo" in printed(match.main, [run, "random", "--games", "4"])
     assert match.main(["random", "uniform:10", "--game", "open_spiel:quoridor(board_size=3)", "--games", "4"]) == 0
     assert train.main(["open_spiel:dark_chess", "--out", str(tmp_path / "other")]) == 2
     assert "hidden information" in capsys.readouterr().err
@@ -275,9 +274,7 @@ def test_games_that_hide_something_are_those_of_azpy(name: str) -> None:
 def test_simultaneous_moves_become_hidden_turns() -> None:
     start = open_spiel("goofspiel(num_cards=3,imp_info=True,points_order=descending)")
     assert (start.hides, start.turn) == (True, 0)
-    one, other = start.clone(), start.clone()
-    one.play(0)
-    other.play(2)
+    one, other = after(start, 0), after(start, 2)
     assert one.turn == other.turn == 1
     assert (one.observation() == other.observation()).all()
     views = [game.game_object.view_key(1) for game in (one, other)]

@@ -3,59 +3,38 @@
 import gc
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import pytest
 
 import azpy
+from oracles import Wrapped, after
 
 
 class Boom(Exception):  # noqa: N818
     """Raised on purpose."""
 
 
-class Named(azpy.Game):
+class Named(Wrapped):
     """Tic-tac-toe in Python, which says that it is the one in Rust, and counts its positions that live."""
 
-    game, num_actions, obs_shape, max_plies = "tic_tac_toe", 9, (2, 3, 3), 9
+    game = "tic_tac_toe"
     alive: ClassVar[weakref.WeakSet["Named"]] = weakref.WeakSet()
     fails: ClassVar[str] = ""  # the method that does
 
-    def __init__(self, state: azpy.State | None = None) -> None:
-        self.state = azpy.make_game("tic_tac_toe") if state is None else state
+    def __init__(self, state: azpy.State | None = None, rolls: list[int] | None = None) -> None:
+        super().__init__(azpy.make_game("tic_tac_toe") if state is None else state, rolls)
         self.alive.add(self)
 
     def turn(self) -> int:
-        """See `azpy.Game`."""
         if self.fails == "turn":
             raise Boom
-        return self.state.turn
-
-    def legal_actions(self) -> list[int]:
-        """See `azpy.Game`."""
-        return self.state.legal_actions()
+        return super().turn()
 
     def play(self, action: int) -> None:
-        """See `azpy.Game`."""
         if self.fails == "play":
             raise Boom
-        self.state.play(action)
-
-    def clone(self) -> Self:
-        """See `azpy.Game`."""
-        return type(self)(self.state.clone())
-
-    def outcome(self) -> Any:
-        """See `azpy.Game`."""
-        return self.state.outcome()
-
-    def encode(self) -> Any:
-        """See `azpy.Game`."""
-        return self.state.observation()
-
-    def key(self) -> int:
-        """See `azpy.Game`."""
-        return self.state.key()
+        super().play(action)
 
 
 def test_a_namesake_in_rust_is_another_game() -> None:
@@ -73,9 +52,7 @@ def test_a_namesake_in_rust_is_another_game() -> None:
 
 
 def test_an_error_of_a_game_comes_before_wrong_actions(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, roll = azpy.State(Named()), azpy.make_game("pig")
-    roll.play(roll.legal_actions()[0])
-    assert roll.turn == azpy.CHANCE
+    start, roll = azpy.State(Named()), after(azpy.make_game("pig"), 0)
     with azpy.Engine(azpy.UniformEvaluator()) as engine:
         for ask in (engine.submit, lambda state, **given: engine.game(state).search(**given)):
             with pytest.raises(azpy.GameError, match="at a chance turn"):

@@ -16,10 +16,9 @@ import azpy
 from azpy.cli.export import main
 from azpy.games.notations import tags_of, tags_of_today
 from azpy.runs.reader import StoredRun
-from azpy.settings import Settings
-from azpy.training.collector import Collector
 from go_games import cells_of, ko_opening, random_game
 from oracles import Batch, Hashed, after
+from training_runs import collect
 
 
 def score_of(text: str) -> float:
@@ -70,9 +69,7 @@ def test_scores_and_written_games_are_those_of_sgfmill(size: int, games: int) ->
 
 def fighting_position() -> azpy.State:
     """Six kos, of which either player has taken two."""
-    state = azpy.make_game("go")
-    for action in (*ko_opening(), 11, 16, 38, 43):
-        state.play(action)
+    state: azpy.State = after(azpy.make_game("go"), *ko_opening(), 11, 16, 38, 43)
     return state
 
 
@@ -111,19 +108,12 @@ def test_leaves_show_the_true_history() -> None:
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two iterations of four games of Go."""
-    path: Path = tmp_path_factory.mktemp("runs") / "run ] \\"
-    settings = Settings("go(size=5)", simulations=8, slots=4, games_per_iteration=4, iterations=2)
-    with Collector(settings, path) as collector:
-        list(collector.run())
-    return path
+    return collect(tmp_path_factory.mktemp("runs") / "run ] \\", "go(size=5)", 2, games_per_iteration=4).path
 
 
-def test_an_export_to_sgf_is_read_by_sgfmill(
-    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_to_sgf_is_read_by_sgfmill(collected: Path, tmp_path: Path, printed: Any) -> None:
     target = tmp_path / "a folder/sgf"
-    assert main([str(collected), "--sgf", str(target)]) == 0
-    assert f"8 games to {target}" in capsys.readouterr().out
+    assert f"8 games to {target}" in printed(main, [str(collected), "--sgf", str(target)])
     run = StoredRun(collected)
     games = list(run.games(run.sealed_iterations()))
     assert {path.name for path in target.iterdir()} == {f"{record.game_id:06}.sgf" for _, record in games}
@@ -138,11 +128,8 @@ def test_an_export_to_sgf_is_read_by_sgfmill(
         assert (root.get("EV"), root.get("RO")) == (str(run.path), f"{iteration}.{record.game_id}")
         winner = {1.0: "b", -1.0: "w", 0.0: None}[record.outcome]
         assert game.get_winner() == winner
-        assert root.get("RE") == f"{str(winner).upper()}+R" if record.resigned else score_of(text) == last_score(board)
-
-
-def last_score(board: Any) -> float:
-    return float(board.area_score()) - 7.5
+        score = board.area_score() - 7.5
+        assert root.get("RE") == f"{str(winner).upper()}+R" if record.resigned else score_of(text) == score
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import azpy
 from azpy import _core
+from oracles import Hashed, after
 
 pyspiel = pytest.importorskip("pyspiel")
 exploitability = pytest.importorskip("open_spiel.python.algorithms.exploitability")
@@ -19,20 +20,9 @@ policies = pytest.importorskip("open_spiel.python.policy")
 GAMES = ["kuhn_poker", "leduc_poker", "liars_dice"]
 
 
-class Noise:
-    """A policy that is another one for each observation, and the same for equal ones."""
-
-    def __init__(self, num_actions: int) -> None:
-        self.num_actions = num_actions
-        self.network_id = 5
-
-    def logits(self, row: NDArray[np.float32]) -> NDArray[np.float32]:
-        seed = random.Random(row.tobytes().hex()).getrandbits(32)
-        return np.random.default_rng(seed).normal(0, 1.5, self.num_actions).astype(np.float32)
-
-    def evaluate_batch(self, observations: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        rows = [self.logits(row) for row in observations.reshape(len(observations), -1)]
-        return np.array(rows, np.float32), np.zeros(len(rows), np.float32)
+def logits_of(evaluator: Hashed, row: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Those of a policy that is another one for each observation."""
+    return evaluator.evaluate_batch(row[None])[0][0]
 
 
 def games(name: str, count: int) -> Iterator[tuple[azpy.State, Any]]:
@@ -81,12 +71,12 @@ def test_exploitability_is_that_of_openspiel(name: str) -> None:
         ours = azpy.exploitability(azpy.UniformEvaluator(), name)
         assert ours == pytest.approx(0.7807443, abs=1e-6)
         return
-    evaluator = Noise(game.num_distinct_actions())
+    evaluator = Hashed(game.num_distinct_actions())
     table = policies.TabularPolicy(game)
     for state in table.states:
         row = np.array(state.information_state_tensor(state.current_player()), np.float32)
         legal = state.legal_actions()
-        logits = evaluator.logits(row[: np.prod(azpy.make_game(name).obs_shape)])[legal]
+        logits = logits_of(evaluator, row[: np.prod(azpy.make_game(name).obs_shape)])[legal]
         shares = np.exp(logits - logits.max())
         table.policy_for_key(state.information_state_string())[:] = 0
         table.policy_for_key(state.information_state_string())[legal] = shares / shares.sum()
@@ -106,12 +96,7 @@ def test_a_game_without_an_observation_tensor_is_opened() -> None:
     battleship = "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=2)"
     state = azpy.make_game(f"open_spiel:{battleship}")
     assert state.hides
-    seen = set()
-    for place in state.legal_actions():
-        after = state.clone()
-        after.play(place)
-        seen.add(after.render_view(1))
-    assert len(seen) == 1
+    assert len({after(state, place).render_view(1) for place in state.legal_actions()}) == 1
 
 
 class Guess(azpy.Game):
@@ -165,11 +150,11 @@ class Alike(Guess):
 
 
 def test_equal_views_of_two_players_are_two_questions() -> None:
-    noise = Noise(3)
+    noise = Hashed(3, network_id=5)
     search = azpy.Search(noise, cache_positions=64, simulations=1)
     for line in ((0,), (0, 0)):
         state = azpy.State(Alike(line))
-        shares = np.exp(noise.logits(state.observation().reshape(-1)))
+        shares = np.exp(logits_of(noise, state.observation()))
         assert search.run(state).priors == pytest.approx(shares / shares.sum(), abs=1e-6)
 
 
@@ -180,9 +165,9 @@ def test_a_game_in_python_may_hide_something(view: str) -> None:
     assert (whole.positions, whole.views, azpy.State(game).payoff_unit) == (1 + 3 + 9 + 27, 6, (2.0, "marbles"))
     # Nothing helps player 0 against equal guesses, and player 1 cannot know more of an equal lie.
     assert whole.of(azpy.UniformEvaluator()) == pytest.approx(0.0, abs=1e-6)
-    records = []
+    records, hashed = [], Hashed(3, network_id=5)
     for slots, cache in ((5, 1000), (1, 0)):
-        with azpy.SelfPlay(game, Noise(3), games=20, slots=slots, pipelines=1, seed=2, cache_positions=cache) as played:
+        with azpy.SelfPlay(game, hashed, games=20, slots=slots, pipelines=1, seed=2, cache_positions=cache) as played:
             records.append([pickle.dumps(record) for record in sorted(played, key=lambda record: record.game_id)])
     assert records[0] == records[1]
     assert len(set(records[0])) == 20
@@ -214,7 +199,7 @@ class Late(Guess):
 
 
 def test_a_search_that_meets_a_view_later_grows_no_tree() -> None:
-    search = azpy.VectorSearch([Late()], Noise(3))
+    search = azpy.VectorSearch([Late()], Hashed(3))
     search.advance([1])
     search.run(50)
     assert search.results()[0].visits.tolist() == [0, 0, 0]
@@ -222,7 +207,7 @@ def test_a_search_that_meets_a_view_later_grows_no_tree() -> None:
 
 def told(state: azpy.State) -> list[list[float]]:
     """What each door tells about a position."""
-    evaluator = Noise(3)
+    evaluator = Hashed(3, network_id=5)
     several = azpy.VectorSearch([state, state], evaluator)
     several.run(20)
     results = [

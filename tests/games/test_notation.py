@@ -9,6 +9,7 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -190,18 +191,6 @@ def test_a_bad_parameter_is_named(name: str, params: dict[str, Any], expected: s
 ESCAPES = re.compile("\x1b\\[[0-9;]*m")
 
 
-class Output:
-    """Where a program writes: a terminal or not."""
-
-    def __init__(self, terminal: Any) -> None:
-        self.terminal = terminal
-
-    def isatty(self) -> bool:
-        if isinstance(self.terminal, Exception):
-            raise self.terminal
-        return bool(self.terminal)
-
-
 class Drawn(Countdown):
     """A game whose author uses a name of ours."""
 
@@ -237,7 +226,7 @@ def test_colors_are_for_terminals_that_want_them(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "stdout", Output(terminal))
+    monkeypatch.setattr(sys, "stdout", Mock(isatty=Mock(side_effect=[terminal])))
     assert ("\x1b" in state.render()) == colored
     assert "\x1b[1;31mx\x1b[0m" in state.render(color=True)
     assert "\x1b[1;34mo\x1b[0m" in state.render(color=True)

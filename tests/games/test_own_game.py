@@ -13,7 +13,7 @@ from hexapawn import Hexapawn
 import azpy
 from azpy.errors import SettingsError
 from many_players import Toss, Trio
-from oracles import Solver
+from oracles import Solver, after
 from running import az, ended
 from starts import Starts
 
@@ -82,12 +82,7 @@ def test_the_games_of_each_kind_keep_what_a_game_must_keep(tmp_path: Path) -> No
 
 def longest(snake: Any) -> int:
     """Cells of the longest snake that a position leads to, by plain recursion."""
-    found = [len(snake.cells)]
-    for action in snake.legal_actions():
-        after = snake.clone()
-        after.play(action)
-        found.append(longest(after))
-    return max(found)
+    return max([len(snake.cells), *(longest(after(snake, action)) for action in snake.legal_actions())])
 
 
 def test_the_page_shows_the_output_of_the_check(folder: Path) -> None:

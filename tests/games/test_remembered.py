@@ -58,7 +58,6 @@ class Asked(SeenKuhn):
     turn, legal_actions, chance_outcomes, outcome, encode, view_key = map(noted, QUESTIONS)
 
     def play(self, action: int) -> None:
-        """See `azpy.Game`."""
         if "play" in self.fails:
             self.note("play")
         super().play(action)
@@ -125,7 +124,6 @@ class Fickle(SeenKuhn):
     dealt: ClassVar[int] = 0
 
     def play(self, action: int) -> None:
-        """See `azpy.Game`."""
         Fickle.dealt += 1
         super().play((action + Fickle.dealt) % 6 if not self.cards else action)
 
@@ -190,7 +188,6 @@ class Copied(Kuhn):
     turns: ClassVar[int] = 0
 
     def turn(self) -> int:
-        """See `azpy.Game`."""
         Copied.turns += 1
         return super().turn()
 
@@ -198,7 +195,6 @@ class Copied(Kuhn):
         """See `azpy.Game`."""
 
     def clone(self) -> Self:
-        """See `azpy.Game`."""
         return type(self)(self.cards, self.said)
 
 

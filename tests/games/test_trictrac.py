@@ -39,9 +39,8 @@ def position(own: str, other: str, more: str = "", game: str = "trictrac") -> az
 
 
 def rolled(state: azpy.State, roll: tuple[int, int]) -> azpy.State:
-    state = state.clone()
-    state.play(ROLLS.index(roll))
-    return state
+    found: azpy.State = after(state, ROLLS.index(roll))
+    return found
 
 
 def numbers(state: azpy.State, word: str) -> list[int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import small_games
+from azpy.checks.check_game import check_game
 from azpy.cli.check_game import main
 
 SOURCE = Path(small_games.__file__).read_text()
@@ -113,7 +114,8 @@ CASES = [(edit, game) for edit in EDITS for game in edit[0]]
 
 def test_the_five_games_are_right_and_the_wrong_ones_a_hundred() -> None:
     for game in GAMES.values():
-        assert main([f"small_games:{game}", "--games", "20", "--seconds", "2"]) == 0
+        report = check_game(f"small_games:{game}", games=60, seconds=5)
+        assert (report.failure, report.warnings, report.games) == (None, [], 60)
     assert len(CASES) >= 100
 
 

@@ -26,6 +26,7 @@ from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
 from azpy.settings import Settings
 from networks import trained
+from oracles import random_positions
 
 SIZES = [
     ("go(size=5)", "go(size=7)"),
@@ -88,14 +89,7 @@ class Cells(Small):
 
 
 def positions(start: azpy.State, count: int = 24) -> list[azpy.State]:
-    """Positions of random games at a player's turn."""
-    rng, found = np.random.default_rng(0), list[azpy.State]()
-    while len(found) < count:
-        state = start.clone()
-        while not state.is_terminal and len(found) < count:
-            found.append(state.clone())
-            state.play(int(rng.choice(state.legal_actions())))
-    return found
+    return [position for _, position in random_positions(start, count, seed=0, longest=40)]
 
 
 def rows_of(start: azpy.State) -> NDArray[np.float32]:
@@ -247,11 +241,6 @@ def test_weights_are_unchanged_at_another_size() -> None:
 def test_games_and_specs_without_cells_are_refused(game: str, spec: str, text: str) -> None:
     with pytest.raises(SettingsError, match=text):
         Network.of(azpy.make_game(game), spec)
-
-
-def test_a_batch_of_one_row_is_refused() -> None:
-    with pytest.raises(SettingsError, match="batch_size must be at least 2"):
-        Settings("hex(size=3)", network="1x8+conv", batch_size=1)
 
 
 def test_networks_of_other_kinds_cannot_be_grown() -> None:

@@ -196,14 +196,6 @@ def test_nan_is_the_largest_difference() -> None:
         check_parity(Network((2, 3, 3), 9, "1x16"), Broken(), rows((2, 3, 3)))
 
 
-def test_weights_of_another_network_are_refused() -> None:
-    network = Network((2, 3, 3), 9, "1x16")
-    with pytest.raises(ModelError, match="do not fit this network"):
-        load_arrays(Network((2, 3, 3), 9, "1x32"), to_arrays(network))
-    with pytest.raises(ModelError, match="do not fit this network"):
-        load_arrays(Network((2, 3, 3), 9, "2x16"), to_arrays(network))
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.15])
 @pytest.mark.parametrize(
     ("shape", "spec"), [((2, 3, 3), "1x16+wdl"), ((3, 3, 3), "2x16+pool+wdl"), ((5, 1, 1), "2x32+wdl")]

@@ -40,21 +40,17 @@ class Perfect:
         return [max(values, key=values.__getitem__) for values in map(self.solver.actions, states)]
 
 
-def result_of(*points: tuple[float, float]) -> MatchResult:
-    return pairs_of(*((2 * first - 1, 2 * second - 1) for first, second in points))
-
-
 def test_the_score_is_the_share_of_the_points() -> None:
-    result = result_of(*[(1.0, 1.0)] * 40, *[(1.0, 0.0)] * 10)
+    result = pairs_of(*[(1, 1)] * 40, *[(1, -1)] * 10)
     assert (result.games, result.wins, result.losses, result.score) == (100, 90, 10, 0.9)
     assert result.seats == ((50, 0, 0), (40, 0, 10))
-    assert result_of((1.0, 0.5), (0.5, 0.0)).score == 0.5
+    assert pairs_of((1, 0), (0, -1)).score == 0.5
 
 
 def test_elo_is_the_logistic_model_s_and_stays_finite() -> None:
-    assert result_of((1.0, 1.0), (1.0, 0.0)).elo == pytest.approx(elo(0.75))
-    assert math.isfinite(result_of(*[(1.0, 1.0)] * 5).elo)
-    assert result_of(*[(0.0, 0.0)] * 5).elo == pytest.approx(-result_of(*[(1.0, 1.0)] * 5).elo)
+    assert pairs_of((1, 1), (1, -1)).elo == pytest.approx(elo(0.75))
+    assert math.isfinite(pairs_of(*[(1, 1)] * 5).elo)
+    assert pairs_of(*[(-1, -1)] * 5).elo == pytest.approx(-pairs_of(*[(1, 1)] * 5).elo)
 
 
 def test_a_perfect_player_never_loses() -> None:

@@ -56,11 +56,8 @@ def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeTraining:
     return fake
 
 
-def test_each_seed_trains_both_sides_and_gives_a_row(
-    training: FakeTraining, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*COMMAND, "--seeds", "2", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_each_seed_trains_both_sides_and_gives_a_row(training: FakeTraining, printed: Any) -> None:
+    report = json.loads(printed(main, [*COMMAND, "--seeds", "2", "--json"]))
     assert training.trained == ["passes=1-seed0", "passes=2-seed0", "passes=1-seed1", "passes=2-seed1"]
     scores = [row["score"] for row in report["seeds"]]
     assert [row["seed"] for row in report["seeds"]] == [0, 1]
@@ -69,23 +66,21 @@ def test_each_seed_trains_both_sides_and_gives_a_row(
     assert report["seeds"][0]["evaluations"] == [1010, 1010]
     assert report["seeds"][0]["rows_fitted"] == [3 * 256, 3 * 256]
     assert report["seeds"][0]["seconds"] == [61, 61]
-    assert main([*COMMAND, "--seeds", "2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(main, [*COMMAND, "--seeds", "2"]).splitlines()
     assert "A and B differ in passes: 1.0 and 2.0" in lines
     assert lines[-1].startswith(f"score of A {report['score']:.3f} [")
     assert lines[-1].endswith("(95 % over n = 2 seeds, Student's t)")
 
 
 def test_seeds_with_equal_scores_have_an_unknown_interval(
-    training: FakeTraining, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    training: FakeTraining, monkeypatch: pytest.MonkeyPatch, printed: Any
 ) -> None:
     row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": [1, 1], "rows_fitted": [1, 1]}
     monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
-    assert main([*COMMAND, "--seeds", "2", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(printed(main, [*COMMAND, "--seeds", "2", "--json"]))
     assert (report["score"], report["low"], report["high"]) == (0.5, None, None)
-    assert main([*COMMAND, "--seeds", "2"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("score of A 0.500, n = 2, interval unknown")
+    last = printed(main, [*COMMAND, "--seeds", "2"]).splitlines()[-1]
+    assert last.startswith("score of A 0.500, n = 2, interval unknown")
 
 
 @pytest.mark.parametrize(
@@ -102,12 +97,12 @@ def test_unequal_work_is_reported(
     said: list[str],
     training: FakeTraining,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    printed: Any,
 ) -> None:
     row = {"score": 0.5, "low": 0.4, "high": 0.6, "evaluations": rows[0], "rows_fitted": rows[1]}
     monkeypatch.setattr(Comparison, "run", lambda _self, _a, _b, seed, _show: row | {"seed": seed})
-    assert main([*COMMAND, "--seeds", "2"]) == 0
-    found = [line for line in capsys.readouterr().out.splitlines() if line.startswith("unequal work: ")]
+    lines = printed(main, [*COMMAND, "--seeds", "2"]).splitlines()
+    found = [line for line in lines if line.startswith("unequal work: ")]
     assert [line.removeprefix("unequal work: ").partition(";")[0] for line in found] == said
 
 
@@ -120,17 +115,15 @@ def test_settings_without_effect_are_reported(training: FakeTraining, capsys: py
     ("stop_at", "stop_by"), [(0, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGTERM), (3, signal.SIGINT)]
 )
 def test_the_same_command_finishes_after_an_interruption(
-    stop_at: int, stop_by: int, training: FakeTraining, capsys: pytest.CaptureFixture[str]
+    stop_at: int, stop_by: int, training: FakeTraining, capsys: pytest.CaptureFixture[str], printed: Any
 ) -> None:
     command = [*COMMAND, "--seeds", "2", "--json", "--out"]
-    assert main([*command, "whole"]) == 0
-    whole = capsys.readouterr().out
+    whole = printed(main, [*command, "whole"])
     training.trained, training.stop_at, training.stop_by = [], stop_at, stop_by
     assert main([*command, "parts"]) == 128 + stop_by
     assert "Resume with: az-compare tic_tac_toe passes=1 passes=2" in "".join(capsys.readouterr())
     training.stop_at, training.opened = 10**6, 0
-    assert main([*command, "parts"]) == 0
-    assert capsys.readouterr().out == whole
+    assert printed(main, [*command, "parts"]) == whole
     assert len(training.trained) == len(set(training.trained)) == 4
     assert training.opened == 4 - stop_at // 2 * 2  # seeds whose matches were played are not looked at
     assert main([*command, "parts"]) == 0
@@ -162,11 +155,9 @@ def test_runs_are_shared_and_seeds_are_added(training: FakeTraining) -> None:
     assert training.trained[2:] == ["passes=1-seed1", "passes=2-seed1"]
 
 
-def test_a_folder_with_other_settings_is_refused(training: FakeTraining, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_other_settings_is_refused(training: FakeTraining, one_line: Any) -> None:
     assert main([*COMMAND, "--seeds", "1"]) == 0
-    capsys.readouterr()
-    assert main([*COMMAND, "--seeds", "1", "--common", "network=2x16"]) == 2
-    said = capsys.readouterr().err
+    said = one_line(main, [*COMMAND, "--seeds", "1", "--common", "network=2x16"], "az-compare: ")
     assert "passes=1-seed0 was trained with network 2x32, not 2x16: give another folder as --out" in said
     assert len(training.trained) == 2
 
@@ -216,14 +207,13 @@ def test_a_name_of_many_settings_fits_a_folder(tmp_path: Path) -> None:
         comparison.settings({"game": "hex"}, 0)
 
 
-def test_a_comparison_trains_and_plays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_trains_and_plays(tmp_path: Path, printed: Any) -> None:
     """For real, as small as it can be."""
     pytest.importorskip("torch")
     common = "network=1x8&games_per_iteration=8&simulations=4&match_games=2&final_match_games=2"
     command = [*COMMAND, "--seeds", "1", "--common", common, "--out", str(tmp_path / "out")]
     command[4] = "100"
-    assert main(command) == 0
-    assert "give more --seeds" in capsys.readouterr().out
+    assert "give more --seeds" in printed(main, command)
     rows = json.loads((tmp_path / "out/results.json").read_text())
     assert min(rows[0]["evaluations"]) >= 100
     assert rows[0]["rows_fitted"][0] <= rows[0]["rows_fitted"][1]

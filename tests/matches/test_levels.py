@@ -58,9 +58,12 @@ def step(simulations: int, temperature: float, elo: float | None) -> dict[str, A
     return {"simulations": simulations, "temperature": temperature, "pairs": [0, 0, 1, 0, 0], "elo": elo, **ends}
 
 
+def ladder_file(*steps: Any, **facts: Any) -> str:
+    return json.dumps({"network": "00ff", "iteration": 7, "steps": steps} | facts)
+
+
 def store(run: Path, *steps: dict[str, Any], **facts: Any) -> None:
-    content = {"network": "00ff", "iteration": 7, "steps": steps} | facts
-    (run / "ladder.json").write_text(json.dumps(content))
+    (run / "ladder.json").write_text(ladder_file(*steps, **facts))
 
 
 class Known:
@@ -135,10 +138,6 @@ def test_a_ladder_says_which_network_was_measured(run: Path) -> None:
     store(run, step(1, 2.0, 0.0), step(4, 0.0, 90.0))
     assert ladder_of(run, 800, True).about("00ff") == "These levels were calibrated with this network."
     assert "of iteration 7" in ladder_of(run, 800, True).about("0abc")
-
-
-def ladder_file(*steps: Any, **facts: Any) -> str:
-    return json.dumps({"network": "00ff", "iteration": 7, "steps": steps} | facts)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +228,7 @@ def searched(simulations: int) -> list[_core.SearchResult]:
 
 def test_a_seed_fixes_what_is_drawn_at_a_position() -> None:
     [result] = searched(1)
-    state, other = make_game(GAME), make_game(GAME)
-    other.play(4)
+    state, other = make_game(GAME), after(make_game(GAME), 4)
 
     def drawn(seed: int | None, state: azpy.State = state) -> list[int]:
         return [chosen(known(seed=seed), state, result, 3.0) for _ in range(12)]
@@ -417,7 +415,7 @@ def test_games_of_an_anchor_that_misbehaves_do_not_count(run: Path, anchor: str,
     assert ladder_of(run, 800, True).anchor is None
 
 
-def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_calibration_says_where_levels_begin(run: Path, printed: Any) -> None:
     steps = step(1, 4.0, 0.0), step(1, 2.0, -35.0), step(1, 0.0, 80.0), step(4, 0.0, 205.0)
     store(run, *steps)
     lines = _report([Step(**each) for each in steps], None, ladder_of(run, 4, True), "00ff", True)
@@ -431,8 +429,8 @@ def test_a_calibration_says_where_levels_begin(run: Path, capsys: pytest.Capture
     rows = _report(swept, None, ladder_of(run, 4, True), "00ff", True)[1:5]
     assert [re.split(" {2,}", row)[2] for row in rows] == ["-inf to -120", "35 to +inf", "-inf to +inf", "10 to 20"]
     # Another network than that of the ladder, and no game of it yet.
-    assert main(["--calibrate", f"{run}@4", "--minutes", "1e-9"]) == 0
-    assert "some steps have no games yet, so the levels are not used" in capsys.readouterr().out
+    said = printed(main, ["--calibrate", f"{run}@4", "--minutes", "1e-9"])
+    assert "some steps have no games yet, so the levels are not used" in said
 
 
 def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[..., str]) -> None:
@@ -443,7 +441,7 @@ def test_two_calibrations_of_a_run_do_not_overlap(run: Path, one_line: Callable[
 
 
 def test_time_and_ctrl_c_end_a_calibration_between_groups(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Path, monkeypatch: pytest.MonkeyPatch, printed: Any
 ) -> None:
     clock = [0.0]
     monkeypatch.setattr("azpy.cli.calibrate.time.monotonic", lambda: clock[0])
@@ -458,8 +456,7 @@ def test_time_and_ctrl_c_end_a_calibration_between_groups(
         return select(player, states, seed)
 
     monkeypatch.setattr(SearchPlayer, "select_actions", late)
-    assert main(["--calibrate", f"{run}@4"]) == 0
-    said = capsys.readouterr().out
+    said = printed(main, ["--calibrate", f"{run}@4"])
     assert "run the same command again" in said
     assert "the levels are not used" in said
     before = json.loads((run / "ladder.json").read_text())

@@ -22,7 +22,7 @@ from azpy.errors import RunError, SettingsError
 from azpy.games.names import make_game
 from azpy.matches.arena import Answer, Board, Follower, RandomPlayer, play_rounds
 from azpy.matches.openings import Book, Opening, read_book
-from azpy.matches.results import Fault
+from azpy.matches.results import Fault, MatchResult
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
 from running import az
@@ -230,12 +230,12 @@ def test_a_book_must_be_a_regular_file(monkeypatch: pytest.MonkeyPatch) -> None:
     ("wanted", "expected"), [((), [0, 1, 2]), (("--games", "4"), [0, 1]), (("--games", "8"), [0, 1, 2, 0])]
 )
 def test_each_opening_of_a_book_is_played_from_both_seats(
-    wanted: tuple[str, ...], expected: list[int], capsys: pytest.CaptureFixture[str]
+    wanted: tuple[str, ...], expected: list[int], printed: Any
 ) -> None:
     lines = ["b2", "a3 b2", "a3 c3"]
     Path("mine.txt").write_text("\n".join([lines[0], lines[1], "b2", lines[2]]))
-    assert main(["uniform:20", "uniform:5", "--game", GAME, "--book", "mine.txt", "--save", "g.jsonl", *wanted]) == 0
-    shown = capsys.readouterr().out
+    command = ["uniform:20", "uniform:5", "--game", GAME, "--book", "mine.txt", "--save", "g.jsonl"]
+    shown = printed(main, [*command, *wanted])
     played = sorted(games("g.jsonl"), key=lambda game: int(game["number"]))
     assert [" ".join(game["opening"]) for game in played] == [lines[n] for n in expected for _ in range(2)]
     assert [game["players"][game["number"] % 2] for game in played] == ["uniform (20 simulations)"] * len(played)
@@ -244,16 +244,14 @@ def test_each_opening_of_a_book_is_played_from_both_seats(
     assert f"from {len(set(expected))} distinct openings of mine.txt" in shown
     repeats = "1 of 4 pairs repeat an earlier one, so the intervals are too narrow: give fewer"
     assert (repeats in shown) == (len(expected) == 4)
-    assert main(["random", "random", "--game", GAME, "--book", "mine.txt", "--json", *wanted]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(printed(main, ["random", "random", "--game", GAME, "--book", "mine.txt", "--json", *wanted]))
     assert (facts["book"], facts["opening_plies"], facts["games"]) == ("mine.txt", None, 2 * len(expected))
 
 
-def test_deals_that_repeat_by_chance_are_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["random", "random", "--game", "kuhn_poker", "--games", "80", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["repeated_pairs"] > 0
-    assert main(["random", "random", "--game", "kuhn_poker", "--games", "80"]) == 0
-    assert "repeat" not in capsys.readouterr().out
+def test_deals_that_repeat_by_chance_are_no_warning(printed: Any) -> None:
+    command = ["random", "random", "--game", "kuhn_poker", "--games", "80"]
+    assert json.loads(printed(main, [*command, "--json"]))["repeated_pairs"] > 0
+    assert "repeat" not in printed(main, command)
 
 
 def test_equal_moves_from_other_positions_are_other_games() -> None:
@@ -261,8 +259,6 @@ def test_equal_moves_from_other_positions_are_other_games() -> None:
     found = read_book(Path("b.epd"), make_game("chess(max_plies=2)"), 0)
     pairs = list(play_rounds(found, (Lowest(), Lowest()), 2, 0))
     assert pairs[0].actions == pairs[1].actions
-    from azpy.matches.results import MatchResult
-
     result = MatchResult(tuple(pairs))
     assert (result.distinct, result.repeated) == (2, 0)
 
@@ -279,14 +275,13 @@ class Lowest:
     [("uci", CHESS, "b.pgn", PGN), ("ugi", CHESS, "b.pgn", PGN), ("gtp", GO, "b.sgf", SGF), ("ugi", GO, "b.sgf", SGF)],
 )
 def test_another_program_plays_on_from_lines_and_positions(
-    protocol: str, game: str, name: str, text: str, capsys: pytest.CaptureFixture[str]
+    protocol: str, game: str, name: str, text: str, printed: Any
 ) -> None:
     """A program that saw another position would sooner or later play what is not legal here."""
     Path(name).write_text(text)
     engine = shlex.join([*COMMAND, "uniform:4", "--game", game, "--protocol", protocol])
     command = [f"{protocol}:{engine}?timeout=60", "random", "--game", game, "--book", name]
-    assert main([*command, "--slots", "2", "--save", "g.jsonl", "--transcripts", "said"]) == 0
-    assert "by rule" not in capsys.readouterr().out
+    assert "by rule" not in printed(main, [*command, "--slots", "2", "--save", "g.jsonl", "--transcripts", "said"])
     assert not Path("said").exists()
     played = games("g.jsonl")
     assert {game["position"] is None for game in played} == {True, False}
@@ -338,9 +333,9 @@ def test_saved_games_of_go_are_sgf_that_other_programs_read() -> None:
 
 
 @pytest.mark.parametrize("game", [GAME, "pig", "dice_nim", "backgammon", "wall_game", "hex(size=3,swap=1)"])
-def test_games_of_every_kind_are_saved_as_json_lines(game: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["random", "random", "--game", game, "--games", "6", "--save", "g.jsonl", "--json", "--seed", "7"]) == 0
-    facts, played = json.loads(capsys.readouterr().out), games("g.jsonl")
+def test_games_of_every_kind_are_saved_as_json_lines(game: str, printed: Any) -> None:
+    command = ["random", "random", "--game", game, "--games", "6", "--save", "g.jsonl", "--json", "--seed", "7"]
+    facts, played = json.loads(printed(main, command)), games("g.jsonl")
     assert sorted(one["number"] for one in played) == list(range(6))
     for one in played:
         end = replayed(one)
@@ -349,6 +344,9 @@ def test_games_of_every_kind_are_saved_as_json_lines(game: str, capsys: pytest.C
         assert (one["seed"], one["ended"], one["faults"]) == (7, "rules", [[], []])
     outcomes = [one["outcome"] * (-1) ** one["number"] for one in played]
     assert facts["outcome"] == pytest.approx(sum(outcomes) / 6)
+
+
+FORMS = (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4"))
 
 
 def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped: int = 0) -> Board:
@@ -368,7 +366,7 @@ def over(game: str, moves: str, loser: int | None, fault: Fault | None, swapped:
     [(None, "resigned", 0, "RE[B+R]"), (Fault("is late", True), "fault", 2, "RE[B+F]")],
 )
 def test_a_forfeit_is_named_in_the_saved_game(fault: Fault | None, ended: str, infractions: int, sgf: str) -> None:
-    for name, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
+    for name, game, moves in FORMS:
         with SavedGames(Path(name), make_game(game), 3) as saved:
             saved.write([over(game, moves, 1, fault), over(game, moves, 0, fault, swapped=1)], "a", "b")
     text = Path("g.pgn").read_text()
@@ -386,7 +384,7 @@ def test_unprintable_names_are_saved() -> None:
     import chess.pgn
 
     name = 'a "player" \\ \udcff\n[Event "?"] ]'
-    for path, game, moves in (("g.pgn", "chess", "e2e4"), ("g.sgf", GO, "C3"), ("g.jsonl", "chess", "e2e4")):
+    for path, game, moves in FORMS:
         with SavedGames(Path(path), make_game(game), 0) as saved:
             saved.write([over(game, moves, 1, None)], name, "b")
     read = chess.pgn.read_game(io.StringIO(Path("g.pgn").read_text()))
@@ -460,7 +458,7 @@ def test_a_killed_match_leaves_whole_games() -> None:
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_a_match_goes_on_though_its_games_cannot_be_saved(
-    form: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    form: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], printed: Any
 ) -> None:
     real, calls = storage.append, 0
 
@@ -473,8 +471,7 @@ def test_a_match_goes_on_though_its_games_cannot_be_saved(
 
     Path("b.txt").write_text("\na3\na3 b2 b3 a1\n")  # games of many lengths: they are not all over at once
     command = ["random", "random", "--game", GAME, "--book", "b.txt", "--games", "40", "--slots", "4", *form]
-    assert main(command) == 0
-    expected = capsys.readouterr().out
+    expected = printed(main, command)
     monkeypatch.setattr(storage, "append", full)
     assert main([*command, "--save", "g.jsonl"]) == 2
     output = capsys.readouterr()
@@ -516,10 +513,8 @@ def test_bad_files_are_one_line_and_exit_code_2(options: list[str], problem: str
 # Infinite intervals
 
 
-def test_an_interval_that_two_games_leave_open_is_infinite(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interval_that_two_games_leave_open_is_infinite(printed: Any) -> None:
     command = ["uniform:20", "uniform:20", "--game", GAME, "--games", "2"]
-    assert main(command) == 0
-    assert "score of A: 0.500 [0.000, 1.000], Elo +0 [-inf, +inf]" in capsys.readouterr().out
-    assert main([*command, "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
+    assert "score of A: 0.500 [0.000, 1.000], Elo +0 [-inf, +inf]" in printed(main, command)
+    facts = json.loads(printed(main, [*command, "--json"]))
     assert (facts["low"], facts["high"], facts["elo_low"], facts["elo_high"]) == (0.0, 1.0, None, None)

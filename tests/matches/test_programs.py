@@ -411,22 +411,13 @@ def test_a_program_that_gives_no_answer_loses_in_time(protocol: str, how: str, f
     assert all(is_gone(process) for process in started(folder))
 
 
-@one_protocol
-def test_a_program_may_take_its_time_to_start(protocol: str, folder: Path) -> None:
-    pairs = play(folder, protocol, "late-once", "timeout=1", pairs=1)
-    assert pairs[0].faults == ((), ())
-
-
 @protocols
-def test_a_program_may_begin_with_a_byte_order_mark(protocol: str, folder: Path) -> None:
-    pairs = play(folder, protocol, "marked", pairs=1)
-    assert pairs[0].faults == ((), ())
-
-
-@one_protocol
-def test_standard_error_of_a_program_is_read(protocol: str, folder: Path) -> None:
-    pairs = play(folder, protocol, "noisy-once", pairs=1)
-    assert pairs[0].faults == ((), ())
+@pytest.mark.parametrize(("how", "settings"), [("late-once", "timeout=1"), ("marked", ""), ("noisy-once", "")])
+def test_a_program_may_start_late_with_a_mark_and_fill_stderr(
+    how: str, settings: str, protocol: str, folder: Path
+) -> None:
+    [pair] = play(folder, protocol, how, settings, pairs=1)
+    assert pair.faults == ((), ())
 
 
 @one_protocol
@@ -582,11 +573,10 @@ def test_a_path_that_looks_like_a_program_is_a_path(tmp_path: Path, monkeypatch:
         parse_player("gnugo")
 
 
-def test_the_result_names_the_program_and_the_transcript(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_result_names_the_program_and_the_transcript(folder: Path, printed: Any, one_line: Any) -> None:
     command = ["random", spec(folder, "ugi", "illegal-once"), "--game", GAMES["ugi"], "--games", "4"]
     command += ["--transcripts", str(folder / "here"), "--slots", "2"]
-    assert main(command) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(main, command).splitlines()
     assert "B is ugi:" in lines[0]
     assert "?nodes=100 (Stand-in 1.0)" in lines[0]
     assert lines[1].startswith("ugi:")  # as soon as it happens
@@ -595,14 +585,12 @@ def test_the_result_names_the_program_and_the_transcript(folder: Path, capsys: p
     assert lines[1].endswith(said)
     assert lines[-1] == f"B {said}"
     (folder / "notes/done").unlink()
-    assert main([*command, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(printed(main, [*command, "--json"]))
     assert report["forfeits"] == [0, 1]
     [[], [fault]] = report["faults"]
     assert fault["text"] == "plays '99', which is not legal"
     assert Path(fault["transcript"]).read_text().count("bestmove 99") == 1
-    assert main([*command, "--slots", "1"]) == 2
-    assert capsys.readouterr().err == "az-match: --slots must be at least 2, got 1\n"
+    one_line(main, [*command, "--slots", "1"], "az-match: --slots must be at least 2, got 1\n")
 
 
 def test_ctrl_c_ends_a_program_that_thinks(folder: Path) -> None:

@@ -22,10 +22,9 @@ def bench(name: str) -> str:
     return shlex.join([sys.executable, str(BENCHES / name)])
 
 
-def met(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+def met(printed: Any, *words: str) -> dict[str, Any]:
     """The report of a match in which no game is lost by a fault."""
-    assert main([*words, "--json"]) == 0
-    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    report: dict[str, Any] = json.loads(printed(main, [*words, "--json"]))
     assert (report["forfeits"], report["faults"]) == ([0, 0], [[], []])
     return report
 
@@ -45,20 +44,20 @@ FISH = f"uci:{STOCKFISH}?Hash=1&nodes="
     ],
 )
 def test_a_program_plays_whole_matches(
-    program: str | None, player: str, other: str, game: str, games: int, named: str, capsys: pytest.CaptureFixture[str]
+    program: str | None, player: str, other: str, game: str, games: int, named: str, printed: Any
 ) -> None:
     if program is None:
         pytest.skip("it is not installed")
-    report = met(capsys, player, other, "--game", game, "--games", str(games))
+    report = met(printed, player, other, "--game", game, "--games", str(games))
     assert named in report["a"]
     assert report["score"] > 0.5
 
 
 @pytest.mark.skipif(GNUBG is None or not BENCHES.exists(), reason="gnubg is not installed, or no source tree")
-def test_gnu_backgammon_plays_whole_games(capsys: pytest.CaptureFixture[str]) -> None:
+def test_gnu_backgammon_plays_whole_games(printed: Any) -> None:
     """Doubles, hits, the bar and bearing off."""
     words = ["--game", "backgammon", "--games", "6", "--opening-plies", "0"]
-    report = met(capsys, f"ugi:{bench('gnubg_ugi.py')} --plies 0", "random", *words)
+    report = met(printed, f"ugi:{bench('gnubg_ugi.py')} --plies 0", "random", *words)
     assert "(GNU Backgammon 1." in report["a"]
     assert report["score"] == 1.0
     assert report["outcome"] > 0.5
@@ -92,10 +91,10 @@ def test_translators_that_cannot_play_are_refused_first(program: str, words: str
 
 
 @pytest.mark.skipif(not BENCHES.exists(), reason="needs the source tree")
-def test_openspiel_s_search_plays_and_can_be_played_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_openspiel_s_search_plays_and_can_be_played_again(printed: Any) -> None:
     pytest.importorskip("pyspiel")
     player, game = f"ugi:{bench('openspiel_ugi.py')} --game connect_four?nodes=50", ["--game", "connect_four"]
-    reports = [met(capsys, player, "random", *game, "--games", "6", "--slots", "4") for _ in range(2)]
+    reports = [met(printed, player, "random", *game, "--games", "6", "--slots", "4") for _ in range(2)]
     assert "(OpenSpiel 2." in reports[0]["a"]
     assert reports[0]["score"] > 0.5
     assert reports[0] == reports[1]

@@ -38,7 +38,6 @@ class Always:
         self.action, self.seats = action, list[int]()
 
     def select_actions(self, states: Sequence[azpy.State], seed: int) -> list[int]:
-        """See `Player`."""
         self.seats += [state.turn for state in states]
         return [self.action] * len(states)
 
@@ -173,16 +172,14 @@ def test_ratings_of_three_players_are_the_most_likely_ones() -> None:
 # az-match, az-train, az-compare, the report ---------------------------------------------------------------------------
 
 
-def test_az_match_names_whose_share_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
+def test_az_match_names_whose_share_it_prints(printed: Any) -> None:
     command = ["mcts:20", "random", "--game", THREE, "--games", "12", "--opening-plies", "0"]
-    assert main(command) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(main, command).splitlines()
     assert lines[1].startswith("score of A: ")
     assert "A's share of the wins against 2 copies of B, even at 0.333; 95 % intervals, from the rounds" in lines[1]
     assert [word in lines[2] for word in ("12 games: won ", "shared the win of ", "as seat 2 ")] == [True] * 3
     assert lines[3].startswith("outcome of A: ")
-    assert main([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(printed(main, [*command, "--json"]))
     result = azpy.match("mcts:20", "random", game=THREE, games=12, opening_plies=0)
     assert (found["score"], found["players"], found["rounds"]) == (result.score, 3, 4)
     assert [found[f"as_seat_{seat}"] for seat in range(3)] == [[*counts] for counts in result.seats]
@@ -220,39 +217,34 @@ def test_saved_games_have_the_players_by_their_seats(tmp_path: Path) -> None:
     assert all(isinstance(game["outcome"], float) for game in saved[6:])
 
 
-def test_a_round_robin_of_three_has_each_against_copies(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_round_robin_of_three_has_each_against_copies(printed: Any) -> None:
     command = ["random", "mcts:40", "uniform:2", "--round-robin", "--game", THREE, "--games", "6", "--json"]
-    assert main(command) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(printed(main, command))
     assert len(found["matches"]) == 6
     assert [row["games"] for row in found["ratings"]] == [12] * 3
     assert found["ratings"][0]["elo"] == 0 < found["ratings"][1]["elo"]
-    assert main(command[:-1]) == 0
-    table = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("1 ", "2 ", "3 "))]
+    table = [line for line in printed(main, command[:-1]).splitlines() if line.startswith(("1 ", "2 ", "3 "))]
     names = [row["player"] for row in found["ratings"]]
     for match in found["matches"]:
         cells = table[names.index(match["a"])].split()[-2:]
         assert f"{match['score']:.3f}" in cells
 
 
-def test_one_player_s_match_and_table_have_mean_scores(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_player_s_match_and_table_have_mean_scores(printed: Any) -> None:
     command = ["mcts:30", "random", "--game", ALONE, "--games", "9", "--opening-plies", "0"]
     result = azpy.match("mcts:30", "random", game=ALONE, games=9, opening_plies=0)
     assert result.difference[0] > 0
-    assert main(command) == 0
-    said = capsys.readouterr().out
+    said = printed(main, command)
     assert (
         f"mean score of A: {told(*result.outcome_of(0))}, of B: {told(*result.outcome_of(1))} (95 % intervals)" in said
     )
     assert f"A minus B: {told(*result.difference)} (95 % interval" in said
     assert "9 games each: A did better in " in said
     assert "Elo" not in said
-    assert main(["--round-robin", *command[:2], "mcts:2", *command[2:], "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["ratings"]
+    rows = json.loads(printed(main, ["--round-robin", *command[:2], "mcts:2", *command[2:], "--json"]))["ratings"]
     assert [row["player"] for row in rows] == ["mcts (30 simulations)", "random", "mcts (2 simulations)"]
     assert rows[0]["score"] == result.outcome_of(0)[0]
-    assert main(["--round-robin", *command[:2], "mcts:2", *command[2:]]) == 0
-    assert "mean score" in capsys.readouterr().out
+    assert "mean score" in printed(main, ["--round-robin", *command[:2], "mcts:2", *command[2:]])
 
 
 @pytest.mark.parametrize(
@@ -291,7 +283,7 @@ def test_levels_and_looks_ahead_are_refused_by_name(tmp_path: Path, one_line: Ca
 
 @pytest.mark.parametrize(("game", "line"), [(THREE, "score of A 0."), (ALONE, "A minus B +")])
 def test_az_compare_is_for_any_number_of_players(
-    game: str, line: str, training: FakeTraining, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    game: str, line: str, training: FakeTraining, monkeypatch: pytest.MonkeyPatch, printed: Any
 ) -> None:
     def fake(*_: object, seed: int, games: int, **__: object) -> MatchResult:
         assert games == (201 if game == THREE else 200)
@@ -300,8 +292,7 @@ def test_az_compare_is_for_any_number_of_players(
     monkeypatch.setattr("azpy.training.comparison.match", fake)
     monkeypatch.setattr("test_compare.model", lambda *_: b"no model")
     command = [game, "passes=1", "passes=2", "--total-evaluations", "1000", "--seeds", "3"]
-    assert compare.main(command) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
+    last = printed(compare.main, command).splitlines()[-1]
     assert last.startswith(line)
     assert ("Elo" in last) == (game == THREE)
 

@@ -97,9 +97,9 @@ def test_a_card_folder_cannot_be_trained_in(run: Path, one_line: Any) -> None:
     assert sorted(Path("xo").rglob("*")) == before
 
 
-def test_the_readme_of_a_card_describes_the_player(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--card", "xo", "--license", "cc-by-4.0"]) == 0
-    assert capsys.readouterr().out == "wrote the player of checkpoint 2 to xo\n"
+def test_the_readme_of_a_card_describes_the_player(run: Path, printed: Any) -> None:
+    said = printed(main, ["run", "--card", "xo", "--license", "cc-by-4.0"])
+    assert said == "wrote the player of checkpoint 2 to xo\n"
     start, front, text = Path("xo/README.md").read_text().split("---\n", 2)
     assert start == ""
     fields = 'license: "cc-by-4.0"\nlibrary_name: azpy\npipeline_tag: reinforcement-learning\ntags:\n- azpy\n'

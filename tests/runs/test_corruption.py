@@ -113,20 +113,16 @@ def outcomes(whole: Path, path: Path, file: str) -> Counter[str]:
             continue
         contents, notices, changed = result
         different = [kind for kind in expected if contents[kind] != expected[kind]]
+        kept, there = contents["journal.bin"], expected["journal.bin"]
         assert set(different) <= {Path(file).name}
         if notices or changed:
             found["said"] += 1
-        elif different == ["journal.bin"] and is_start(contents["journal.bin"], expected["journal.bin"]):
+        elif different == ["journal.bin"] and kept == there[: len(kept)]:
             found["shorter"] += 1  # cut exactly between two games
         else:
             found["another figure" if different else "harmless"] += 1
     (path / file).write_bytes(data)
     return found
-
-
-def is_start(part: list[bytes], whole: list[bytes]) -> bool:
-    """Whether a journal has lost games at its end, and nothing else."""
-    return part == whole[: len(part)]
 
 
 def names(file: str, error: str) -> bool:
@@ -223,25 +219,17 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
-def delete_line(path: Path, number: int) -> None:
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[: number - 1] + lines[number:]))
-
-
-def damage_metrics(path: Path) -> None:
-    path.write_text(path.read_text().replace('"kind": "iteration"', '"kind": iteration"', 1))
-
-
-def repair_config(path: Path) -> None:
-    path.write_text(path.read_text().replace("\npasses = -", "\npasses = "))
+def edited(old: str, new: str) -> Callable[[Path], object]:
+    """Has the first `old` of a text replaced by `new`."""
+    return lambda path: path.write_text(path.read_text().replace(old, new, 1))
 
 
 # File -> how it is damaged, what the error says, how a user follows its advice, what the next start says.
 ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object], str]] = {
     "config.toml": (
-        lambda path: path.write_text(path.read_text().replace("\npasses = ", "\npasses = -")),
+        edited("\npasses = ", "\npasses = -"),
         "config.toml: passes must be more than 0, got -1.0; correct it",
-        repair_config,
+        edited("\npasses = -", "\npasses = "),
         "resuming after iteration 3",
     ),
     "games/journal.bin": (flip, "journal.bin is damaged at byte ", Path.unlink, "resuming after iteration 3"),
@@ -253,9 +241,9 @@ ADVICE: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object],
         "resuming after iteration 2",
     ),
     "metrics.jsonl": (
-        damage_metrics,
+        edited('"kind": "iteration"', '"kind": iteration"'),
         "metrics.jsonl is damaged in line 1",
-        lambda path: delete_line(path, 1),
+        lambda path: path.write_text(path.read_text().partition("\n")[2]),
         "continuing without the metrics of iteration 1",
     ),
 }

@@ -7,9 +7,7 @@ import pytest
 import torch
 from test_crashes import check_run
 
-from azpy.errors import SettingsError
 from azpy.learning.learner import use_threads
-from azpy.settings.run import FIXED_SETTINGS, SAME_GAMES_SETTINGS, Settings
 from starts import GAMES, Starts, command
 
 VARIANTS = [
@@ -48,13 +46,6 @@ def test_only_deterministic_runs_fit_on_one_thread(monkeypatch: pytest.MonkeyPat
     assert torch.get_num_threads() == 2
     assert use_threads(single=True) == 2
     assert torch.get_num_threads() == 1
-
-
-def test_each_setting_is_there_once_and_the_clock_is_refused() -> None:
-    assert set(FIXED_SETTINGS) | set(SAME_GAMES_SETTINGS) <= set(Settings.__dataclass_fields__)
-    assert not set(FIXED_SETTINGS) & set(SAME_GAMES_SETTINGS)
-    with pytest.raises(SettingsError, match="cannot stop by the clock: give iterations"):
-        Settings("tic_tac_toe", deterministic=True, minutes=1.0)
 
 
 def test_speed_may_change_in_mid_run_and_the_rest_is_said(starts: Starts, tmp_path: Path) -> None:

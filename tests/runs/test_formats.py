@@ -74,16 +74,13 @@ def test_the_same_command_goes_on_with_it(stored: tuple[str, Path], capsys: pyte
     assert old.optimizer.keys() == new.optimizer.keys()
 
 
-def test_its_network_plays_and_its_games_are_shown(
-    stored: tuple[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_network_plays_and_its_games_are_shown(stored: tuple[str, Path], printed: Any) -> None:
     name, path = stored
     checkpoint = path / f"checkpoints/{RUNS[name][0][-1]:06d}"
     run = StoredRun(path)
     assert az_match([str(checkpoint), "random", "--game", run.settings.game, "--games", "4", "--simulations", "4"]) == 0
     record = next(record for _, record in run.games([RUNS[name][0][-1]]))
-    assert az_replay([str(path), str(record.game_id)]) == 0
-    assert capsys.readouterr().out
+    assert printed(az_replay, [str(path), str(record.game_id)])
 
 
 def test_a_network_with_more_of_everything_begins_as_it(stored: tuple[str, Path], tmp_path: Path) -> None:

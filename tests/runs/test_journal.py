@@ -62,23 +62,9 @@ def test_games_torn_by_a_power_cut_are_dropped_together(tmp_path: Path) -> None:
             assert run.notices == []
 
 
-def test_zeros_after_a_power_cut_are_no_games(tmp_path: Path) -> None:
-    games = play(2)
-    with folder(tmp_path) as run:
-        for game in games:
-            run.append(game)
-    with (tmp_path / "run/games/journal.bin").open("ab") as file:
-        file.write(bytes(4096))
-    with folder(tmp_path) as run:
-        assert payloads(run.journal) == payloads(games)
-
-
 def test_zeros_before_other_games_are_damage(tmp_path: Path) -> None:
     games = play(3)
-    with folder(tmp_path) as run:
-        for game in games:
-            run.append(game)
-    journal = tmp_path / "run/games/journal.bin"
+    journal, _ = appended(tmp_path, *([game] for game in games))
     second = 8 + 12 + len(games[0].to_bytes())
     data = journal.read_bytes()
     zeroed = data[:second] + bytes(12) + data[second + 12 :]
@@ -90,10 +76,7 @@ def test_zeros_before_other_games_are_damage(tmp_path: Path) -> None:
 
 def test_no_flipped_byte_of_a_frame_costs_the_games_after_it(tmp_path: Path) -> None:
     games = play(3)
-    with folder(tmp_path) as run:
-        for game in games:
-            run.append(game)
-    journal = tmp_path / "run/games/journal.bin"
+    journal, _ = appended(tmp_path, *([game] for game in games))
     data = journal.read_bytes()
     for position in range(8 + 12 + len(games[0].to_bytes())):
         flipped = data[:position] + bytes([data[position] ^ 0x40]) + data[position + 1 :]
@@ -121,10 +104,7 @@ def test_a_flipped_bit_in_the_last_frame_is_damage(tmp_path: Path, together: int
 
 def test_a_lost_block_before_another_frame_is_damage(tmp_path: Path) -> None:
     games = play(16)
-    journal = tmp_path / "run/games/journal.bin"
-    with folder(tmp_path) as run:
-        run.append(*games[:14])
-        run.append(*games[14:])
+    journal, _ = appended(tmp_path, games[:14], games[14:])
     data = journal.read_bytes()
     for begin, end in ((8, 512), (512, 1024)):
         journal.write_bytes(data[:begin] + bytes(end - begin) + data[end:])
@@ -229,9 +209,7 @@ def test_a_row_of_metrics_follows_whole_rows_after_a_failure(broken: str, disk: 
 
 def test_a_game_that_is_in_the_journal_twice_counts_once(tmp_path: Path) -> None:
     games = play(3)
-    with folder(tmp_path) as run:
-        run.append(*games)
-    journal = tmp_path / "run/games/journal.bin"
+    journal, _ = appended(tmp_path, games)
     whole = journal.read_bytes()
     journal.write_bytes(whole + frame(*games[1:]) + frame(games[0]))
     for iteration, left in enumerate((games, games[1:]), start=1):

@@ -118,8 +118,7 @@ def test_games_that_are_sealed_leave_the_journal_at_the_start(tmp_path: Path) ->
     journal = tmp_path / "run/games/journal.bin"
     with folder(tmp_path) as run:
         for iteration, first in ((3, 8), (2, 0)):  # those of iteration 2 were lost, and are played again
-            for game in play(4, first=first):
-                run.append(game)
+            run.append(*play(4, first=first))
             before = journal.read_bytes()
             run.seal(iteration)
     journal.write_bytes(before)  # an end between sealing and clearing ...
@@ -128,10 +127,9 @@ def test_games_that_are_sealed_leave_the_journal_at_the_start(tmp_path: Path) ->
     journal.write_bytes(before)
     others = play(3, first=20)
     for game in others:  # ... with games that were kept after it
-        payload = game.to_bytes()
         with journal.open("ab") as file:
             file.write(frame(game))
-        assert payload in journal.read_bytes()
+        assert game.to_bytes() in journal.read_bytes()
     for _ in range(2):
         with folder(tmp_path) as run:
             assert payloads(run.journal) == payloads(others)
@@ -145,8 +143,7 @@ def two_iterations(path: Path, **settings: Any) -> Path:
     """A run with two sealed iterations, of other games for another path."""
     with RunFolder(path, SETTINGS | settings) as run:
         for iteration in (1, 2):
-            for game in play(3, first=3 * (iteration - 1)):
-                run.append(game)
+            run.append(*play(3, first=3 * (iteration - 1)))
             run.seal(iteration)
     return path / "games"
 

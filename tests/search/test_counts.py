@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import azpy
-from oracles import Batch, Constant, Hashed, Position, game_starts, observation_of, random_positions
+from oracles import Batch, Constant, Hashed, Position, after, game_starts, observation_of, random_positions
 
 
 @functools.cache
@@ -36,10 +36,6 @@ def check(position: Position, evaluator: Any, result: azpy.SearchResult, simulat
     stats = result.stats
     assert stats["simulations"] == simulations
     assert stats["evaluations"] + stats["cache_hits"] + stats["terminals"] == simulations + 1
-    check_sums(position, evaluator, result)
-
-
-def check_sums(position: Position, evaluator: Any, result: azpy.SearchResult) -> None:
     assert result.actions.tolist() == position.legal_actions()
     assert (np.abs(result.q) <= 1).all()
     assert abs(result.priors.sum() - 1) < 1e-5
@@ -54,11 +50,8 @@ def check_sums(position: Position, evaluator: Any, result: azpy.SearchResult) ->
 
 
 def test_a_finished_game_needs_no_evaluation() -> None:
-    state = azpy.make_game("tic_tac_toe")
-    for action in (0, 3, 1, 4, 2):
-        state.play(action)
     evaluator = Hashed(9)
-    result = azpy.Search(evaluator, simulations=100).run(state)
+    result = azpy.Search(evaluator, simulations=100).run(after(azpy.make_game("tic_tac_toe"), 0, 3, 1, 4, 2))
     assert (result.action, result.value, result.visits.tolist()) == (None, 1.0, [])
     assert result.policy().tolist() == [0.0] * 9
     assert evaluator.batches == []

@@ -60,20 +60,11 @@ def test_dice_nim_is_played_as_a_plain_recursion_says(make: Any, eval_batch: int
         check(position, solver.actions(position), eval_batch, seed)
 
 
-def pig_points(position: azpy.State) -> tuple[int, int, int]:
-    """Own bank, the other's, and the table."""
-    own, other, table, *_ = (position.observation().ravel() * TARGET).round().astype(int).tolist()
-    return own, other, table
-
-
-def pig_positions() -> list[azpy.State]:
-    return [p for _, p in random_positions(azpy.make_game("pig", target=TARGET), 20, seed=3, longest=60)]
-
-
 @pytest.mark.parametrize("eval_batch", [1, 16])
 def test_pig_is_played_as_exact_values_say(eval_batch: int) -> None:
-    for seed, position in enumerate(pig_positions()):
-        own, other, table = pig_points(position)
+    positions = random_positions(azpy.make_game("pig", target=TARGET), 20, seed=3, longest=60)
+    for seed, (_, position) in enumerate(positions):
+        own, other, table, *_ = (position.observation().ravel() * TARGET).round().astype(int).tolist()
         exact = pig_actions(pig_values(), own, other, table)
         # Far from the end of the game most leaves count 0, and a mean over simulations holds what they try out as well:
         # the choice is right all the same.

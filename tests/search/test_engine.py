@@ -15,27 +15,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from test_engine_games import same
+from test_faults import Boom
 
 import azpy
-from oracles import Batch, Countdown, Hashed, Held
+from oracles import Batch, Countdown, Hashed, Held, after
 from running import PATIENCE, at_once, program
 
 STATE = azpy.make_game("connect_four")
 
 
-class Boom(Exception):  # noqa: N818
-    """Raised on purpose."""
-
-
 def positions(count: int) -> list[azpy.State]:
     """Different ones, a few plies into the game."""
-    states = []
-    for number in range(count):
-        state = STATE.clone()
-        for ply in range(number % 5):
-            state.play((number // 5 + 3 * ply) % 7)
-        states.append(state)
-    return states
+    return [after(STATE, *((number // 5 + 3 * ply) % 7 for ply in range(number % 5))) for number in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -93,10 +84,11 @@ def test_a_cancelled_request_ends_and_the_others_go_on() -> None:
     assert (engine.stats["cancelled"], engine.stats["finished"]) == (3, 1)
 
 
-def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
-    async def until_done(request: Any) -> Any:
-        return await request
+async def until_done(request: Any) -> Any:
+    return await request
 
+
+def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
     async def ask(engine: azpy.Engine) -> int:
         request = engine.submit(STATE, 2**32 - 1)
         endless = asyncio.ensure_future(until_done(request))
@@ -116,9 +108,6 @@ def test_a_future_can_be_awaited_and_its_task_cancelled() -> None:
 )
 def test_close_sees_what_asyncio_has_just_cancelled(way: str) -> None:
     """The loop has no turn between the two calls, and has none while `close` waits."""
-
-    async def until_done(request: Any) -> Any:
-        return await request
 
     async def cancel_and_close() -> Any:
         engine = azpy.Engine(azpy.UniformEvaluator(), simulations=1_000_000)
@@ -235,9 +224,7 @@ def test_a_full_engine_refuses_at_once() -> None:
 
 
 def test_a_bad_request_is_refused_at_once_and_alone() -> None:
-    roll = azpy.make_game("pig")
-    while roll.turn != azpy.CHANCE:
-        roll.play(roll.legal_actions()[-1])
+    roll = after(azpy.make_game("pig"), 0)
     with azpy.Engine(azpy.UniformEvaluator(), simulations=20) as engine:
         with pytest.raises(azpy.GameError, match="chance"):
             engine.submit(roll)
@@ -291,10 +278,6 @@ def test_an_exception_in_the_block_cancels_what_is_left() -> None:
     assert all(future.cancelled() for future in futures)
     with pytest.raises(CancelledError):
         futures[0].result()
-
-
-def test_an_engine_that_is_dropped_still_answers() -> None:
-    assert azpy.Engine(Hashed(7), simulations=50).submit(STATE).result(PATIENCE).visits.sum() == 50
 
 
 def test_an_engine_can_be_dropped_while_it_searches_python_games() -> None:

@@ -113,7 +113,11 @@ def test_a_fork_searches_as_its_parent_does(evaluator: Any) -> None:
     )
 
 
-def test_self_play_of_the_parent_is_refused_in_a_fork() -> None:
+def test_a_fork_needs_self_play_of_its_own() -> None:
+    def own() -> int:
+        with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=8, games=10) as play:
+            return len(list(play))
+
     with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=8, games=300) as play:
         first = next(play)
         uses: list[Callable[[], object]] = [
@@ -132,18 +136,9 @@ def test_self_play_of_the_parent_is_refused_in_a_fork() -> None:
                 "this self-play's pipelines are in the process that was forked: create a SelfPlay in each process"
             )
         assert in_a_fork(play.close) is None
+        assert in_a_fork(own) == 10
         ids = sorted(record.game_id for record in [first, *play])
     assert ids == list(range(300))
-
-
-def test_a_fork_may_have_self_play_of_its_own() -> None:
-    def own() -> int:
-        with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=8, games=10) as play:
-            return len(list(play))
-
-    with azpy.SelfPlay("tic_tac_toe", Hashed(9), slots=4, simulations=8) as play:
-        next(play)
-        assert in_a_fork(own) == 10
 
 
 def test_a_fork_needs_an_engine_of_its_own() -> None:

@@ -1,6 +1,5 @@
 """Ctrl-C and other ends in the middle of a run: every finished game is kept, and the time spent is not forgotten."""
 
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.playing.selfplay import open_self_play
+import training_runs
 from azpy.runs import games, storage
 from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
@@ -24,14 +23,15 @@ from azpy.training.collector import Collector
 from azpy.training.events import Fitted, Played, Saved
 from azpy.training.trainer import Trainer
 from running import program
+from training_runs import Instead, events_of, opened_rows
 
-SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "eval_batch": 2, "simulations": 8, "slots": 8}
-SMALL |= {"games_per_iteration": 150, "iterations": 2, "match_opening_plies": 1, "final_match_games": 2}
+SMALL: dict[str, Any] = {"network": "1x8", "simulations": 8, "games_per_iteration": 150, "iterations": 2}
+SMALL |= {"final_match_games": 2}
 BOTH = pytest.mark.parametrize("kind", [Trainer, Collector])
 
 
 def settings(**changes: Any) -> Settings:
-    return Settings(**(SMALL | changes))
+    return training_runs.settings(**(SMALL | changes))
 
 
 def game_ids(path: Path) -> list[int]:
@@ -39,10 +39,6 @@ def game_ids(path: Path) -> list[int]:
         assert folder.notices == []
         sealed = [game for i in folder.sealed.iterations() for game in folder.sealed.read(i)]
         return [game.game_id for game in (*sealed, *folder.journal)]
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
 
 
 def wait_for_games(play: azpy.SelfPlay | None, count: int) -> int:
@@ -75,8 +71,7 @@ def test_an_interrupt_in_the_middle_loses_no_finished_game(kind: Any, determinis
         interrupt()
     kept = game_ids(tmp_path)
     assert len(set(kept)) == len(kept) >= finished >= 40
-    with kind(chosen, tmp_path) as running:
-        list(running.run())
+    events_of(chosen, tmp_path, kind=kind)
     ids = game_ids(tmp_path)
     assert set(kept) <= set(ids)
     assert len(set(ids)) == len(ids) == 300
@@ -137,23 +132,6 @@ def test_finished_games_are_taken_without_waiting_for_others() -> None:
     assert sorted(record.game_id for record in found) == list(range(300))
 
 
-class Instead:
-    """A run's self-play, of which a subclass does some things otherwise."""
-
-    def __init__(self, play: azpy.SelfPlay) -> None:
-        self._play = play
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._play, name)
-
-    @classmethod
-    def take_the_place_of_self_play(cls, monkeypatch: pytest.MonkeyPatch) -> None:
-        def opened(*given: Any, **options: Any) -> Any:
-            return cls(open_self_play(*given, **options))
-
-        monkeypatch.setattr("azpy.fleet.here.open_self_play", opened)
-
-
 def test_finished_games_are_handed_over_together_up_to_the_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,8 +150,7 @@ def test_finished_games_are_handed_over_together_up_to_the_most(
 
     Ahead.take_the_place_of_self_play(monkeypatch)
     monkeypatch.setattr(RunFolder, "append", append)
-    with Collector(settings(games_per_iteration=30, iterations=1), tmp_path) as collector:
-        list(collector.run())
+    events_of(settings(games_per_iteration=30, iterations=1), tmp_path, kind=Collector)
     assert kept == [30]
 
 
@@ -190,8 +167,8 @@ def test_an_interrupt_of_an_iterations_end_counts_once(tmp_path: Path, monkeypat
                 raise KeyboardInterrupt
 
     Pausing.take_the_place_of_self_play(monkeypatch)
-    with pytest.raises(KeyboardInterrupt), Collector(settings(deterministic=True), tmp_path) as collector:
-        list(collector.run())
+    with pytest.raises(KeyboardInterrupt):
+        events_of(settings(deterministic=True), tmp_path, kind=Collector)
     with RunFolder(tmp_path, read_config(tmp_path / "config.toml")) as run:
         assert run.spent("evaluations", "stopped_collecting") == rows[0] > 0
 
@@ -268,7 +245,7 @@ def test_the_time_before_an_interrupt_is_counted(kind: Any, tmp_path: Path) -> N
             for event in running.run():
                 if isinstance(event, Played) and time.monotonic() - since > 0.2:
                     break
-        stops = [row for row in rows(tmp_path) if row["kind"].startswith("stopped")]
+        stops = [row for row in opened_rows(tmp_path) if row["kind"].startswith("stopped")]
         assert stops[-1]["iteration"] == 0
         assert 0.2 * part < stops[-1]["seconds"] < time.monotonic() - begin
         assert len(stops) <= 2  # the last one, and the one that this part began with
@@ -295,13 +272,12 @@ def test_evaluations_before_an_interrupt_are_counted(kind: Any, tmp_path: Path) 
                 if isinstance(event, Played):
                     wait_for_games(self_play_of(running), 30)
                     break
-    stops = [row["evaluations"] for row in rows(tmp_path) if row["kind"].startswith("stopped")]
+    stops = [row["evaluations"] for row in opened_rows(tmp_path) if row["kind"].startswith("stopped")]
     spent = stops[-1]
     assert len(stops) == 2  # the last one, and the one that the last part began with
     assert 0 < stops[0] < spent
-    with kind(settings(games_per_iteration=500, iterations=3, total_evaluations=int(spent) + 1), tmp_path) as running:
-        list(running.run())
-    done = [row for row in rows(tmp_path) if row["kind"] in {"iteration", "collected"}]
+    events_of(settings(games_per_iteration=500, iterations=3, total_evaluations=int(spent) + 1), tmp_path, kind=kind)
+    done = [row for row in opened_rows(tmp_path) if row["kind"] in {"iteration", "collected"}]
     assert len(done) == 1
     assert done[0]["evaluations"] > spent
 
@@ -309,11 +285,10 @@ def test_evaluations_before_an_interrupt_are_counted(kind: Any, tmp_path: Path) 
 @BOTH
 def test_a_finished_run_is_not_reported_as_stopped(kind: Any, tmp_path: Path) -> None:
     for iterations in (1, 2):
-        with kind(settings(games_per_iteration=20, iterations=iterations), tmp_path) as running:
-            list(running.run())
+        events_of(settings(games_per_iteration=20, iterations=iterations), tmp_path, kind=kind)
     with kind(settings(games_per_iteration=20), tmp_path):
         pass  # not begun
-    assert not [row for row in rows(tmp_path) if row["kind"].startswith("stopped")]
+    assert not [row for row in opened_rows(tmp_path) if row["kind"].startswith("stopped")]
 
 
 def test_more_slots_or_pipelines_than_there_may_be_are_refused() -> None:

@@ -25,9 +25,11 @@ from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_model
 from azpy.settings import Settings
 from azpy.training.collector import Collector
-from azpy.training.events import Finished, Saved
+from azpy.training.events import Finished
 from azpy.training.trainer import Trainer
 from many_players import Knapsack
+from oracles import after
+from training_runs import events_of
 
 BAG = "many_players:Knapsack"
 RANKED: dict[str, Any] = {"game": BAG, "network": "1x8", "ranked_reward": 0.75, "simulations": 6, "iterations": 3}
@@ -41,13 +43,8 @@ def settings(**changes: Any) -> Settings:
 
 def train(path: Path, until: int | None = None, **changes: Any) -> tuple[str | None, str | None]:
     """Trains, until a checkpoint if one is given; returns the hashes of a run that has ended."""
-    with Trainer(settings(**changes), path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved) and event.iteration == until:
-                break
-            if isinstance(event, Finished):
-                return event.games_hash, event.weights_hash
-    return None, None
+    last = events_of(settings(**changes), path, until)[-1]
+    return (last.games_hash, last.weights_hash) if isinstance(last, Finished) else (None, None)
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +69,7 @@ def test_an_iteration_is_to_beat_three_quarters_of_scores(ranked: tuple[StoredRu
         assert to_beat is not None
         games = games_of(run, row["iteration"])
         for record in games:
-            end = run.start.clone()
-            for action in record.actions.tolist():
-                end.play(action)
+            end = after(run.start, *record.actions.tolist())
             assert (record.outcome, record.score_to_beat) == (end.outcome(), to_beat)
             expected = {1.0} if record.outcome > to_beat else {-1.0} if record.outcome < to_beat else {1.0, -1.0}
             assert set(record.rewards) <= expected
@@ -165,8 +160,7 @@ def test_games_are_collected_against_their_own_scores_too(tmp_path: Path) -> Non
     for until in ([2], [1, 2]):
         path = tmp_path / str(len(until))
         for iterations in until:
-            with Collector(settings(iterations=iterations), path) as collector:
-                list(collector.run())
+            events_of(settings(iterations=iterations), path, kind=Collector)
         run = StoredRun(path, BAG)
         found.append([record.to_bytes() for iteration in (1, 2) for record in games_of(run, iteration)])
     assert found[0] == found[1]

@@ -14,22 +14,11 @@ import azpy
 from azpy._core import OPTIONS
 from azpy.playing.selfplay import open_self_play
 from azpy.settings.run import ABOUT, Settings
-from oracles import Answers, Batch, Countdown, Hashed, Position, after, another, turn_of
+from oracles import Answers, Batch, Countdown, Hashed, after, another, turn_of
+from records import GAMES, SEARCHED, start_of
 
-SEARCHED, MIXED = 1, 2
-STARTS: dict[str, Any] = {
-    "tic_tac_toe": "tic_tac_toe",
-    "connect_four": azpy.make_game("connect_four", width=5, height=4, k=3),
-    "dice_nim": "dice_nim",
-    "pig": "pig",
-    "hex": azpy.make_game("hex", size=4, swap=1),
-    "othello": azpy.make_game("othello", size=4),
-    "python": Countdown(14, turns=2),
-}
-
-
-def start_of(game: Any) -> Position:
-    return azpy.make_game(game) if isinstance(game, str) else game
+MIXED = 2
+STARTS: dict[str, Any] = GAMES | {"python": Countdown(14, turns=2)}
 
 
 def play(game: Any, evaluator: Any, count: int, **settings: Any) -> list[azpy.GameRecord]:
@@ -147,19 +136,6 @@ def test_a_search_ends_with_its_last_evaluation(eval_batch: int) -> None:
             shortened += visits.sum() < 60
             position.play(action)
     assert shortened > 50
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"temperature": float("nan")}, "temperature must be a finite number, got nan"),
-        ({"evaluations": 1}, "evaluations must be at least 2, got 1"),
-        ({"full_search_share": 0.0}, "full_search_share must be more than 0, got 0"),
-    ],
-)
-def test_options_out_of_range_are_refused_by_name(settings: dict[str, Any], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        azpy.SelfPlay("tic_tac_toe", Hashed(9), **settings)
 
 
 def test_the_cache_spares_evaluations_and_nothing_else() -> None:
@@ -294,12 +270,7 @@ def test_every_setting_of_self_play_reaches_it(rule: str, monkeypatch: pytest.Mo
 
     given = Settings("connect_four", slots=9, pipelines=3, threads=5, cache_positions=77, seed=41, **options)
     monkeypatch.setattr("azpy.playing.selfplay._core.SelfPlay", note)
-    open_self_play(
-        given,
-        azpy.make_game("connect_four"),
-        [azpy.UniformEvaluator()],
-        stagger=9,
-    )
+    open_self_play(given, azpy.make_game("connect_four"), [azpy.UniformEvaluator()], stagger=9)
     assert asked.pop("games") == 0
     assert asked.pop("stagger") == 9
     assert asked == {name: getattr(given, name) for name in asked}

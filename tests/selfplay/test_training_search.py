@@ -16,9 +16,8 @@ from azpy.cli.replay import main as az_replay
 from azpy.playing.replay_check import repeat_game
 from azpy.runs import exports
 from azpy.runs.reader import StoredRun
-from azpy.settings import Settings
-from azpy.training.collector import Collector
 from oracles import Hashed, after, observation_of
+from training_runs import collect
 
 # Targets.
 
@@ -81,14 +80,8 @@ def test_stored_targets_reach_training_and_every_export(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few games with fast searches."""
-    path: Path = tmp_path_factory.mktemp("runs") / "run"
-    settings = Settings(
-        "tic_tac_toe", simulations=16, slots=4, games_per_iteration=20, iterations=1, opening_plies=1,
-        full_search_share=0.5, fast_simulations=4,
-    )  # fmt: skip
-    with Collector(settings, path) as collector:
-        list(collector.run())
-    return path
+    changes: dict[str, Any] = {"opening_plies": 1, "full_search_share": 0.5, "fast_simulations": 4}
+    return collect(tmp_path_factory.mktemp("runs") / "run", "tic_tac_toe", games_per_iteration=20, **changes).path
 
 
 def test_fast_searches_repeat_bit_for_bit(collected: Path) -> None:
@@ -107,15 +100,13 @@ def test_fast_searches_repeat_bit_for_bit(collected: Path) -> None:
     assert changes
 
 
-def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fast_search_is_shown_with_what_is_kept_of_it(collected: Path, printed: Any) -> None:
     _, record = next(found for found in StoredRun(collected).games([1]) if (found[1].flags & FAST_SEARCH).sum() > 1)
     fast = np.flatnonzero(record.flags & FAST_SEARCH)
-    assert az_replay([str(collected), str(record.game_id)]) == 0
-    text = capsys.readouterr().out
+    text = printed(az_replay, [str(collected), str(record.game_id)])
     assert text.count("not learned from, so only this is kept: played ") == len(fast)
     assert text.count(" prior  visits  target") == (record.flags & SEARCHED).sum()
-    assert az_replay([str(collected), str(record.game_id), "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)["plies"][fast[0]]
+    row = json.loads(printed(az_replay, [str(collected), str(record.game_id), "--json"]))["plies"][fast[0]]
     assert (row["searched"], row["fast"], row["root_value"]) == (False, True, record.root_values[fast[0]])
     assert "search" not in row
 

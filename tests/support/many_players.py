@@ -31,37 +31,31 @@ class Trio(azpy.Game):
         return next((own.pop() for own in owners if len(own) == 1 and -1 not in own), None)
 
     def turn(self) -> int:
-        """See `azpy.Game`."""
         over = self.winner() is not None or self.plies == SIZE * SIZE
-        return azpy.TERMINAL if over else self.plies % 3
+        return azpy.TERMINAL if over else self.plies % self.num_players
 
     def legal_actions(self) -> list[int]:
-        """See `azpy.Game`."""
         return [cell for cell, owner in enumerate(self.cells) if owner < 0]
 
     def play(self, action: int) -> None:
-        """See `azpy.Game`."""
-        self.cells[action] = self.plies % 3
+        self.cells[action] = self.plies % self.num_players
         self.plies += 1
 
     def clone(self) -> Self:
-        """See `azpy.Game`."""
         other = type(self)()
         other.cells, other.plies = self.cells.copy(), self.plies
         return other
 
     def outcome(self) -> list[float]:
-        """See `azpy.Game`."""
         winner = self.winner()
         return [0.0] * 3 if winner is None else [1.0 if player == winner else -0.5 for player in range(3)]
 
     def encode(self) -> NDArray[np.float32]:
-        """Planes of the player to move, the next one and the last one."""
-        cells = np.array(self.cells).reshape(SIZE, SIZE)
-        return np.array([cells == (self.plies + seat) % 3 for seat in range(3)], np.float32)
+        """Planes of the players, from the one to move on."""
+        cells, planes = np.array(self.cells).reshape(SIZE, SIZE), range(self.obs_shape[0])
+        return np.array([cells == (self.plies + seat) % self.num_players for seat in planes], np.float32)
 
     def key(self) -> int:
-        """See `azpy.Game`."""
         return sum((owner + 1) << (2 * cell) for cell, owner in enumerate(self.cells))
 
 
@@ -71,7 +65,6 @@ class Colors(Trio):
     side_names = ("red", "blue", "green")
 
     def touches(self, action: int) -> list[int]:
-        """See `azpy.Game`."""
         return [action]
 
     def __str__(self) -> str:
@@ -98,25 +91,20 @@ class Knapsack(azpy.Game):
         self.taken = list[int]()
 
     def turn(self) -> int:
-        """See `azpy.Game`."""
         return azpy.TERMINAL if len(self.taken) == len(self.WEIGHTS) else 0
 
     def legal_actions(self) -> list[int]:
-        """See `azpy.Game`."""
         return [0, 1]
 
     def play(self, action: int) -> None:
-        """See `azpy.Game`."""
         self.taken.append(action)
 
     def clone(self) -> Self:
-        """See `azpy.Game`."""
         other = type(self)()
         other.taken = self.taken.copy()
         return other
 
     def outcome(self) -> float:
-        """See `azpy.Game`."""
         weight = sum(heavy for heavy, taken in zip(self.WEIGHTS, self.taken, strict=True) if taken)
         worth = sum(worth for worth, taken in zip(self.WORTHS, self.taken, strict=True) if taken)
         return 2 * worth / sum(self.WORTHS) - 1 if weight <= self.MOST else -1.0
@@ -130,7 +118,6 @@ class Knapsack(azpy.Game):
         return row.reshape(8, 1, 1)
 
     def key(self) -> int:
-        """See `azpy.Game`."""
         return int("1" + "".join(map(str, self.taken)), 2)
 
 
@@ -144,23 +131,8 @@ class Together(Trio):
         """0 if there are three stones in a row, whoever's they are."""
         return 0 if any(all(self.cells[cell] >= 0 for cell in line) for line in LINES) else None
 
-    def turn(self) -> int:
-        """See `azpy.Game`."""
-        return azpy.TERMINAL if self.winner() is not None else self.plies % 2
-
-    def play(self, action: int) -> None:
-        """See `azpy.Game`."""
-        self.cells[action] = self.plies % 2
-        self.plies += 1
-
     def outcome(self) -> list[float]:
-        """See `azpy.Game`."""
         return [1 - self.plies / 16, 1 - self.plies / 16]
-
-    def encode(self) -> NDArray[np.float32]:
-        """Planes of the player to move and of the other one."""
-        cells = np.array(self.cells).reshape(SIZE, SIZE)
-        return np.array([cells == (self.plies + seat) % 2 for seat in range(2)], np.float32)
 
 
 class Toss(azpy.Game):
@@ -172,24 +144,19 @@ class Toss(azpy.Game):
         self.line = list[int]()
 
     def turn(self) -> int:
-        """See `azpy.Game`."""
         player, is_rolled = divmod(len(self.line), 2)
         return azpy.TERMINAL if player == self.num_players else player if is_rolled else azpy.CHANCE
 
     def legal_actions(self) -> list[int]:
-        """See `azpy.Game`."""
         return [0, 1, 2]
 
     def chance_outcomes(self) -> list[tuple[int, float]]:
-        """See `azpy.Game`."""
         return [(face, 1 / 3) for face in range(3)]
 
     def play(self, action: int) -> None:
-        """See `azpy.Game`."""
         self.line.append(action)
 
     def clone(self) -> Self:
-        """See `azpy.Game`."""
         other = type(self)()
         other.line = self.line.copy()
         return other
@@ -200,7 +167,6 @@ class Toss(azpy.Game):
         return [die + 3 * chosen for die, chosen in zip(padded[::2], padded[1::2], strict=True)]
 
     def outcome(self) -> float | list[float]:
-        """See `azpy.Game`."""
         return [1.0 if total == max(self.totals()) else -0.5 for total in self.totals()]
 
     def encode(self) -> NDArray[np.float32]:
@@ -211,7 +177,6 @@ class Toss(azpy.Game):
         return row.reshape(4, 1, 1)
 
     def key(self) -> int:
-        """See `azpy.Game`."""
         return int("1" + "".join(map(str, self.line)), 3)
 
 
@@ -221,5 +186,4 @@ class TossAlone(Toss):
     num_players, max_plies = 1, 2
 
     def outcome(self) -> float:
-        """See `azpy.Game`."""
         return self.totals()[0] / 4 - 1

@@ -4,6 +4,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,14 +92,27 @@ def model(positions: list[Position], answers: Answers) -> tuple[Any, Callable[..
     return root, recurrent, jnp.asarray(logits < -1e20)
 
 
-@double_precision()
-def muzero_visits(positions: list[Position], answers: Answers, simulations: int) -> NDArray[np.int64]:
-    """[B, A] visits of mctx's muzero_policy with c_puct 1.5 and an unvisited Q of 0."""
+def searched(policy: str, positions: list[Position], answers: Answers, simulations: int, **options: Any) -> Any:
+    """What mctx's policy of this name finds from these positions."""
     import jax
     import mctx
 
     root, recurrent, illegal = model(positions, answers)
-    jnp = jax.numpy
+    search = functools.partial(
+        getattr(mctx, policy),
+        params=(),
+        rng_key=jax.random.PRNGKey(0),
+        recurrent_fn=recurrent,
+        num_simulations=simulations,
+        **options,
+    )
+    return jax.jit(search)(root=root, invalid_actions=illegal)
+
+
+@double_precision()
+def muzero_visits(positions: list[Position], answers: Answers, simulations: int) -> NDArray[np.int64]:
+    """[B, A] visits of mctx's muzero_policy with c_puct 1.5 and an unvisited Q of 0."""
+    from jax import numpy as jnp
 
     def raw_q(tree: Any, node: Any) -> Any:
         # mctx softmaxes what it is given: its priors sum to 1. Dividing Q by the sum of ours as well multiplies all
@@ -106,18 +120,8 @@ def muzero_visits(positions: list[Position], answers: Answers, simulations: int)
         q = jnp.where(tree.children_visits[node] > 0, tree.qvalues(node), 0.0) / tree.embeddings["sum"][node]
         return jnp.where(tree.children_prior_logits[node] > -1e20, SCALE * q, -1e9 * SCALE)
 
-    search = functools.partial(
-        mctx.muzero_policy,
-        params=(),
-        rng_key=jax.random.PRNGKey(0),
-        recurrent_fn=recurrent,
-        num_simulations=simulations,
-        qtransform=raw_q,
-        dirichlet_fraction=0.0,
-        pb_c_init=1.5 * SCALE,
-        pb_c_base=1e12,
-    )
-    output = jax.jit(search)(root=root, invalid_actions=illegal)
+    options: dict[str, Any] = {"dirichlet_fraction": 0.0, "pb_c_init": 1.5 * SCALE, "pb_c_base": 1e12}
+    output = searched("muzero_policy", positions, answers, simulations, qtransform=raw_q, **options)
     return np.asarray(output.search_tree.summary().visit_counts).astype(np.int64)
 
 
@@ -137,21 +141,9 @@ def gumbel_search(
     import jax
     import mctx
 
-    root, recurrent, illegal = model(positions, answers)
-    random_draws = jax.random.gumbel
-    jax.random.gumbel = lambda *_, **__: jax.numpy.asarray(draws)
-    try:
-        search = functools.partial(
-            mctx.gumbel_muzero_policy,
-            params=(),
-            rng_key=jax.random.PRNGKey(0),
-            recurrent_fn=recurrent,
-            num_simulations=simulations,
-            max_num_considered_actions=considered,
-            qtransform=functools.partial(mctx.qtransform_completed_by_mix_value, **transform),
-        )
-        output = jax.jit(search)(root=root, invalid_actions=illegal)
-    finally:
-        jax.random.gumbel = random_draws
+    qtransform = functools.partial(mctx.qtransform_completed_by_mix_value, **transform)
+    options: dict[str, Any] = {"max_num_considered_actions": considered, "qtransform": qtransform}
+    with patch.object(jax.random, "gumbel", lambda *_, **__: jax.numpy.asarray(draws)):
+        output = searched("gumbel_muzero_policy", positions, answers, simulations, **options)
     visits = np.asarray(output.search_tree.summary().visit_counts).astype(np.int64)
     return visits, np.asarray(output.action).astype(np.int64), np.asarray(output.action_weights)

@@ -261,10 +261,6 @@ class Solver:
         sign = 1 if turn_of(position) == 0 else -1
         return {a: sign * self.value(after(position, a)) for a in position.legal_actions()}
 
-    def best(self, position: Position) -> list[int]:
-        actions = self.actions(position)
-        return [a for a, value in actions.items() if value == max(actions.values())]
-
 
 # Games in Python.
 

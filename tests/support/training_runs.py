@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+import azpy
+from azpy.playing.selfplay import open_self_play
 from azpy.runs.reader import StoredRun, read_checkpoint
 from azpy.settings.run import Settings
 from azpy.training.collector import Collector
@@ -21,17 +24,23 @@ def settings(**changes: Any) -> Settings:
     return Settings(**(SMALL | changes))
 
 
+def events_of(settings: Settings, path: Path, until: int | None = None, kind: Any = Trainer) -> list[Any]:
+    """What a run says to its end, or until the checkpoint of an iteration is written: then it goes away."""
+    events = list[Any]()
+    with kind(settings, path) as running:
+        for event in running.run():
+            events.append(event)
+            if isinstance(event, Saved) and event.iteration == until:
+                break
+    return events
+
+
 def run(path: Path, **changes: Any) -> list[Any]:
-    with Trainer(settings(**changes), path) as trainer:
-        return list(trainer.run())
+    return events_of(settings(**changes), path)
 
 
 def run_until(path: Path, iteration: int, **changes: Any) -> None:
-    """Runs until the checkpoint of `iteration` is written, then goes away."""
-    with Trainer(settings(**changes), path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved) and event.iteration == iteration:
-                return
+    events_of(settings(**changes), path, iteration)
 
 
 def same_weights(first: Path, second: Path, iteration: int) -> bool:
@@ -51,6 +60,23 @@ def opened_rows(path: Path) -> list[dict[str, Any]]:
 def played(path: Path, iteration: int) -> set[int]:
     """The networks that played the games of an iteration."""
     return {int(network) for _, record in StoredRun(path).games([iteration]) for network in record.networks} - {0}
+
+
+class Instead:
+    """A run's self-play, of which a subclass does some things otherwise."""
+
+    def __init__(self, play: azpy.SelfPlay) -> None:
+        self._play = play
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._play, name)
+
+    @classmethod
+    def take_the_place_of_self_play(cls, monkeypatch: pytest.MonkeyPatch) -> None:
+        def opened(*given: Any, **options: Any) -> Any:
+            return cls(open_self_play(*given, **options))
+
+        monkeypatch.setattr("azpy.fleet.here.open_self_play", opened)
 
 
 _COLLECTED = {"simulations": 16, "slots": 6, "eval_batch": 2, "games_per_iteration": 12, "opening_plies": 2}

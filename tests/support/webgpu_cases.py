@@ -24,10 +24,10 @@ from azpy.learning.network import Network
 from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training.events import Started
-from azpy.training.trainer import Trainer
 from models import probe_model
 from running import at_once, az, ended
 from served import process
+from training_runs import events_of
 
 GAME = azpy.make_game("connect_four")
 MODEL = probe_model(GAME.obs_shape, GAME.num_actions, layers=3, channels=16)
@@ -141,8 +141,7 @@ def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_buckets")
 def test_a_run_learns_on_it(tmp_path: Path) -> None:
-    with Trainer(Settings(**SMALL, iterations=4, passes=4.0), tmp_path) as trainer:
-        events = list(trainer.run())
+    events = events_of(Settings(**SMALL, iterations=4, passes=4.0), tmp_path)
     assert "WebGPU, fp32" in next(event.evaluator for event in events if isinstance(event, Started))
     losses = [row["policy_loss"] for row in StoredRun(tmp_path).iterations()]
     assert losses[-1] < losses[0]
@@ -164,11 +163,10 @@ def test_a_device_that_is_lost_ends_the_run_and_loses_nothing(tmp_path: Path, mo
 
     with monkeypatch.context() as patched:
         patched.setattr(module._Runner, "run", lost)
-        with pytest.raises(Exception, match="device was lost"), Trainer(endless, tmp_path) as trainer:
-            list(trainer.run())
+        with pytest.raises(Exception, match="device was lost"):
+            events_of(endless, tmp_path)
     before = StoredRun(tmp_path).iterations()
-    with Trainer(Settings(**SMALL, iterations=len(before) + 1), tmp_path) as trainer:
-        list(trainer.run())
+    events_of(Settings(**SMALL, iterations=len(before) + 1), tmp_path)
     assert StoredRun(tmp_path).iterations()[: len(before)] == before
     ids = [record.game_id for _, record in StoredRun(tmp_path).games(range(1, len(before) + 2))]
     assert len(ids) == len(set(ids))

@@ -15,14 +15,15 @@ import azpy
 from azpy.cli import train
 from azpy.errors import SettingsError
 from azpy.matches.players import load_players, parse_player
+from azpy.runs.reader import StoredRun
 from azpy.serving.models import open_player
 from azpy.settings.choosing import choose
 from azpy.settings.run import Settings
 from azpy.training.certificate import Certificate
-from azpy.training.events import Measured, Noticed, Saved
+from azpy.training.events import Measured, Noticed
 from azpy.training.sizing import sized
 from azpy.training.trainer import Trainer
-from training_runs import opened_rows, same_weights
+from training_runs import events_of, opened_rows, same_weights
 
 SMALL: dict[str, Any] = {"game": "kuhn_poker", "network": "2x16", "games_per_iteration": 64, "iterations": 3}
 SMALL |= {"networks_per_iteration": 2, "slots": 16, "deterministic": True}
@@ -33,13 +34,7 @@ def settings(**changes: Any) -> Settings:
 
 
 def run(path: Path, until: int | None = None, **changes: Any) -> list[Any]:
-    events = []
-    with Trainer(settings(**changes), path) as trainer:
-        for event in trainer.run():
-            events.append(event)
-            if isinstance(event, Saved) and event.iteration == until:
-                break
-    return events
+    return events_of(settings(**changes), path, until)
 
 
 def test_kuhn_poker_is_learned_to_a_tenth_of_a_chip(tmp_path: Path) -> None:
@@ -63,32 +58,25 @@ def test_kuhn_poker_is_learned_to_a_tenth_of_a_chip(tmp_path: Path) -> None:
 
 
 def test_one_network_plays_all_games_of_a_step(tmp_path: Path) -> None:
-    with Trainer(settings(deterministic=False, slots=24), tmp_path) as trainer:
-        for _ in trainer.run():
-            pass
-        stored = [trainer.folder.sealed.read(iteration) for iteration in (1, 2, 3)]
-    for records in stored:
+    run(tmp_path, deterministic=False, slots=24)
+    for iteration in (1, 2, 3):
+        records = [record for _, record in StoredRun(tmp_path).games([iteration])]
         assert len(records) == 64
         assert len({int(network) for record in records for network in record.networks if network}) == 1
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
+def test_parts_and_layouts_of_a_run_end_with_the_same_weights(tmp_path: Path) -> None:
     run(tmp_path / "straight")
     run(tmp_path / "stopped", until=2)
     run(tmp_path / "stopped")
-    assert same_weights(tmp_path / "straight", tmp_path / "stopped", 3)
-
-
-def test_games_do_not_depend_on_slots_threads_pipelines_or_the_cache(tmp_path: Path) -> None:
-    run(tmp_path / "one")
     run(tmp_path / "other", slots=7, pipelines=3, threads=2, cache_positions=0)
-    assert same_weights(tmp_path / "one", tmp_path / "other", 3)
+    for name in ("stopped", "other"):
+        assert same_weights(tmp_path / "straight", tmp_path / name, 3), name
 
 
-def test_the_command_ends_with_the_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_ends_with_the_certificate(tmp_path: Path, printed: Any) -> None:
     flags = ["--iterations", "2", "--games-per-iteration", "64", "--networks-per-iteration", "2", "--network", "1x16"]
-    assert train.main(["leduc_poker", *flags, "--out", str(tmp_path / "run")]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(train.main, ["leduc_poker", *flags, "--out", str(tmp_path / "run")]).splitlines()
     assert "hides something, so it is trained by mirror descent" in lines[0]
     assert any(re.fullmatch(r"exploitability \d\.\d{3} chips; uniform play 2\.374", line) for line in lines)
     assert any(line == f"to play: az-play {tmp_path}/run" for line in lines)
@@ -174,7 +162,7 @@ def test_imported_games_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_card_game_of_the_guide_is_checked_and_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Any
 ) -> None:
     page = Path(__file__).parents[2] / "docs/guides/hidden.md"
     if not page.exists():
@@ -185,13 +173,12 @@ def test_the_card_game_of_the_guide_is_checked_and_trained(
     monkeypatch.syspath_prepend(tmp_path)
     from azpy.cli import check_game
 
-    assert check_game.main(["cards:OneCardPoker", "--seconds", "5"]) == 0
-    out = capsys.readouterr().out
+    out = printed(check_game.main, ["cards:OneCardPoker", "--seconds", "5"])
     assert "exploitability can be computed: 1,418 positions" in out, out
     assert "Warning" not in out
     flags = ["--iterations", "8", "--networks-per-iteration", "12", "--games-per-iteration", "128", "--deterministic"]
-    assert train.main(["cards:OneCardPoker", *flags, "--out", "run"]) == 0
-    (found,) = re.findall(r"^exploitability ([\d.]+) chips; uniform play ([\d.]+)$", capsys.readouterr().out, re.M)
+    out = printed(train.main, ["cards:OneCardPoker", *flags, "--out", "run"])
+    (found,) = re.findall(r"^exploitability ([\d.]+) chips; uniform play ([\d.]+)$", out, re.M)
     assert float(found[0]) < 0.6 * float(found[1])
     assert json.loads((tmp_path / "run/checkpoints/000008/state.json").read_text())["iteration"] == 8
     sys.modules.pop("cards", None)

@@ -125,15 +125,11 @@ def test_values_explain_the_variance_of_outcomes() -> None:
     assert "explained_variance" not in game_statistics(drawn)
 
 
-def iterations(count: int = 3, **values: float) -> Rows:
-    usual = {"value_spread": 0.4, "explained_variance": 0.2, "draws": 0.1}
+def iterations(count: int = 3, **values: float | None) -> Rows:
+    usual: dict[str, float | None] = {"value_spread": 0.4, "explained_variance": 0.2, "draws": 0.1}
     usual |= {"search_gain": 0.1, "duplicates": 0.0, "first_seat_score": 0.6}
-    return [{"kind": "iteration", "iteration": i + 1} | usual | values for i in range(count)]
-
-
-def one_player(**values: float) -> Rows:
-    """Nobody draws a game alone, so such rows do not say how many are drawn."""
-    return [{name: value for name, value in row.items() if name != "draws"} for row in iterations(3, **values)]
+    known = {name: value for name, value in (usual | values).items() if value is not None}
+    return [{"kind": "iteration", "iteration": i + 1} | known for i in range(count)]
 
 
 def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str, Any]:
@@ -145,7 +141,7 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
     ("rows", "word"),
     [
         (iterations(value_spread=0.01), "Value collapse"),
-        (one_player(value_spread=0.01), "Value collapse"),
+        (iterations(value_spread=0.01, draws=None), "Value collapse"),  # nobody draws a game alone
         (iterations(explained_variance=-0.2), "value misleads"),
         (iterations(draws=1.0), "All draws"),
         (iterations(draws=1.0, value_spread=0.0), "All draws"),
@@ -346,6 +342,7 @@ def test_the_page_of_a_game_in_python_names_it_in_its_commands() -> None:
     page = Page(make_report("runs/x", {"game": "mine:Game"}, [], [], make_game("pig")))
     assert "az-play runs/x --game mine:Game" in page.text
     assert "az-match runs/x mcts:1000 --game mine:Game" in page.text
+    assert "No iteration is done yet" in page.text
 
 
 @pytest.mark.parametrize("values", [[0.25, 0.5, 0.75], [-3.0, 12.0, 7.5], [0.0, 0.0, 0.0], [41.5, 41.5, 41.6]])
@@ -410,7 +407,3 @@ def test_a_page_can_be_made_for_any_text_of_a_game(drawn: Any, text: str) -> Non
     assert "<script" not in page
     (data,) = Page(page).games
     assert text in "".join(data["parts"])
-
-
-def test_a_page_can_be_made_before_anything_is_known() -> None:
-    assert "No iteration is done yet" in page_of("tic_tac_toe", [], []).text

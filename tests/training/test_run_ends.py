@@ -1,6 +1,5 @@
 """How a run ends: by time, by evaluations, and with its last match."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from azpy.training.budget import Budget
 from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.generations import is_kept
 from azpy.training.trainer import Trainer
-from training_runs import run, settings
+from training_runs import opened_rows, run, run_until, settings
 
 
 def test_the_newest_checkpoints_and_every_tenth_are_kept() -> None:
@@ -23,7 +22,7 @@ def test_a_fit_is_cut_short_where_time_is_up(tmp_path: Path, monkeypatch: pytest
     asked = []
     monkeypatch.setattr("azpy.training.budget.Budget.may_fit", lambda self: asked.append(1) or len(asked) < 3)  # type: ignore[func-returns-value]
     run(tmp_path, iterations=1, batch_size=16)
-    row = next(row for row in map(json.loads, (tmp_path / "metrics.jsonl").open()) if row["kind"] == "iteration")
+    row = next(row for row in opened_rows(tmp_path) if row["kind"] == "iteration")
     assert row["steps"] == 3 < row["positions"] * 4 / 16
     assert read_checkpoint(tmp_path / "checkpoints/000001").optimizer["steps"] == 3
 
@@ -33,7 +32,7 @@ def test_matches_without_time_leave_no_row(tmp_path: Path, monkeypatch: pytest.M
     events = run(tmp_path, iterations=1)
     assert not any(isinstance(event, Matched) for event in events)
     assert isinstance(events[-1], Finished)
-    assert "match" not in {row["kind"] for row in map(json.loads, (tmp_path / "metrics.jsonl").open())}
+    assert "match" not in {row["kind"] for row in opened_rows(tmp_path)}
 
 
 def test_the_last_match_comes_after_one_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,8 +82,7 @@ def test_total_evaluations_end_a_run(tmp_path: Path) -> None:
     length: dict[str, Any] = {"iterations": None, "total_evaluations": int(sum(each) * 1.5)}
     run(tmp_path / "b", iterations=1)
     saved = [event for event in run(tmp_path / "b", **length) if isinstance(event, Saved)]
-    rows = [json.loads(line) for line in (tmp_path / "b/metrics.jsonl").read_text().splitlines()]
-    counts = [row["evaluations"] for row in rows if row["kind"] == "iteration"]
+    counts = [row["evaluations"] for row in opened_rows(tmp_path / "b") if row["kind"] == "iteration"]
     newest = saved[-1].iteration
     assert newest == len(counts) > 1
     assert read_checkpoint(tmp_path / f"b/checkpoints/{newest:06d}").state["budget"]["evaluations"] == sum(counts)
@@ -107,14 +105,10 @@ def test_games_in_play_go_on_after_a_timed_run(tmp_path: Path, monkeypatch: pyte
     assert (seen[0].games, event.iteration) == (0, 0)
     left = {record.game_id: record for record in read_journal(tmp_path / "games/in_play.bin")[0]}
     assert left
-    with Trainer(settings(**options | {"iterations": None, "minutes": 1e-9}), tmp_path) as trainer:  # nothing is played
-        list(trainer.run())
+    run(tmp_path, **options | {"iterations": None, "minutes": 1e-9})  # nothing is played
     assert {record.game_id for record in read_journal(tmp_path / "games/in_play.bin")[0]} == left.keys()
     may_play[0] = True
-    with Trainer(settings(**options), tmp_path) as trainer:
-        for event in trainer.run():
-            if isinstance(event, Saved) and event.iteration == 2:
-                break
+    run_until(tmp_path, 2, **options)
     ended = {record.game_id: record for _, record in StoredRun(tmp_path).games([1, 2])}
     assert left.keys() <= ended.keys()
     for game, record in left.items():

@@ -27,6 +27,7 @@ from azpy.settings.run import (
     ABOUT,
     FIXED_SETTINGS,
     GROUPS,
+    SAME_GAMES_SETTINGS,
     Settings,
     auto_eval_batch,
     checked,
@@ -108,13 +109,10 @@ def test_type_checkers_know_each_option_as_the_core_takes_it() -> None:
         assert hints[name] == (kind | None if row["optional"] else kind), name
 
 
-def test_help_shows_every_setting_with_its_range_and_default(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_shows_every_setting_with_its_range_and_default(printed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.cli.common._WIDTH", 1000)
     monkeypatch.setenv("COLUMNS", "1000")
-    assert main(["--help-all"]) == 0
-    shown = capsys.readouterr().out
+    shown = printed(main, ["--help-all"])
     places = [shown.index(f"\n{group.capitalize()}:\n") for group in GROUPS]
     assert places == sorted(places)
     entries = [" ".join(entry.split()) for entry in re.split(r"\n  (?=--)", shown)]
@@ -140,7 +138,32 @@ def test_help_shows_every_setting_with_its_range_and_default(
         ({"deterministic": True, "total_evaluations": 9}, "depend on the cache: give iterations"),
         ({"deterministic": True, "device": "cuda"}, "a deterministic run needs device cpu, got 'cuda'"),
         ({"deterministic": True, "training_precision": "bf16"}, "a deterministic run trains in fp32"),
+        ({"deterministic": True, "device": "openvino"}, "a deterministic run needs device cpu, got 'openvino'"),
+        ({"deterministic": True, "minutes": 1.0}, "cannot stop by the clock: give iterations"),
         ({"precision": "int8", "device": "cuda"}, "precision int8 needs device cpu, got 'cuda'"),
+        ({"precision": "int8", "device": "openvino"}, "precision int8 needs device cpu, got 'openvino'"),
+        ({"precision": "fp8"}, "precision must be fp32 or int8 or auto or fp16"),
+        ({"precision": "fp16"}, "precision fp16 needs CUDA or TensorRT: CPU has fp32, int8, auto"),
+        ({"precision": "fp16", "device": "auto"}, "precision fp16 needs CUDA or TensorRT: WebGPU has fp32"),
+        ({"precision": "fp16", "device": "webgpu"}, "precision fp16 needs CUDA or TensorRT: WebGPU has fp32"),
+        ({"precision": "fp16", "device": "openvino"}, "precision fp16 needs CUDA or TensorRT: OpenVINO has fp32, bf16"),
+        ({"precision": "bf16"}, "precision bf16 needs OpenVINO: CPU has fp32, int8, auto"),
+        (
+            {"precision": "bf16", "device": "openvino", "workers": "ray"},
+            "workers ray may be on machines without bf16: give precision auto or fp32",
+        ),
+        ({"devices": "0,1", "device": "openvino"}, "devices 0,1 needs device cuda, tensorrt or auto, got 'openvino'"),
+        ({"devices": "0,1"}, "devices 0,1 needs device cuda, tensorrt or auto, got 'cpu'"),
+        ({"devices": "0,1", "device": "cuda:1"}, "devices 0,1 needs device cuda, tensorrt or auto, got 'cuda:1'"),
+        *(
+            ({"devices": given, "device": "cuda"}, f"devices must name each GPU once, got '{given}'")
+            for given in ("0,0", "1,01")
+        ),
+        *(
+            ({"devices": given, "device": "cuda"}, f"devices must be numbers of GPUs, such as 0,1, got '{given}'")
+            for given in ("0,", "", "0;1", "0,-1")
+        ),
+        ({"network": "1x8+conv", "batch_size": 1}, "batch_size must be at least 2"),
         ({"early_stop": True, "solver": True}, "early_stop does not go with solver: leave one"),
     ],
 )
@@ -418,6 +441,7 @@ def test_the_page_of_settings_has_each_default_and_range() -> None:
 def test_a_run_keeps_what_it_must() -> None:
     kept = {"game", "network", "seed", "deterministic", "init", "optimizer", "ranked_reward", "value_smoothing"}
     assert FIXED_SETTINGS.keys() == kept
+    assert set(SAME_GAMES_SETTINGS) <= set(NAMES) - kept
 
 
 def test_the_repeating_command_can_be_typed() -> None:
@@ -459,10 +483,10 @@ def test_a_run_that_goes_on_keeps_its_settings(begun: Path, capsys: pytest.Captu
     assert "network '1x8', now '2x8'" in capsys.readouterr().err
 
 
-def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_goes_on_says_what_it_keeps(begun: Path, capsys: pytest.CaptureFixture[str], printed: Any) -> None:
     quick = ["--collect-only", "--iterations", "1", "--games-per-iteration", "1", "--simulations", "1"]
-    assert main(["--out", "run", *quick]) == 0
-    assert capsys.readouterr().out.startswith("kept from run/config.toml: network 1x8, minutes 3.0, seed 5\n")
+    said = printed(main, ["--out", "run", *quick])
+    assert said.startswith("kept from run/config.toml: network 1x8, minutes 3.0, seed 5\n")
     begun.write_text(begun.read_text().replace('"1x8"', '"1x8\\u001B[2J"'))
     main(["--out", "run", *quick])
     assert "\x1b" not in capsys.readouterr().out
@@ -487,16 +511,13 @@ def test_a_removed_setting_is_ignored_with_a_warning(
 
 
 @pytest.mark.parametrize("number", ["2", "'1'"])
-def test_a_file_in_a_newer_format_is_refused(number: str, begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_a_newer_format_is_refused(number: str, begun: Path, one_line: Any) -> None:
     whole = begun.read_text()
     assert tomllib.loads(whole)["made_with"]["azpy"] == azpy.__version__
     begun.write_text(whole.replace("format = 1", f"format = {number}"))
     expected = f"run/config.toml has format {number}, written by azpy {azpy.__version__}, expected a format up to 1"
     for arguments in (["--config", "run/config.toml", "--out", "x"], ["connect_four", "--out", "run"]):
-        assert main(arguments) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f"az-train: {expected}")
-        assert said.count("\n") == 1
+        one_line(main, arguments, f"az-train: {expected}")
     for opened in (lambda: StoredRun("run"), lambda: RunFolder("run", {})):
         with pytest.raises(RunError, match="has format"):
             opened()

@@ -279,18 +279,14 @@ def test_skipped_games_are_noted_with_their_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("ran")
-def test_an_imported_game_has_no_searches_to_repeat(
-    tmp_path: Path, one_line: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_imported_game_has_no_searches_to_repeat(tmp_path: Path, one_line: Any, printed: Any) -> None:
     run = StoredRun(tmp_path / "run")
     for _, record in run.games([0]):  # moves of SGF, and a sealed game with the searches of another run
         said = f"game {record.game_id} was imported, so it has no searches to repeat"
         assert said in one_line(replay.main, [str(run.path), str(record.game_id), "--check"], "az-replay: ")
         assert replay.main([str(run.path), str(record.game_id)]) == 0
     own = next(run.games([1]))[1].game_id
-    capsys.readouterr()
-    assert replay.main([str(run.path), str(own), "--check"]) == 0
-    assert "the same, bit for bit" in capsys.readouterr().out
+    assert "the same, bit for bit" in printed(replay.main, [str(run.path), str(own), "--check"])
 
 
 @pytest.mark.usefixtures("ran")

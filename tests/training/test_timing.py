@@ -70,6 +70,11 @@ SMALL = {"batch_rows": 20.0, "batch_fill": 0.9}
 SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
 
 
+def spent(batches: dict[str, float], **shares: float) -> dict[str, float]:
+    """The metrics of an iteration with these shares of its time."""
+    return {f"share_{name}": shares.get(name, 0.0) for name in (*STAGES, "other")} | batches
+
+
 @pytest.mark.parametrize(
     ("shares", "batches", "pipelines", "own_device", "text"),
     [
@@ -110,11 +115,8 @@ SPARSE = {"batch_rows": 20.0, "batch_fill": 0.4}
 def test_advice_names_the_bottleneck(
     shares: dict[str, float], batches: dict[str, float], pipelines: int, own_device: bool, text: str | None
 ) -> None:
-    names = dict.fromkeys((*STAGES, "other"), 0.0) | shares
-    metrics = {f"share_{name}": share for name, share in names.items()} | batches
-    advice = advise(
-        Settings("connect_four", pipelines=pipelines, precision="fp32"), [metrics], cores=2, own_device=own_device
-    )
+    settings = Settings("connect_four", pipelines=pipelines, precision="fp32")
+    advice = advise(settings, [spent(batches, **shares)], cores=2, own_device=own_device)
     if text is None:
         assert advice is None
     else:
@@ -125,8 +127,7 @@ def test_advice_names_the_bottleneck(
 @pytest.mark.parametrize("own_device", [False, True])
 @pytest.mark.parametrize("game", ["countdown:Countdown", "open_spiel:breakthrough(rows=6,columns=6)", "hex(size=5)"])
 def test_more_cores_are_not_advised_for_a_game_in_python(game: str, own_device: bool) -> None:
-    metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
-    metrics |= {"share_growing": 0.8, "share_evaluating": 0.2}
+    metrics = spent(FULL, growing=0.8, evaluating=0.2)
     advice = str(advise(Settings(game, pipelines=2), [metrics], cores=2, own_device=own_device))
     assert advice.endswith("more cores") == ("hex" in game)
     assert ("write it in Rust (docs/start/own_game_rust.md)" in advice) == ("hex" not in game)
@@ -134,39 +135,35 @@ def test_more_cores_are_not_advised_for_a_game_in_python(game: str, own_device: 
 
 @pytest.mark.parametrize("changes", [{"precision": "int8"}, {"precision": "auto"}, {"deterministic": True}])
 def test_int8_is_advised_only_where_it_may_help(changes: dict[str, Any]) -> None:
-    metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
-    metrics |= {"share_growing": 0.2, "share_evaluating": 0.8}
+    metrics = spent(FULL, growing=0.2, evaluating=0.8)
     advice = advise(Settings("connect_four", pipelines=2, **changes), [metrics], cores=2)
     assert str(advice).endswith("takes most of self-play: try a smaller --network, or a GPU")
 
 
 def test_a_deterministic_run_is_not_told_to_play_other_games() -> None:
-    metrics = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | SMALL
-    metrics |= {"share_growing": 0.2, "share_evaluating": 0.8}
+    metrics = spent(SMALL, growing=0.2, evaluating=0.8)
     advice = advise(Settings("connect_four", deterministic=True), [metrics], cores=2)
     assert str(advice).endswith("more --slots (now 128)")
     assert "--eval-batch" not in str(advice)
 
 
 def test_a_match_in_five_iterations_is_no_reason_for_advice() -> None:
-    quiet = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | USUAL
-    usual = quiet | {"share_growing": 0.4, "share_evaluating": 0.4, "share_fitting": 0.2}
-    matched = quiet | {"share_growing": 0.25, "share_evaluating": 0.25, "share_matches": 0.5, "kept_only": 1.0}
+    usual = spent(USUAL, growing=0.4, evaluating=0.4, fitting=0.2)
+    matched = spent(USUAL, growing=0.25, evaluating=0.25, matches=0.5) | {"kept_only": 1.0}
     settings = Settings("connect_four")
     assert "--match-games" in str(advise(settings, [matched], cores=2))
     assert advise(settings, [usual, usual, matched, usual, usual], cores=2) is None
 
 
 def test_advice_agrees_with_the_iteration_beside_it() -> None:
-    quiet = dict.fromkeys((f"share_{name}" for name in (*STAGES, "other")), 0.0) | FULL
-    playing = quiet | {"share_growing": 0.7, "share_evaluating": 0.2, "share_fitting": 0.1}
-    fitting = quiet | {"share_growing": 0.3, "share_evaluating": 0.07, "share_fitting": 0.63}
+    playing = spent(FULL, growing=0.7, evaluating=0.2, fitting=0.1)
+    fitting = spent(FULL, growing=0.3, evaluating=0.07, fitting=0.63)
     settings = Settings("connect_four", pipelines=2)
     assert "growing the trees" in str(advise(settings, [playing, playing], cores=2))
     assert advise(settings, [playing, playing, fitting], cores=2) is None
     assert "growing the trees" in str(advise(settings, [fitting, fitting, playing], cores=2))
     assert "--passes" in str(advise(settings, [fitting, fitting], cores=2))
-    both = quiet | {"share_growing": 0.05, "share_fitting": 0.55, "share_exporting": 0.4}
+    both = spent(FULL, growing=0.05, fitting=0.55, exporting=0.4)
     assert "fitting takes more than half" in str(advise(settings, [both], cores=2))
 
 

@@ -14,8 +14,8 @@ from azpy.learning.learner import Learner
 from azpy.matches.arena import RandomPlayer, SearchPlayer
 from azpy.settings.presets import preset_of
 from azpy.settings.run import Settings, match_search
-from azpy.training.trainer import Trainer
 from oracles import whole_match
+from training_runs import events_of
 
 SHORT: dict[str, Any] = {"network": "2x32", "simulations": 16, "gumbel_actions": 8, "games_per_iteration": 50}
 SHORT |= {"window_min": 2_000, "match_every": 1_000_000, "match_games": 2, "final_match_games": 2}
@@ -41,9 +41,7 @@ RUNS = [
 def train(game: str, thousands: int, changes: dict[str, Any], folder: Path) -> tuple[bytes, Path]:
     """The untrained model and that of a short run."""
     settings = Settings(game, total_evaluations=1000 * thousands, **(preset_of(game, SHORT) | SHORT | changes))
-    with Trainer(settings, folder) as trainer:
-        for _ in trainer.run():
-            pass
+    events_of(settings, folder)
     start = azpy.make_game(game)
     untrained = Learner(start, settings.network, seed=settings.seed).averaged
     return to_onnx(untrained), max(folder.glob("checkpoints/*/model.onnx"))
