@@ -91,10 +91,7 @@ def test_a_model_is_measured_alone_and_in_self_play(capsys: pytest.CaptureFixtur
     ("arguments", "text"),
     [
         (["search", "--game", "go_fish"], "unknown game 'go_fish'"),
-        (
-            ["selfplay", "--score-to-beat", "0.5"],
-            "score_to_beat is for games of one player, but",
-        ),
+        (["selfplay", "--score-to-beat", "0.5"], "score_to_beat is for games of one player, but"),
         (
             ["selfplay", "--game", "leduc_poker", "--resign-at", "0.5"],
             "zero sum who see everything, but leduc_poker hides",

@@ -152,10 +152,7 @@ def test_simulations_warn_where_something_is_hidden(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(play, "_board", lambda *_: 0)
     given = ["uniform", "--simulations", "50"]
     with contextlib.ExitStack() as stack:
-        for begin in (
-            lambda: play._play([*given, "--no-browser"]),
-            lambda: serve._site(serve._settings(given), stack),
-        ):
+        for begin in (lambda: play._play([*given, "--no-browser"]), lambda: serve._site(serve._settings(given), stack)):
             warn_once.cache_clear()
             with pytest.warns(SettingsWarning, match="--simulations has no effect"):
                 begin()

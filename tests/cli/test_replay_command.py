@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,12 @@ from azpy.runs.reader import StoredRun
 from azpy.settings import Settings
 from azpy.training.collector import Collector
 from azpy.training.events import Saved
-from azpy.training.trainer import Trainer
 from models import make_model
 from sound_games import HEAP
 from training_runs import collect
+from training_runs import run as train
 
+Replay = Callable[..., str]
 SMALL: dict[str, Any] = {"simulations": 16, "slots": 6, "eval_batch": 2, "games_per_iteration": 12, "opening_plies": 2}
 OUTCOME_BYTE = 4 + 4 + len("tic_tac_toe") + 8 + 8 + 3 + 4  # of a record's bytes
 
@@ -38,11 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in which models are exchanged while games go on."""
     path: Path = tmp_path_factory.mktemp("runs") / "trained"
     # More games than may wait to be fetched: the newer models play too.
-    changes = {"network": "1x8", "iterations": 3, "games_per_iteration": 100, "simulations": 8, "final_match_games": 2}
-    settings = Settings("tic_tac_toe", **(SMALL | changes))
-    with Trainer(settings, path) as trainer:
-        for _ in trainer.run():
-            pass
+    train(path, **(SMALL | {"network": "1x8", "games_per_iteration": 100, "simulations": 8}))
     return path
 
 
@@ -71,9 +68,16 @@ def exchanged_at_once(record: azpy.GameRecord) -> bool:
     return bool(record.flags[np.flatnonzero(record.flags & 1)[0]] & 2)
 
 
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
-    assert main([*map(str, arguments), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture
+def replay(capsys: pytest.CaptureFixture[str]) -> Replay:
+    """Runs az-replay, which ends with this code; gives what it printed, of a refusal that on stderr."""
+
+    def replay(*arguments: object, code: int = 0) -> str:
+        assert main([*map(str, arguments)]) == code
+        said = capsys.readouterr()
+        return said.err if code == 2 else said.out
+
+    return replay
 
 
 def test_games_with_their_model_repeat_bit_for_bit(trained: Path) -> None:
@@ -93,16 +97,14 @@ def test_games_with_their_model_repeat_bit_for_bit(trained: Path) -> None:
     assert {"no network: even priors and value 0", "the model of checkpoint 1", "the model of checkpoint 2"} == models
 
 
-def test_resigned_games_repeat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    changes = {"network": "1x8", "iterations": 2, "games_per_iteration": 30, "resign_at": 0.01, "final_match_games": 2}
-    with Trainer(Settings("connect_four(width=5,height=4)", **(SMALL | changes)), tmp_path) as trainer:
-        list(trainer.run())
+def test_resigned_games_repeat(tmp_path: Path, replay: Replay) -> None:
+    changes = {"network": "1x8", "iterations": 2, "games_per_iteration": 30, "resign_at": 0.01}
+    train(tmp_path, game="connect_four(width=5,height=4)", **(SMALL | changes))
     resigned = [record for record in games(tmp_path) if record.resigned and not exchanged_at_once(record)]
     assert len(resigned) > 5
     for record in resigned:
         assert repeat_game(StoredRun(tmp_path), record).difference is None
-    assert main([str(tmp_path), str(resigned[0].game_id)]) == 0
-    assert "resigned" in capsys.readouterr().out
+    assert "resigned" in replay(tmp_path, resigned[0].game_id)
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert all(row["resigned"] > 0 for row in rows if row["kind"] == "iteration" and row["iteration"] == 2)
 
@@ -112,7 +114,7 @@ REPEATED = ["tic_tac_toe", "connect_four(width=5,height=4)", "hex(size=4,swap=1)
 
 @pytest.mark.parametrize("game", [*REPEATED, "heap_game:Heap"])
 def test_games_of_every_kind_repeat_to_the_same_bytes(
-    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    game: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replay: Replay
 ) -> None:
     (tmp_path / "heap_game.py").write_text(HEAP)
     monkeypatch.syspath_prepend(tmp_path)
@@ -124,8 +126,8 @@ def test_games_of_every_kind_repeat_to_the_same_bytes(
         assert repeat_game(run, record).difference is None
         again = repeat(run.settings, run.start, azpy.UniformEvaluator(), record)
         assert again.to_bytes() == record.to_bytes()
-        assert main([str(run.path), str(record.game_id), "--game", game]) == 0
-        assert capsys.readouterr().out.count(", chance:\n") == np.count_nonzero(record.players == -1)
+        said = replay(run.path, record.game_id, "--game", game)
+        assert said.count(", chance:\n") == np.count_nonzero(record.players == -1)
 
 
 @pytest.fixture
@@ -197,19 +199,14 @@ def test_a_game_with_two_networks_is_repeated_up_to_the_exchange(tmp_path: Path)
         assert (comparison.difference, comparison.whole, comparison.plies) == (None, False, first_new)
 
 
-def test_a_difference_is_named_with_its_ply_and_field(
-    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_difference_is_named_with_its_ply_and_field(collected: Path, tmp_path: Path, replay: Replay) -> None:
     copy = Path(shutil.copytree(collected, tmp_path / "run"))
     config = copy / "config.toml"
     game = next(record.game_id for record in games(copy) if record.flags[0] & 1)
-    assert main([str(copy), str(game), "--check"]) == 0
-    assert "the same, bit for bit: " in capsys.readouterr().out
+    assert "the same, bit for bit: " in replay(copy, game, "--check")
     config.write_text(config.read_text().replace("simulations = 16", "simulations = 17"))
-    assert main([str(copy), str(game), "--check"]) == 1
-    assert "first difference: ply 0: visits were [" in capsys.readouterr().out
-    assert main([str(copy), str(game), "--check", "--json"]) == 1
-    check = json.loads(capsys.readouterr().out)["check"]
+    assert "first difference: ply 0: visits were [" in replay(copy, game, "--check", code=1)
+    check = json.loads(replay(copy, game, "--check", "--json", code=1))["check"]
     assert check["difference"].startswith("ply 0: visits were [")
 
 
@@ -227,23 +224,19 @@ def test_one_bit_is_a_difference(field: str, collected: Path, tmp_path: Path) ->
     assert (repeat_game(run, changed).difference or "").split()[2] == field
 
 
-def test_a_missing_model_is_named_and_can_be_given(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_model_is_named_and_can_be_given(run: Path, tmp_path: Path, replay: Replay) -> None:
     stored = StoredRun(run)
     whole = [(record, networks_of(record)) for record in games(run)]
     of_one = azpy.OnnxEvaluator(run / "checkpoints/000001/model.onnx").network_id
     game = next(record.game_id for record, networks in whole if networks == {of_one} and not (record.flags & 2).any())
     kept = Path(shutil.copy(run / "checkpoints/000001/model.onnx", tmp_path / "kept.onnx"))
     shutil.rmtree(run / "checkpoints/000001")
-    assert main([str(run), str(game), "--check"]) == 2
-    said = capsys.readouterr().err
+    said = replay(run, game, "--check", code=2)
     assert f"network {of_one:#018x}, no longer exists: {run} has checkpoints 2, 3;" in said
     assert said.count("\n") == 1
-    assert main([str(run), str(game), "--check", "--model", str(kept)]) == 0
-    assert "the same, bit for bit" in capsys.readouterr().out
-    assert main([str(run), str(game), "--check", "--model", str(run / "checkpoints/000002/model.onnx")]) == 2
-    assert f"the game was played by {of_one:#018x}" in capsys.readouterr().err
+    assert "the same, bit for bit" in replay(run, game, "--check", "--model", kept)
+    other = run / "checkpoints/000002/model.onnx"
+    assert f"the game was played by {of_one:#018x}" in replay(run, game, "--check", "--model", other, code=2)
     assert stored.checkpoints() == [2, 3]
 
 
@@ -263,9 +256,9 @@ def test_several_games_are_checked_one_after_another(run: Path, capsys: pytest.C
     assert said.err == "az-replay: 2 of 2 games could not be checked\n"
 
 
-def test_a_shown_game_matches_its_record_and_the_rules(collected: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shown_game_matches_its_record_and_the_rules(collected: Path, replay: Replay) -> None:
     for record in games(collected):
-        found = shown(capsys, collected, str(record.game_id))
+        found = json.loads(replay(collected, record.game_id, "--json"))
         state = azpy.make_game("tic_tac_toe")
         assert (found["iteration"], found["outcome"], len(found["plies"])) == (1, record.outcome, len(record))
         assert found["rules"] == "the same outcome"
@@ -285,12 +278,9 @@ def test_a_shown_game_matches_its_record_and_the_rules(collected: Path, capsys: 
         assert (state.outcome(), state.result_text()) == (found["outcome"], found["result"])
 
 
-def test_the_text_shows_boards_thoughts_and_the_action_played(
-    collected: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_text_shows_boards_thoughts_and_the_action_played(collected: Path, replay: Replay) -> None:
     record = next(record for record in games(collected) if not record.flags[0] & 1)
-    assert main([str(collected), str(record.game_id)]) == 0
-    text = capsys.readouterr().out
+    text = replay(collected, record.game_id)
     assert "opening, not searched: played " in text
     assert text.count("  played\n") == np.count_nonzero(record.flags & 1)
     assert text.count(" to move:\n") == len(record)
@@ -301,7 +291,7 @@ def test_the_text_shows_boards_thoughts_and_the_action_played(
     assert f"ply {last}, player {record.players[last]} to move:" in text
 
 
-def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, replay: Replay) -> None:
     path = tmp_path / "run"
     settings = Settings("tic_tac_toe", **SMALL)
     with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), games=3, simulations=16) as play:
@@ -313,15 +303,13 @@ def test_a_run_in_use_is_read_and_left_as_it_is(tmp_path: Path, capsys: pytest.C
             journal.write(b"\x99" * 7)  # a game that is being written
         before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
         for record in records:
-            found = shown(capsys, path, str(record.game_id))
+            found = json.loads(replay(path, record.game_id, "--json"))
             assert found["iteration"] is None
             assert [row["action"] for row in found["plies"]] == record.actions.tolist()
         assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
 
 
-def test_an_outcome_against_the_rules_is_reported(
-    collected: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_outcome_against_the_rules_is_reported(collected: Path, tmp_path: Path, replay: Replay) -> None:
     run = Path(shutil.copytree(collected, tmp_path / "run"))
     sealed = run / "games/000001.npz"
     records = list(games(run))
@@ -330,11 +318,8 @@ def test_an_outcome_against_the_rules_is_reported(
     data[OUTCOME_BYTE + 3] ^= 0x80  # the sign
     records[lost] = azpy.GameRecord.from_bytes(bytes(data))
     SealedGames(sealed.parent, {}).write(1, records)
-    game = str(records[lost].game_id)
-    assert main([str(run), game]) == 0
-    assert "outcome is marked as -1, but by the rules it is 1" in capsys.readouterr().out
-    assert main([str(run), game, "--check"]) == 2
-    assert "outcome is marked as -1, but by the rules it is 1" in capsys.readouterr().err
+    for said in (replay(run, records[lost].game_id), replay(run, records[lost].game_id, "--check", code=2)):
+        assert "outcome is marked as -1, but by the rules it is 1" in said
 
 
 @pytest.mark.parametrize(

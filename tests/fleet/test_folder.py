@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_fleet import hashes, middle, settings, train
+from test_fleet import hashes, middle, settings, straight, train
 from test_head import AtHead, games_of
 
 import azpy
@@ -35,6 +35,7 @@ from azpy.runs.reader import StoredRun
 from azpy.training.events import Event
 from azpy.training.trainer import Trainer
 
+__all__ = ["straight"]  # a fixture of here too
 KEY = "0123456789abcdef"
 
 
@@ -75,21 +76,9 @@ class Workers:
             assert not thread.is_alive()
 
 
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[str | None, str | None]:
-    return hashes(train(tmp_path_factory.mktemp("straight")))
-
-
 def with_folder(tmp_path: Path, **changes: Any) -> list[Event]:
     with Trainer(settings(workers=f"folder:{tmp_path / 'place'}", **changes), tmp_path / "run") as trainer:
         return list(trainer.run())
-
-
-def test_workers_at_a_folder_give_the_same_games_and_weights(straight: tuple[str, str], tmp_path: Path) -> None:
-    with Workers(tmp_path / "place", 2) as workers:
-        assert hashes(with_folder(tmp_path)) == straight
-        workers.join()
-    assert workers.said == ["the run has ended"] * 2
 
 
 def test_workers_end_with_a_run_that_the_clock_cuts_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +140,7 @@ def test_a_head_stopped_twice_finishes_the_same_run(
 def test_a_free_run_takes_games_that_a_dead_head_left_unread(tmp_path: Path) -> None:
     """Ids below the highest known one were never asked for again, and their games were deleted."""
     chosen: dict[str, Any] = {"deterministic": False, "games_per_iteration": 4}
-    with Trainer(settings(**chosen, iterations=1), tmp_path / "run") as trainer:
-        list(trainer.run())
+    train(tmp_path / "run", **chosen, iterations=1)
     run = StoredRun(tmp_path / "run")
     known = {game.game_id for _, game in run.games(run.sealed_iterations())}
     missing = min(set(range(40)) - known)
@@ -485,11 +473,8 @@ def test_a_folder_that_cannot_be_listed_is_one_error(tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(SharedFolder, "names", failing)
-        with (
-            pytest.raises(RunError, match=f"{tmp_path / 'place'} cannot be used: Input/output error"),
-            Trainer(settings(workers=f"folder:{tmp_path / 'place'}", iterations=1), tmp_path / "run") as trainer,
-        ):
-            list(trainer.run())
+        with pytest.raises(RunError, match=f"{tmp_path / 'place'} cannot be used: Input/output error"):
+            with_folder(tmp_path, iterations=1)
     with Workers(tmp_path / "place", 1):
         with_folder(tmp_path, iterations=1)
 

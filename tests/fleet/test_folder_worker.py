@@ -20,10 +20,12 @@ from running import program
 __all__ = ["quickly", "straight"]  # fixtures of here too
 
 
-def test_a_worker_that_cannot_write_waits_and_goes_on(
+def test_a_worker_goes_on_where_files_fail(
     straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, full = SharedFolder.write, ["from", "workers", "from"]
+    """Some are not written or are damaged for once; no message is deleted, and no folder is synced."""
+    read, write, delete, failed = SharedFolder.read, SharedFolder.write, SharedFolder.delete, Counter[str]()
+    full, damaged = ["from", "workers", "from"], {part: [b"", b"another file"] for part in ("networks", "to")}
 
     def filled(self: SharedFolder, part: str, name: str, data: bytes, **options: Any) -> None:
         if full and part == full[-1]:
@@ -31,19 +33,8 @@ def test_a_worker_that_cannot_write_waits_and_goes_on(
             raise OSError(28, "No space left on device")
         write(self, part, name, data, **options)
 
-    monkeypatch.setattr(SharedFolder, "write", filled)
-    with Workers(tmp_path / "place", 1) as workers:
-        assert hashes(with_folder(tmp_path)) == straight
-        workers.join()
-    assert workers.said == ["the run has ended"]
-    assert not full
-
-
-def test_a_file_system_without_delete_or_sync_changes_no_game(
-    straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The worker took the same message again and again, and wrote results again that the head had read."""
-    delete, failed = SharedFolder.delete, Counter[str]()
+    def spoilt(self: SharedFolder, part: str, name: str, most: int) -> bytes:
+        return damaged[part].pop() if damaged.get(part) else read(self, part, name, most)
 
     def kept(self: SharedFolder, part: str, name: str) -> None:
         failed[part] += 1
@@ -54,32 +45,16 @@ def test_a_file_system_without_delete_or_sync_changes_no_game(
         failed["sync"] += 1
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(SharedFolder, "delete", kept)
+    for name, instead in {"write": filled, "read": spoilt, "delete": kept}.items():
+        monkeypatch.setattr(SharedFolder, name, instead)
     monkeypatch.setattr(files, "sync_folder", unsynced)
     with Workers(tmp_path / "place", 1) as workers:
         assert hashes(with_folder(tmp_path)) == straight
         workers.join()
     assert workers.said == ["the run has ended"]
+    assert (full, damaged) == ([], {"networks": [], "to": []})
     assert failed["to"] > 1
     assert failed["sync"] > 1
-
-
-@pytest.mark.parametrize("part", ["networks", "to"])
-def test_a_damaged_network_is_read_again(
-    part: str, straight: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The worker looks again, until it is whole."""
-    read, damaged = SharedFolder.read, [b"", b"another file"]
-
-    def spoilt(self: SharedFolder, where: str, name: str, most: int) -> bytes:
-        if where == part and damaged:
-            return damaged.pop()
-        return read(self, where, name, most)
-
-    monkeypatch.setattr(SharedFolder, "read", spoilt)
-    with Workers(tmp_path / "place", 1):
-        assert hashes(with_folder(tmp_path)) == straight
-    assert not damaged
 
 
 @pytest.mark.parametrize("slept", [True, False])

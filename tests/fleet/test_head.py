@@ -28,15 +28,17 @@ from models import make_model
 from running import program
 
 
-def frames_of(game: str, **options: Any) -> list[azpy.GameRecord]:
-    with azpy.SelfPlay(game, azpy.UniformEvaluator(), slots=2, simulations=2, games=3, **options) as play:
-        return list(play)
+def games_of(game: str = "tic_tac_toe", **options: Any) -> list[azpy.GameRecord]:
+    """Games 0 to 3 of the run of these tests, or others."""
+    chosen = {"slots": 2, "simulations": 8, "games": 4, "seed": 0} | options
+    with azpy.SelfPlay(game, azpy.UniformEvaluator(), **chosen) as play:
+        return sorted(play, key=lambda record: record.game_id)
 
 
 def test_only_games_of_the_run_are_accepted() -> None:
     examiner = Examiner(settings(), make_game("tic_tac_toe"))
     examiner.play(Lineup([azpy.UniformEvaluator()]))
-    right = frames_of("tic_tac_toe")
+    right = games_of(games=3, simulations=2)
     whole = frame(*right)
     assert [game.to_bytes() for game in examiner.games_in(whole)] == [game.to_bytes() for game in right]
     for game in right:
@@ -47,8 +49,8 @@ def test_only_games_of_the_run_are_accepted() -> None:
         with pytest.raises(RefusedError, match="cannot be read"):
             examiner.games_in(whole[:at])
     for wrong, text in (
-        (frames_of("tic_tac_toe", seed=1)[0], "has seed 1, expected 0"),
-        (frames_of("connect_four")[0], r"has game 'connect_four.*', expected 'tic_tac_toe"),
+        (games_of(seed=1)[0], "has seed 1, expected 0"),
+        (games_of("connect_four")[0], r"has game 'connect_four.*', expected 'tic_tac_toe"),
     ):
         with pytest.raises(RefusedError, match=text):
             examiner.look_at(wrong)
@@ -90,11 +92,11 @@ def test_games_against_rules_or_of_other_networks_are_refused(tmp_path: Path) ->
 def test_a_game_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.fleet.examine.MOST_BYTES", 100)
     with pytest.raises(RefusedError, match=r"a game has [0-9]+ bytes, expected at most 100"):
-        Examiner(settings(), make_game("tic_tac_toe")).games_in(frame(*frames_of("tic_tac_toe")))
+        Examiner(settings(), make_game("tic_tac_toe")).games_in(frame(*games_of()))
 
 
 def test_messages_of_games_keep_to_the_head_s_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    games = frames_of("tic_tac_toe") * 5
+    games = games_of() * 5
     longest = max(len(game.to_bytes()) for game in games)
     monkeypatch.setattr(worker, "MOST_OF_A_PART", 2 * longest)
     inbox, said = queue.SimpleQueue[tuple[dict[str, Any], bytes]](), list[list[bytes]]()
@@ -204,13 +206,6 @@ class Alone(AtHead):
         return [game for first, count in parts for game in range(first, first + count)]
 
 
-def games_of(**options: Any) -> list[azpy.GameRecord]:
-    """Games 0 to 3 of the run of these tests, or others."""
-    chosen = {"slots": 2, "simulations": 8, "games": 4, "seed": 0} | options
-    with azpy.SelfPlay("tic_tac_toe", azpy.UniformEvaluator(), **chosen) as play:
-        return sorted(play, key=lambda game: game.game_id)
-
-
 def test_a_worker_gets_many_ids_at_once_and_never_runs_short() -> None:
     alone, slots = Alone(1000, slots=128), 128
     alone.says()
@@ -253,15 +248,12 @@ def test_a_message_is_acknowledged_once_its_games_are_written() -> None:
     assert kept == [1, 1, 2, 2, 3]  # the first message has no games
 
 
-BAD_TOTALS: list[Any] = [{"rows": 10**400}, {"rows": -1}, {"rows": True}, []]
-
-
 @pytest.mark.parametrize(
     ("facts", "text"),
     [
         *(({"lineup": lineup}, "it reports lineup") for lineup in (math.inf, 10**30, 2, 0, -1, 1.0, True, "1")),
         *(({"slots": slots}, "games at once") for slots in (0, -1, 2**40, True, "8", None)),
-        *(({"stats": stats}, "totals") for stats in BAD_TOTALS),
+        *(({"stats": stats}, "totals") for stats in ({"rows": 10**400}, {"rows": -1}, {"rows": True}, [])),
         ({"stats": {str(number): 1 for number in range(65)}}, "totals"),
         ({"run": "other"}, "it plays a different run"),
         ({"row_exact": False}, "its network's output for a position depends on the rest of the batch"),

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_fleet import every_event, hashes, middle, settings, train
+from test_fleet import every_event, hashes, middle, notices, settings, train
 
 import azpy
 from azpy.errors import MissingPackageError, RunError, SettingsError
@@ -19,7 +19,7 @@ from azpy.fleet.channels.ray import Cluster, RayPlayer, environment, places_of, 
 from azpy.fleet.fleet import Lineup
 from azpy.fleet.head import Head
 from azpy.games.names import make_game
-from azpy.training.events import Event, Noticed
+from azpy.training.events import Event
 from azpy.training.trainer import Trainer
 from starts import Starts, command
 
@@ -271,20 +271,18 @@ def test_actors_play_the_same_games_also_if_one_is_killed(
     monkeypatch.setattr("azpy.fleet.channels.ray.CPUS_OF_ACTOR", 1)
     # A node imports its own azpy: what the head's class does is not sent.
     monkeypatch.setattr(RayPlayer, "exchange", lambda self, stream, seconds, *models: 1 / 0)
-    killed, found = list[int](), list[Event]()
-    with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
-        fleet = trainer.fleet
-        assert isinstance(fleet, Head)
-        for event in trainer.run():
-            found.append(event)
-            if middle(event, 2) and not killed:
-                killed.append(actors_here()[0])
-                os.kill(killed[0], signal.SIGKILL)
+    killed = list[int]()
+
+    def kill(_: Head, event: Event) -> None:
+        if middle(event, 2) and not killed:
+            killed.append(actors_here()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    found = train(tmp_path / "ray", kill, workers="ray")
     assert hashes(found) == straight
     assert killed
     assert "Worker exit detail" not in capfd.readouterr().out  # of Ray, a page
-    told = [event.text for event in found if isinstance(event, Noticed)]
-    assert "one worker for each CPU (workers: 2, nodes: 1)" in told[0]
+    assert "one worker for each CPU (workers: 2, nodes: 1)" in notices(found)[0]
 
 
 @contextlib.contextmanager
@@ -322,16 +320,15 @@ def test_workers_follow_lost_and_new_nodes(cluster: Any, tmp_path: Path, monkeyp
         lambda: cluster.add_node(**NODE),
         lambda: cluster.remove_node(second, allow_graceful=False),  # the third one plays alone
     ]
-    found = list[Event]()
-    with Trainer(settings(workers="ray"), tmp_path / "ray") as trainer:
-        for event in trainer.run():
-            found.append(event)
-            if steps and middle(event, 4 - len(steps)):
-                steps.pop(0)()
+
+    def change(_: Head, event: Event) -> None:
+        if steps and middle(event, 4 - len(steps)):
+            steps.pop(0)()
+
+    found = train(tmp_path / "ray", change, workers="ray")
     assert hashes(found) == straight
     assert not steps
-    told = [event.text for event in found if isinstance(event, Noticed)]
-    assert "one worker for each 8 CPUs of a node (workers: 2, nodes: 2)" in told[0]
+    assert "one worker for each 8 CPUs of a node (workers: 2, nodes: 2)" in notices(found)[0]
 
 
 def with_environment(**changes: str) -> str:

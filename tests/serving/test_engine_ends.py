@@ -12,7 +12,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import IO
+from typing import Any
 
 import pytest
 
@@ -24,6 +24,8 @@ ENDLESS = "uniform:4000000000"  # a search that ends only if it is stopped
 CHESS = [*COMMAND, ENDLESS, "--game", "chess", "--protocol", "uci"]
 GO = [*COMMAND, ENDLESS, "--game", "go(size=7)", "--protocol", "gtp"]
 WALLS = [*COMMAND, ENDLESS, "--game", "wall_game", "--protocol", "wallgame"]
+JSON = [*COMMAND, "uniform:50", "--game", "hex(size=5)", "--protocol", "json"]
+ASKED_AFTER = '{"id":"v","action":"query_version"}'
 START = """{"type":"start_game_session","bgsId":"a","botId":"b","config":{"variant":"standard","boardWidth":5,\
 "boardHeight":5,"initialState":{"pawns":{"p1":{"cat":[0,0],"mouse":[4,0]},"p2":{"cat":[0,4],"mouse":[4,4]}},\
 "walls":[]}}}"""
@@ -34,30 +36,25 @@ SEARCHES = {
     "kata-analyze": (GO, ["kata-analyze b 5"], "info"),
     "genmove": (GO, ["lz-genmove_analyze b"], "info"),
     "wallgame": (WALLS, [START, EVALUATE], '{"type":"game_session_started"'),
+    "json": (JSON, [f'{{"id":"1","game":"mine","simulations":{2**32 - 1}}}', ASKED_AFTER], '{"id":"v"'),
 }
 
 
 @contextlib.contextmanager
-def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+def started(command: list[str]) -> Iterator[Any]:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, text=True, **pipes) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def begin(process: subprocess.Popen[str], lines: list[str], sign: str) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
+def begin(process: Any, lines: list[str], sign: str) -> None:
     process.stdin.write("".join(line + "\n" for line in lines))
     process.stdin.flush()
     while not process.stdout.readline().startswith(sign):
         assert process.poll() is None
-
-
-def output(process: subprocess.Popen[str]) -> IO[str]:
-    assert process.stdout is not None
-    return process.stdout
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -80,7 +77,8 @@ def test_a_killed_client_leaves_no_process(name: str) -> None:
         [sys.executable, "-c", textwrap.dedent(code), str(own)], stdout=subprocess.PIPE, pass_fds=[own], text=True
     ) as client:
         os.close(own)
-        assert output(client).readline() == "it searches\n"
+        assert client.stdout is not None
+        assert client.stdout.readline() == "it searches\n"
         client.kill()
     ended, _, _ = select.select([alive], [], [], PATIENCE)
     os.close(alive)
@@ -92,27 +90,29 @@ def test_an_engine_ends_when_its_output_is_closed(name: str) -> None:
     command, lines, sign = SEARCHES[name]
     with started(command) as process:
         begin(process, lines, sign)
-        output(process).close()  # its input stays open
+        process.stdout.close()  # its input stays open
         assert process.wait(PATIENCE) == 141
 
 
 @pytest.mark.parametrize(
-    ("name", "moves", "number"),
+    ("name", "moves", "number", "code"),
     [
-        ("uci", 1, signal.SIGTERM),
-        ("uci", 1, signal.SIGHUP),
-        ("kata-analyze", 0, signal.SIGUSR1),
-        ("genmove", 0, signal.SIGUSR2),
+        ("uci", 1, signal.SIGTERM, 0),
+        ("uci", 1, signal.SIGHUP, 0),
+        ("kata-analyze", 0, signal.SIGUSR1, 0),
+        ("genmove", 0, signal.SIGUSR2, 0),
+        ("json", 0, signal.SIGINT, 130),
     ],
 )
-def test_a_signal_ends_a_search(name: str, moves: int, number: int) -> None:
+def test_a_signal_ends_a_search(name: str, moves: int, number: int, code: int) -> None:
     command, lines, sign = SEARCHES[name]
     with started(command) as process:
         begin(process, lines, sign)
         process.send_signal(number)
-        said = output(process).read()
-        assert process.wait(PATIENCE) == 0
+        said, errors = process.communicate(timeout=PATIENCE)
+        assert (process.returncode, errors) == (code, "")
     assert said.count("bestmove") + said.count("play") == moves
+    assert code == 0 or said == "", "Ctrl-C ends it at once"
 
 
 GAMES = [START.replace('"a"', f'"{number}"') for number in range(MOST_SESSIONS)]
@@ -120,32 +120,26 @@ ASKED = [EVALUATE.replace('"a"', f'"{number}"') for number in range(MOST_SESSION
 QUERIES = [f'{{"id":"{number}","game":"{number}","simulations":200}}' for number in range(256)]
 # A command, lines that have an answer each, a last line with an answer that comes at once, and what each answer has.
 WAITING = {
-    "wallgame": (["uniform:400", *WALLS[-4:]], [*GAMES, *ASKED], "the last line", '"bestMove":"[^"]'),
-    "json": (
-        ["uniform:50", "--game", "hex(size=5)", "--protocol", "json"],
-        QUERIES,
-        '{"id":"v","action":"query_version"}',
-        '"rootInfo":{[^}]*"visits":200,',
-    ),
+    "wallgame": ([*COMMAND, "uniform:400", *WALLS[-4:]], [*GAMES, *ASKED], "the last line", '"bestMove":"[^"]'),
+    "json": (JSON, QUERIES, ASKED_AFTER, '"rootInfo":{[^}]*"visits":200,'),
 }
 
 
 @pytest.mark.parametrize("is_signal", [False, True])
 @pytest.mark.parametrize("name", WAITING)
 def test_the_end_and_a_signal_answer_what_waits(name: str, is_signal: bool) -> None:
-    arguments, lines, last, answer = WAITING[name]
-    with started([*COMMAND, *arguments]) as process:
-        assert process.stdin is not None
+    command, lines, last, answer = WAITING[name]
+    with started(command) as process:
         process.stdin.write("".join(f"{line}\n" for line in [*lines, last]))
         process.stdin.flush()
         said = ""
         while not re.search('"id":"v"|"type":"error"', said):
-            said += output(process).readline()
+            said += process.stdout.readline()
         if is_signal:
             process.send_signal(signal.SIGTERM)
         else:
             process.stdin.close()
-        said += output(process).read()
+        said += process.stdout.read()
         assert process.wait(PATIENCE) == 0
     assert len(re.findall(answer, said)) == (256 if name == "json" else MOST_SESSIONS)
 
@@ -158,15 +152,13 @@ def test_a_second_signal_ends_it_at_once() -> None:
             process.send_signal(signal.SIGTERM)
             time.sleep(0.05)  # two signals at once are one
         assert process.returncode == 128 + signal.SIGTERM
-        assert output(process).read() == "", "the search was not waited for"
+        assert process.stdout.read() == "", "the search was not waited for"
 
 
 def test_a_signal_ends_it_though_its_answers_are_not_read() -> None:
     """The pipe for its answers is full, and stays open."""
     for command in ([*COMMAND, "uniform:1", "--game", "chess", "--protocol", "uci"], GO):
         with started(command) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
             process.stdin.write("list_commands\n" * 1000 if command == GO else "uci\n" * 1000)
             process.stdin.flush()
             process.stdout.read(1)

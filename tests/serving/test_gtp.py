@@ -17,35 +17,14 @@ from azpy.matches.levels import Ladder, Level
 from azpy.serving.gtp import Gtp
 from azpy.serving.lines import Conversation
 from azpy.serving.models import open_player
-from go_games import random_game
 from talks import GtpTalk, talk_with
 
 
 @pytest.fixture
-def gtp() -> Iterator[GtpTalk]:
-    with talk_with(player="go(size=7)") as talk:
+def gtp(request: pytest.FixtureRequest) -> Iterator[GtpTalk]:
+    """A conversation about a game, 7 x 7 Go if a test names none."""
+    with talk_with(player=getattr(request, "param", "go(size=7)")) as talk:
         yield talk
-
-
-def line_to_a_repetition() -> list[str]:
-    """Moves of which superko forbids the last, and the simple rule none."""
-    for seed in range(100):
-        moves, strict = list[str](), azpy.make_game("go", size=9)
-        for state, action in random_game(azpy.make_game("go", size=9, superko=0), seed, kos=True):
-            if action < 0 or strict.is_terminal:
-                break
-            moves.append(f"play {'bw'[state.turn]} {state.action_name(action)}")
-            if action not in strict.legal_actions():
-                return moves
-            strict.play(action)
-    raise AssertionError("no board came back")
-
-
-def test_the_ko_rule_is_the_players() -> None:
-    moves = line_to_a_repetition()
-    for superko, last in ((0, "="), (1, "? illegal move")):
-        with talk_with(player=f"go(size=9,superko={superko})") as talk:
-            assert [talk.ask(move) for move in moves] == ["="] * (len(moves) - 1) + [last]
 
 
 def test_a_file_whose_end_may_never_come_is_not_read(gtp: GtpTalk, tmp_path: Path) -> None:
@@ -55,44 +34,37 @@ def test_a_file_whose_end_may_never_come_is_not_read(gtp: GtpTalk, tmp_path: Pat
         assert gtp.ask(f"loadsgf {tmp_path}/{name}").startswith("? cannot load file: "), name
 
 
-def test_passes_of_othello_are_implied_and_may_be_told() -> None:
-    with talk_with(player="othello") as othello:
-        play_othello(othello)
-
-
-def play_othello(othello: GtpTalk) -> None:
-    rng, passes = random.Random(2), 0
-    state, told = azpy.make_game("othello"), False
+@pytest.mark.parametrize("gtp", ["othello"], indirect=True)
+def test_passes_of_othello_are_implied_and_may_be_told(gtp: GtpTalk) -> None:
+    rng, passes, state = random.Random(2), 0, azpy.make_game("othello")
     while not state.is_terminal:
         action = rng.choice(state.legal_actions())
         name, color = state.action_name(action), "bw"[state.turn]
         state.play(action)
         if name == "pass":
             passes += 1
-            told = not told
-            board = othello.ask("showboard")
-            assert othello.ask(f"reg_genmove {color}") == "= pass"
-            assert othello.ask(f"play {color} pass") == "="
-            assert othello.ask("showboard") == board
+            board = gtp.ask("showboard")
+            assert gtp.ask(f"reg_genmove {color}") == "= pass"
+            assert gtp.ask(f"play {color} pass") == "="
+            assert gtp.ask("showboard") == board
             continue
-        assert othello.ask("final_score") == "? cannot score"
-        assert othello.ask(f"play {color} {name}") == "="
+        assert gtp.ask("final_score") == "? cannot score"
+        assert gtp.ask(f"play {color} {name}") == "="
     assert passes
-    assert othello.ask("final_score") == "= B+6"
-    assert othello.ask("showboard").startswith("= Game ended")
+    assert gtp.ask("final_score") == "= B+6"
+    assert gtp.ask("showboard").startswith("= Game ended")
     for color in "bw":
-        assert othello.ask(f"genmove {color}") == "= pass"
-        assert othello.ask(f"play {color} pass") == "="
+        assert gtp.ask(f"genmove {color}") == "= pass"
+        assert gtp.ask(f"play {color} pass") == "="
 
 
 def test_the_temperature_of_moves_is_that_of_the_level() -> None:
     ladder = Ladder((Level(1, 3.0, 0.0), Level(64, 0.0, 600.0)), "00ff", 7)
     served = replace(open_player("uniform:20", "go(size=5)", 100), ladder=ladder)
-    gtp = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
-    for level, temperature in (("none", 0), ("beginner", 3), ("casual", 2)):
-        assert gtp.ask(f"kata-set-param level {level}") == "="
-        assert gtp.ask("kata-get-param chosenMoveTemperature") == f"= {temperature}"
-    gtp.close()
+    with talk_with(player=served) as gtp:
+        for level, temperature in (("none", 0), ("beginner", 3), ("casual", 2)):
+            assert gtp.ask(f"kata-set-param level {level}") == "="
+            assert gtp.ask("kata-get-param chosenMoveTemperature") == f"= {temperature}"
 
 
 def test_a_player_of_another_game_does_not_go_on_with_this_one() -> None:
@@ -107,28 +79,25 @@ def test_a_player_of_another_game_does_not_go_on_with_this_one() -> None:
 
 
 def test_the_first_move_of_an_analysis_is_the_one_that_is_played() -> None:
-    served, less_visited = open_player("mcts:20?lcb=2", "othello", 100), 0
-    gtp = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
-    for color in "bw" * 6:
-        said = gtp.ask(f"kata-genmove_analyze {color}")
-        order = re.findall(r"info move (\S+) visits (\d+) .*?order (\d+)", said.splitlines()[-2])
-        visits = [int(count) for _, count, _ in order]
-        assert said.endswith(f"play {order[0][0]}")
-        assert [int(place) for *_, place in order] == list(range(len(order)))
-        assert len({vertex for vertex, *_ in order}) == len(order)
-        assert visits[1:] == sorted(visits[1:], reverse=True)
-        less_visited += visits[0] < max(visits)
-    gtp.close()
+    less_visited = 0
+    with talk_with(player=open_player("mcts:20?lcb=2", "othello", 100)) as gtp:
+        for color in "bw" * 6:
+            said = gtp.ask(f"kata-genmove_analyze {color}")
+            order = re.findall(r"info move (\S+) visits (\d+) .*?order (\d+)", said.splitlines()[-2])
+            visits = [int(count) for _, count, _ in order]
+            assert said.endswith(f"play {order[0][0]}")
+            assert [int(place) for *_, place in order] == list(range(len(order)))
+            assert len({vertex for vertex, *_ in order}) == len(order)
+            assert visits[1:] == sorted(visits[1:], reverse=True)
+            less_visited += visits[0] < max(visits)
     assert less_visited
 
 
-def test_a_generated_move_is_reported_at_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generated_move_is_reported_at_its_interval(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[Any]()
     monkeypatch.setattr(Gtp, "_search", lambda *_, **options: asked.append(options["report_every"]))
-    gtp = GtpTalk(lambda conversation: Gtp({"player": open_player("uniform:9", "go(size=7)", 9)}, conversation).run())
     gtp.ask("kata-genmove_analyze b interval 25")
     gtp.ask("lz-genmove_analyze b 300")
-    gtp.close()
     assert asked == [0.25, 3.0]
 
 
@@ -153,22 +122,18 @@ def test_a_search_that_visits_nothing_gives_a_move(gtp: GtpTalk, monkeypatch: py
 
 def test_trees_and_undo_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("azpy.serving.request.TREES_MB", 4)
-    ended, protocols = list[str](), list[Gtp]()
+    thought, think = list[tuple[Gtp, str]](), Gtp._think
 
-    class Watched(Gtp):
-        def _think(self, *given: Any, **options: Any) -> Any:
-            answer = super()._think(*given, **options)
-            ended.append(answer.result.stop)
-            return answer
+    def noted(self: Gtp, *given: Any, **options: Any) -> Any:
+        answer = think(self, *given, **options)
+        thought.append((self, answer.result.stop))
+        return answer
 
-    def run(conversation: Conversation) -> None:
-        protocols.append(Watched({"player": open_player("uniform:10000000", "go(size=7)", 100)}, conversation))
-        protocols[0].run()
-
-    gtp = GtpTalk(run)
-    assert gtp.ask("genmove b").startswith("= ")
-    assert ended == ["memory"]
-    gtp.say("clear_board", *["play b pass"] * 1100, *["undo"] * 1000, "undo", "5 name")
-    gtp.hear("=5")
-    assert not protocols[0]._board._past
-    gtp.close()
+    monkeypatch.setattr(Gtp, "_think", noted)
+    with talk_with(player=open_player("uniform:10000000", "go(size=7)", 100)) as gtp:
+        assert gtp.ask("genmove b").startswith("= ")
+        ((protocol, stop),) = thought
+        assert stop == "memory"
+        gtp.say("clear_board", *["play b pass"] * 1100, *["undo"] * 1000, "undo", "5 name")
+        gtp.hear("=5")
+        assert not protocol._board._past

@@ -2,18 +2,15 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import azpy
-from azpy.serving.gtp import Gtp
 from azpy.serving.models import open_player
-from talks import GtpTalk
+from talks import GtpTalk, talk_with
 
 GNUGO, RHINO = (shutil.which(name) or shutil.which(name, path="/usr/games") for name in ("gnugo", "gtp-rhino"))
 GNUGO_RULES = ["--mode", "gtp", "--chinese-rules", "--positional-superko", "--forbid-suicide"]
@@ -27,12 +24,11 @@ class Other:
     """Another program that speaks GTP."""
 
     def __init__(self, *command: str) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        self._process = subprocess.Popen(command, text=True, bufsize=1, **pipes)
 
     def ask(self, command: str) -> str:
         """The whole answer to a command, `=` or `?` included. gtp-rhino ends some with two empty lines."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(f"{command}\n")
         lines = list[str]()
         for line in self._process.stdout:
@@ -47,24 +43,13 @@ class Other:
         self._process.communicate()
 
 
-@contextmanager
-def our_engine(game: str, simulations: int = 6) -> Iterator[GtpTalk]:
+def our_engine(game: str) -> AbstractContextManager[GtpTalk]:
     # At temperature 0.5 no two games are the same.
-    served = replace(open_player("uniform:1", game, 1, temperature=0.5), simulations=simulations)
-    talk = GtpTalk(lambda conversation: Gtp({"player": served}, conversation).run())
-    try:
-        yield talk
-    finally:
-        talk.close()
+    return talk_with(player=open_player("uniform:6", game, 1, temperature=0.5))
 
 
-@contextmanager
-def program(*command: str) -> Iterator[Other]:
-    other = Other(*command)
-    try:
-        yield other
-    finally:
-        other.close()
+def program(*command: str | None) -> AbstractContextManager[Other]:
+    return closing(Other(*map(str, command)))
 
 
 def cells(talk: GtpTalk | Other) -> list[str]:
@@ -83,11 +68,13 @@ def say(talk: GtpTalk | Other, command: str) -> str:
 # Go -------------------------------------------------------------------------------------------------------------------
 
 
-def play_gnugo(size: int, games: int) -> int:
-    """Plays games, each move told to the other side, where either judges the other's moves; returns the moves."""
-    moves = 0
-    with our_engine(f"go(size={size})") as ours, program(str(GNUGO), *GNUGO_RULES) as gnugo:
-        for game in range(games):
+@needs_gnugo
+@pytest.mark.parametrize("times", [1, pytest.param(15, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("size", "games"), [(5, 3), (7, 1)])
+def test_games_with_gnugo_have_no_illegal_move(size: int, games: int, times: int) -> None:
+    """Each move is told to the other side, and either judges the other's moves."""
+    with our_engine(f"go(size={size})") as ours, program(GNUGO, *GNUGO_RULES) as gnugo:
+        for game in range(games * times):
             for talk in (ours, gnugo):
                 say(talk, f"boardsize {size}")
                 say(talk, "komi 7.5")
@@ -100,26 +87,19 @@ def play_gnugo(size: int, games: int) -> int:
                 say(other, f"play {color} {vertex}")
                 passes = passes + 1 if vertex.lower() == "pass" else 0
                 turn += 1
+            assert turn > 10
             board = cells(ours)
             for color, mark in (("black", "x"), ("white", "o")):
                 stones = {
                     f"{'ABCDEFGHJ'[index % size]}{size - index // size}" for index, c in enumerate(board) if c == mark
                 }
                 assert set(say(gnugo, f"list_stones {color}").split()) == stones
-            moves += turn
-    return moves
-
-
-@needs_gnugo
-@pytest.mark.parametrize("times", [1, pytest.param(15, marks=pytest.mark.slow)])
-def test_games_with_gnugo_have_no_illegal_move(times: int) -> None:
-    assert play_gnugo(5, 3 * times) + play_gnugo(7, times) > 40
 
 
 @needs_gnugo
 @pytest.mark.parametrize("size", [7, 8, 9, 11, 13])
 def test_fixed_handicaps_are_those_of_gnugo(size: int) -> None:
-    with our_engine(f"go(size={size})") as ours, program(str(GNUGO), *GNUGO_RULES) as gnugo:
+    with our_engine(f"go(size={size})") as ours, program(GNUGO, *GNUGO_RULES) as gnugo:
         for count in range(1, 11):
             answers = []
             for talk in (ours, gnugo):
@@ -184,11 +164,11 @@ def test_whole_games_are_those_of_sgfmill(size: int, komi: str, tmp_path: Path) 
 # Othello --------------------------------------------------------------------------------------------------------------
 
 
-def play_rhino(games: int) -> list[str]:
-    """Plays games of Othello, each move told to the other side; returns the scores, on which both agree."""
-    scores = []
-    with our_engine("othello") as ours, program(str(RHINO), "-l", "1", "-r", "10") as rhino:
-        for game in range(games):
+@needs_rhino
+@pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.slow)])
+def test_games_with_rhino_have_no_illegal_move_and_one_score(count: int) -> None:
+    with our_engine("othello") as ours, program(RHINO, "-l", "1", "-r", "10") as rhino:
+        for game in range(count):
             for talk in (ours, rhino):
                 say(talk, "set_game Othello")
                 say(talk, "boardsize 8")
@@ -207,11 +187,3 @@ def play_rhino(games: int) -> list[str]:
                 turn += 1
             assert cells(ours) == cells(rhino)
             assert say(ours, "final_score") == say(rhino, "final_score")
-            scores.append(say(ours, "final_score"))
-    return scores
-
-
-@needs_rhino
-@pytest.mark.parametrize("count", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_games_with_rhino_have_no_illegal_move_and_one_score(count: int) -> None:
-    assert len(play_rhino(count)) == count

@@ -2,22 +2,13 @@
 
 import math
 import random
-from collections.abc import Iterator
 
 import pytest
 
-from azpy.serving.gtp import SYSTEMS, Gtp, Times
-from azpy.serving.models import open_player
-from talks import GtpTalk
+from azpy.serving.gtp import SYSTEMS, Times
+from talks import talk_with
 
 OVERHEAD = 0.1
-
-
-@pytest.fixture
-def gtp() -> Iterator[GtpTalk]:
-    talk = GtpTalk(lambda conversation: Gtp({"player": open_player("uniform:9", "go(size=5)", 9)}, conversation).run())
-    yield talk
-    talk.close()
 
 
 class Referee:
@@ -142,21 +133,17 @@ def test_time_settings_without_stones_of_a_period_have_no_limit(words: str, expe
 
 
 def test_new_settings_fill_both_clocks() -> None:
-    for settings in ("time_settings 300 0 0", "kata-time_settings absolute 300"):
-        command, *words = settings.split()
+    for name, words in (("settings", [["300", "0", "0"]]), ("named_settings", [["absolute", "300"], SYSTEMS])):
         times = Times(0.0)
         times.settings(["1000", "0", "0"])
         for color in (0, 1):
             times.left(color, ["25", "0"])
         assert times.seconds(0) == times.seconds(1) == 1
-        if command == "time_settings":
-            times.settings(words)
-        else:
-            times.named_settings(words, SYSTEMS)
+        getattr(times, name)(*words)
         assert times.seconds(0) == times.seconds(1) == 12
 
 
-def test_a_move_has_the_seconds_of_its_clock(gtp: GtpTalk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_has_the_seconds_of_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[tuple[int, float]]()
     true = Times.seconds
 
@@ -166,13 +153,10 @@ def test_a_move_has_the_seconds_of_its_clock(gtp: GtpTalk, monkeypatch: pytest.M
         return 0.001
 
     monkeypatch.setattr(Times, "seconds", seconds)
-    assert gtp.ask("kgs-time_settings byoyomi 100 10 3") == "="
-    assert gtp.ask("time_left w 8 2") == "="
-    for color in "bw":
-        assert gtp.ask(f"genmove {color}").startswith("= ")
-    assert gtp.ask("clear_board") == "="
-    assert gtp.ask("genmove w").startswith("= ")
-    assert gtp.ask("time_settings 0 1 0") == "="
-    assert gtp.ask("genmove b").startswith("= ")
+    with talk_with(player="go(size=5)") as gtp:
+        for command in ("kgs-time_settings byoyomi 100 10 3", "time_left w 8 2", "genmove b", "genmove w"):
+            assert gtp.ask(command).startswith("=")
+        for command in ("clear_board", "genmove w", "time_settings 0 1 0", "genmove b"):
+            assert gtp.ask(command).startswith("=")
     assert [color for color, _ in asked] == [0, 1, 1, 0]
     assert [found for _, found in asked] == pytest.approx([9.95 * 0.9, 7.95 * 0.9, 9.95 * 0.9, math.inf])

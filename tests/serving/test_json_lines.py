@@ -1,8 +1,5 @@
-"""Answers to queries beside searches of the test's own, and the ends. transcripts/json.txt has conversations."""
+"""Answers to queries beside searches of the test's own. transcripts/json.txt has conversations."""
 
-import json
-import signal
-import subprocess
 from typing import Any
 
 import numpy as np
@@ -12,9 +9,7 @@ import azpy
 from azpy.games.names import make_game
 from azpy.serving.json_lines import JsonLines
 from azpy.serving.models import TREES_MB, open_player, with_engines
-from talks import COMMAND, PATIENCE, JsonTalk
-
-WITHOUT_END = 2**32 - 1
+from talks import JsonTalk
 
 
 class Client(JsonTalk):
@@ -36,10 +31,6 @@ def expected(state: azpy.State, simulations: int, **options: Any) -> azpy.Search
     return azpy.Search(served.evaluator, **served.options).run(state, simulations, **options)
 
 
-def visits_of(answer: dict[str, Any]) -> dict[str, int]:
-    return {one["move"]: one["visits"] for one in answer["moveInfos"]}
-
-
 @pytest.mark.parametrize("game", ["connect_four", "chess", "go(size=7)", "othello(size=6)", "hex(size=5)", "wall_game"])
 def test_answers_are_those_of_a_search(game: str) -> None:
     client, rng = client_of(game), np.random.default_rng(1)
@@ -55,8 +46,8 @@ def test_answers_are_those_of_a_search(game: str) -> None:
     for turn, answer in answers.items():
         result, position = expected(states[turn], 40), states[turn]
         visited = zip(result.actions, result.visits, strict=True)
-        assert visits_of(answer) == {position.action_name(int(a)): int(n) for a, n in visited if n > 0}
-        root = answer["rootInfo"]
+        root, visits = answer["rootInfo"], {one["move"]: one["visits"] for one in answer["moveInfos"]}
+        assert visits == {position.action_name(int(a)): int(n) for a, n in visited if n > 0}
         assert (root["visits"], root["player"], root["reused"]) == (40, position.turn, 0)
         assert root["value"] == pytest.approx(result.value, abs=1e-5)
         assert result.action is not None
@@ -91,29 +82,6 @@ def test_a_query_of_katago_is_the_search_of_its_position() -> None:
         result = expected(state, 40, actions=actions)
         assert answer["rootInfo"]["value"] == pytest.approx(result.value, abs=1e-5)
     go.close()
-
-
-def run(lines: list[str], *more: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [*COMMAND, "uniform:50", "--protocol", "json", "--game", "hex(size=5)", *more],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    process.stdin.write("".join(f"{line}\n" for line in lines).encode())
-    process.stdin.flush()
-    return process
-
-
-def test_ctrl_c_ends_it_at_once() -> None:
-    endless = json.dumps({"id": "1", "game": "mine", "simulations": WITHOUT_END})
-    process = run([endless, json.dumps({"id": "v", "action": "query_version"})])
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith(b'{"id":"v"')
-    process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out, errors) == (130, b"", b"")
 
 
 def test_players_share_the_memory_of_their_trees(monkeypatch: pytest.MonkeyPatch) -> None:

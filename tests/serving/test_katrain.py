@@ -17,6 +17,7 @@ from talks import PATIENCE
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("katrain") is None, reason="pip install katrain")
 
+ENGINE = f"exec {sys.executable} -c 'from azpy.cli.engine import main; main()' uniform:30"
 GAMES = int(os.environ.get("AZPY_KATRAIN_GAMES", "200"))
 
 # A program of its own: KaTrain's engine and game play games without KaTrain's window. It prints the moves, and what
@@ -101,33 +102,15 @@ engine.shutdown(finish=True)
 print(json.dumps(window.errors))
 '''
 
-COMMAND = f"exec {sys.executable} -c 'from azpy.cli.engine import main; main()' uniform:30"
 
-
-def command(size: int) -> str:
-    return f"{COMMAND} --game 'go(size={size})' --protocol json"
-
-
-some_and_many = pytest.mark.parametrize(
-    ("size", "plies", "games"), [(7, 40, 0), pytest.param(5, 400, GAMES, marks=pytest.mark.slow)]
-)
-
-
-@some_and_many
-def test_katrain_plays_with_the_engine(size: int, plies: int, games: int) -> None:
-    check_games("custom", command(size), size=size, plies=plies, games=games)
-
-
-@some_and_many
-def test_katrain_plays_with_the_server(size: int, plies: int, games: int) -> None:
+@pytest.mark.parametrize(("size", "plies", "games"), [(7, 40, 0), pytest.param(5, 400, GAMES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("backend", ["custom", "remote"])  # az-engine and az-serve
+def test_katrain_plays_games(backend: str, size: int, plies: int, games: int) -> None:
+    """Their moves are legal here, and KaTrain understood every answer. No game is cut if many are played."""
     with serving(f"go(size={size})") as address:
-        check_games("remote", f"ws://{address}/ws", size=size, plies=plies, games=games)
-
-
-def check_games(*arguments: str, size: int, plies: int, games: int = 0) -> None:
-    """KaTrain plays games; their moves are legal here, and it understood every answer. No game is cut if many are."""
-    numbers = [str(size), str(plies), str(games or 1)]
-    done = ended([sys.executable, "-c", CLIENT, *arguments, *numbers], patience=PATIENCE * max(1, games))
+        there = f"ws://{address}/ws" if backend == "remote" else f"{ENGINE} --game 'go(size={size})' --protocol json"
+        numbers = [str(size), str(plies), str(games or 1)]
+        done = ended([sys.executable, "-c", CLIENT, backend, there, *numbers], patience=PATIENCE * max(1, games))
     assert done.code == 0, done.errors[-2000:]
     *found, errors = map(json.loads, done.out.splitlines()[-(games or 1) - 1 :])
     assert errors == []

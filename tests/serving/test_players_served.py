@@ -7,21 +7,18 @@ from typing import Any
 import pytest
 
 import azpy
-from azpy.errors import SettingsError
 from azpy.learning.export import to_onnx
 from azpy.learning.network import Network
 from azpy.serving.models import open_model
 
 
-def test_a_network_of_three_players_has_no_solver_of_two(tmp_path: Path) -> None:
+def test_a_network_of_three_players_gives_three_values(tmp_path: Path) -> None:
     game = "many_players:Trio"
     start = azpy.make_game(game)
     (tmp_path / "model.onnx").write_bytes(to_onnx(Network.of(start, "1x16").eval()))
     model = open_model(str(tmp_path / "model.onnx"), game, 9)
     assert model.engine.submit(start).result().values.shape == (3,)
     model.engine.close()
-    with pytest.raises(SettingsError, match=r"solver and lookahead are for games of one player, .* Trio has 3 players"):
-        open_model(f"{tmp_path}/model.onnx?solver=true", game, 9)
 
 
 @pytest.mark.parametrize(

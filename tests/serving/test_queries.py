@@ -4,6 +4,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from azpy.serving.models import PlayerEngine, open_engine, open_model, open_play
 from azpy.serving.queries import Response, Session
 from models import make_model
 from oracles import Held
-from served import assert_soon
+from running import assert_soon
 from sound_games import Nim
 from talks import PATIENCE, Asker, asker_of
 
@@ -179,35 +180,29 @@ def test_a_query_to_a_full_engine_can_be_asked_again() -> None:
 def test_a_board_of_another_shape_is_refused_before_a_search(tmp_path: Path) -> None:
     start = make_game("go(size=5)")
     (tmp_path / "model.onnx").write_bytes(make_model(shape=("batch", *start.obs_shape), actions=start.num_actions))
-    model = open_model(str(tmp_path / "model.onnx"), start.game, 5)
-    try:
+    with closing(open_model(str(tmp_path / "model.onnx"), start.game, 5)) as model:
         session = Asker({"main": model})
-        said = session.said
         for action in ({}, {"action": "show"}):
             session.ask(id="1", boardXSize=7, boardYSize=7, **action)
-            assert said.pop()["error"].startswith(f"the network plays {start.game}, not go(size=7")
+            assert session.said.pop()["error"].startswith(f"the network plays {start.game}, not go(size=7")
         assert model.engine.stats["requests"] == 0  # in a batch with others it would fail those too
         session.ask(id="2", boardXSize=5, boardYSize=5)
         session.wait()
-        assert said.pop()["rootInfo"]["visits"] == 5
-    finally:
-        model.engine.close()
+        assert session.said.pop()["rootInfo"]["visits"] == 5
 
 
 def test_a_game_follows_the_positions_that_are_named() -> None:
     with azpy.Engine(azpy.UniformEvaluator(), simulations=9) as engine:
         start = make_game("tic_tac_toe")
         game = engine.game(start)
-        for played, is_same in (([4, 0, 8], True), ([4, 1], True), ([], False), ([2], True), ([2, 2], True)):
-            if played == [2, 2]:
-                with pytest.raises(ValueError, match=r"^illegal action 2; legal actions are"):
-                    game.follow(start, played)
-                with pytest.raises(ValueError, match=r"^illegal action -1$"):
-                    game.follow(start, [2, -1])
-                continue
+        for played, is_same in (([4, 0, 8], True), ([4, 1], True), ([], False), ([2], True)):
             before, game = game, game.follow(start, played)
             assert (game is before, game.num_played) == (is_same, len(played))
             assert game.state.key() == azpy.parse_state(start, " ".join(map(start.action_name, played))).key()
+        with pytest.raises(ValueError, match=r"^illegal action 2; legal actions are"):
+            game.follow(start, [2, 2])
+        with pytest.raises(ValueError, match=r"^illegal action -1$"):
+            game.follow(start, [2, -1])
         game.undo()
         game.play(4)
         assert game.follow(start, [4, 0]) is game

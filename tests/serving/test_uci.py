@@ -24,7 +24,7 @@ from azpy.serving.request import seconds_to_think
 from azpy.serving.uci import Uci
 from running import ended
 from sound_games import Nim
-from talks import COMMAND, Talk, answers, talk, talk_to
+from talks import COMMAND, talk, talk_to
 
 CHESS = [*COMMAND, "uniform:20", "--protocol", "uci", "--game"]
 STARTS = [518, 356, 959, 3]  # of Chess960; in the last one castling is legal at once
@@ -168,7 +168,7 @@ def test_isready_is_answered_though_the_engine_does_not_open() -> None:
     engine.say("isready", "go", "isready")
     engine.close()
     assert [line.split()[0] for line in engine.heard] == ["info", "readyok", "info", "bestmove", "info", "readyok"]
-    assert answers(engine.heard, "bestmove") == ["bestmove (none)"]
+    assert [line for line in engine.heard if line.startswith("bestmove")] == ["bestmove (none)"]
 
 
 class Failing(Nim):
@@ -244,32 +244,20 @@ INFO = re.compile(
 )
 
 
-def first_moves(engine: Talk) -> tuple[list[str], str]:
-    """The first moves of the lines that an answer tells, and the move that is played."""
-    found = list[str]()
-    while (line := engine.hear("")).startswith("info"):
-        found.append(line.partition(" pv ")[2].split()[0])
-    return found, line.split()[1]
-
-
 def test_lines_are_in_the_order_of_json_the_played_move_first() -> None:
     player, game = "mcts:20?lcb=2", "connect_four"
     ugi, client = talk(player, game, "ugi"), client_of(game, player=player)
     for lines in (1, 5, 7):
         for simulations in (20, 60, 200):
             ugi.say("uginewgame", f"setoption name MultiPV value {lines}", f"go nodes {simulations}")
-            moves, played = first_moves(ugi)
+            moves = list[str]()
+            while (line := ugi.hear("")).startswith("info"):
+                moves.append(line.partition(" pv ")[2].split()[0])
             answer = client.ask(simulations=simulations)
             assert moves == [one["move"] for one in answer["moveInfos"]][:lines]
-            assert moves[0] == played == answer["move"]
+            assert moves[0] == line.split()[1] == answer["move"]
     ugi.close()
     client.close()
-    uci = talk("uniform:20?solver=true", "chess", "uci")
-    uci.say("position fen 6k1/5ppp/8/8/8/8/8/R6K w - - 0 1", "setoption name MultiPV value 3", "go nodes 300")
-    moves, played = first_moves(uci)  # a mate in one, which few simulations try
-    assert moves == [played, "a1a2", "a1a3"]
-    assert played == "a1a8"
-    uci.close()
 
 
 class Known:
@@ -300,29 +288,22 @@ def test_hashfull_says_how_full_the_cache_is() -> None:
     assert " hashfull " not in last_info(0)
 
 
+def after(board: chess.Board, move: chess.Move) -> chess.Board:
+    found = board.copy(stack=False)
+    found.push(move)
+    return found
+
+
 def mates(board: chess.Board, moves: int) -> bool:
     """Whether the player to move can mate in so many moves, by trying all."""
-    for move in list(board.legal_moves):
-        board.push(move)
-        done = board.is_checkmate() or (
-            moves > 1 and not board.is_stalemate() and all(answered(board, reply, moves) for reply in board.legal_moves)
-        )
-        board.pop()
-        if done:
-            return True
-    return False
-
-
-def answered(board: chess.Board, reply: chess.Move, moves: int) -> bool:
-    board.push(reply)
-    done = mates(board, moves - 1)
-    board.pop()
-    return done
+    return any(is_mated(after(board, move), moves - 1) for move in board.legal_moves)
 
 
 def is_mated(board: chess.Board, moves: int) -> bool:
-    """Whether the player to move is mated in so many moves of the opponent, whatever is played."""
-    return all(answered(board, move, moves + 1) for move in list(board.legal_moves))
+    """Whether the player to move is mated, or will be in so many moves of the opponent, whatever is played."""
+    if moves == 0 or not any(board.legal_moves):
+        return board.is_checkmate()
+    return all(mates(after(board, move), moves) for move in board.legal_moves)
 
 
 @pytest.mark.parametrize("chess960", [False, True])
@@ -368,13 +349,7 @@ def test_a_mate_is_reported_only_if_forced() -> None:
             found = INFO.fullmatch(line)
             assert found, line
             if found["kind"] == "mate" and abs(int(found["score"])) <= 2:
-                after = board.copy()
-                after.push_uci(found["pv"].split()[0])
-                moves = int(found["score"])
-                if moves > 0:
-                    won += 1
-                    assert after.is_checkmate() or is_mated(after, moves - 1), line
-                else:
-                    lost += 1
-                    assert mates(after, -moves), line
+                position, moves = after(board, chess.Move.from_uci(found["pv"].split()[0])), int(found["score"])
+                won, lost = won + (moves > 0), lost + (moves < 0)
+                assert is_mated(position, moves - 1) if moves > 0 else mates(position, -moves), line
     engine.close()

@@ -5,16 +5,16 @@ There is no client of UGI among the packages of PyPI and Debian (looked for in N
 
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 import azpy
-from talks import Talk, talk
+from talks import talk
 
 pyspiel = pytest.importorskip("pyspiel")
 
 SIZE = 5  # of hex
+GOS = ["go nodes 15", "go movetime 31", "go p1time 900 p2time 900", "go p1time 40 p2time 40 p1inc 1 p2inc 1"]
 
 
 def _turned(name: str) -> str:
@@ -32,53 +32,36 @@ GAMES: list[tuple[str, str, Callable[[str], str] | None]] = [
 ]
 
 
-def names_of(state: Any, name: Callable[[str], str] | None, ours: list[str]) -> dict[str, int]:
-    """OpenSpiel's legal actions by the name that they have here; `ours` are the names of our game's actions."""
-    player = state.current_player()
-    if name is None:  # the games number their actions alike
-        return {ours[action]: action for action in state.legal_actions()}
-    return {name(state.action_to_string(player, action)): action for action in state.legal_actions()}
-
-
-def play(engine: Talk, game: str, theirs: Any, name: Callable[[str], str] | None, rng: random.Random, go: str) -> str:
-    """Plays a game: the engine on one side, random moves on the other; OpenSpiel has the rules. Returns the result."""
-    state, moves, ours = theirs.new_initial_state(), list[str](), all_names(game)
-    engine.say("uginewgame")
-    side = rng.randrange(2)
-    while not state.is_terminal():
-        legal = names_of(state, name, ours)
-        engine.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query p1turn", "query result")
-        assert engine.hear("response") == "response false"
-        assert engine.hear("response") == f"response {str(state.current_player() == 0).lower()}"
-        assert engine.hear("response") == "response none"
-        if state.current_player() == side:
-            engine.say(go)
-            move = engine.hear("bestmove").split()[1]
-            assert move in legal, (game, moves)
-        else:
-            move = rng.choice(sorted(legal))
-        moves.append(move)
-        state.apply_action(legal[move])
-    engine.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query result", "go")
-    assert engine.hear("response") == "response true"
-    result = {1: "p1win", 0: "draw", -1: "p2win"}[int(state.returns()[0])]
-    assert engine.hear("response") == f"response {result}"
-    assert engine.hear("bestmove") == "bestmove (none)"
-    return result
-
-
-def all_names(game: str) -> list[str]:
-    """The names of all actions, whether legal or not."""
-    start = azpy.make_game(game)
-    return [start.action_name(action) for action in range(start.num_actions)]
-
-
 @pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("game", "theirs", "name"), GAMES)
 def test_openspiel_referees_games(game: str, theirs: str, name: Callable[[str], str] | None, count: int) -> None:
+    """The engine is on one side, and random moves on the other."""
     engine, rng, rules = talk("mcts:10", game, "ugi"), random.Random(3), pyspiel.load_game(theirs)
-    gos = ["go nodes 15", "go movetime 31", "go p1time 900 p2time 900", "go p1time 40 p2time 40 p1inc 1 p2inc 1"]
-    results = {play(engine, game, rules, name, rng, gos[number % 4]) for number in range(count)}
+    start, results = azpy.make_game(game), set[str]()
+    for number in range(count):
+        state, moves, side = rules.new_initial_state(), list[str](), rng.randrange(2)
+        engine.say("uginewgame")
+        while not state.is_terminal():
+            mover, legal = state.current_player(), state.legal_actions()
+            # Where nothing else is said, the games number their actions alike.
+            named = {name(state.action_to_string(mover, one)) if name else start.action_name(one): one for one in legal}
+            engine.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query p1turn", "query result")
+            for answer in ("false", str(mover == 0).lower(), "none"):
+                assert engine.hear("response") == f"response {answer}"
+            if mover == side:
+                engine.say(GOS[number % 4])
+                move = engine.hear("bestmove").split()[1]
+                assert move in named, (game, moves)
+            else:
+                move = rng.choice(sorted(named))
+            moves.append(move)
+            state.apply_action(named[move])
+        engine.say(f"position startpos moves {' '.join(moves)}", "query gameover", "query result", "go")
+        assert engine.hear("response") == "response true"
+        result = {1: "p1win", 0: "draw", -1: "p2win"}[int(state.returns()[0])]
+        assert engine.hear("response") == f"response {result}"
+        assert engine.hear("bestmove") == "bestmove (none)"
+        results.add(result)
     engine.close()
     assert not [line for line in engine.heard if "error" in line]
     assert count == 2 or len(results) > 1

@@ -112,15 +112,9 @@ def test_a_config_is_the_position_that_it_describes(config: dict[str, Any], text
     assert state_of(config).to_text() == text
 
 
-@pytest.mark.parametrize(
-    ("config", "same"), [(standard(), {}), (classic(), {"variant": "classic"})], ids=["standard", "classic"]
-)
-def test_the_config_of_a_start_is_the_start_of_azpys_game(config: dict[str, Any], same: dict[str, Any]) -> None:
-    assert state_of(config).key() == azpy.make_game("wall_game", **same).key()
-
-
-def names(state: azpy.State) -> list[str]:
-    return [state.action_name(action) for action in state.legal_actions()]
+def test_the_config_of_a_start_is_the_start_of_azpys_game() -> None:
+    assert state_of(standard()).key() == azpy.make_game("wall_game").key()
+    assert state_of(classic()).key() == azpy.make_game("wall_game", variant="classic").key()
 
 
 @pytest.mark.parametrize(("width", "height"), [(8, 8), (4, 4), (13, 10), (12, 9)])
@@ -196,13 +190,16 @@ def test_nothing_is_played_after_the_end() -> None:
             apply_move(won, text)
 
 
+def tiny(cat: list[int], home: list[int], other_cat: list[int]) -> dict[str, Any]:
+    """Four cells with a wall above the lower left one; the cat and the home of player 1, and player 2's cat."""
+    config = classic(2, 2)
+    config["initialState"]["pawns"] = {"p1": {"cat": cat, "home": home}, "p2": {"cat": other_cat, "home": [0, 0]}}
+    return changed(config, "initialState.walls", [{"cell": [1, 0], "orientation": "horizontal"}])
+
+
 def test_a_capture_wins_in_a_turn_of_one_action_too() -> None:
     # A ring around nothing: every wall would cut a cat off, and the cat may not step back.
-    config = classic(2, 2)
-    config["initialState"] = {
-        "pawns": {"p1": {"cat": [0, 1], "home": [0, 0]}, "p2": {"cat": [1, 0], "home": [0, 0]}},
-        "walls": [{"cell": [1, 0], "orientation": "horizontal"}],
-    }
+    config = tiny([0, 1], [0, 0], [1, 0])
     state = state_of(config)
     capture = state.parse_actions("Ca2")
     assert move_text(state, capture) == "Ca2"
@@ -218,23 +215,17 @@ def test_a_capture_wins_in_a_turn_of_one_action_too() -> None:
 
 def test_a_capture_that_a_second_action_would_give_up_is_found() -> None:
     # One path joins all cells, so no wall is legal. After the capture the cat could only go on.
-    config = classic(2, 2)
-    config["initialState"] = {
-        "pawns": {"p1": {"cat": [0, 1], "home": [1, 1]}, "p2": {"cat": [1, 0], "home": [0, 0]}},
-        "walls": [{"cell": [1, 0], "orientation": "horizontal"}],
-    }
-    state = state_of(config)
+    state = state_of(tiny([0, 1], [1, 1], [1, 0]))
     action = winning_action(state)
     assert action is not None
     half = state.clone()
     half.play(action)
-    assert names(half) == ["Ca1"]
+    assert [half.action_name(one) for one in half.legal_actions()] == ["Ca1"]
     assert move_text(state, [action]) == "Cb1"
     assert apply_move(state, "Cb1").outcome() == 1
     assert winning_action(state_of(standard())) is None
     # After half a turn, and for player 2; a draw is no win.
-    config = standard(5, 5)
-    config["initialState"]["pawns"] = {"p1": {"cat": [0, 3], "mouse": [4, 1]}, "p2": {"cat": [4, 2], "mouse": [0, 4]}}
+    config = changed(standard(5, 5), "initialState.pawns", CAUGHT | {"p1": {"cat": [0, 3], "mouse": [4, 1]}})
     step = {"type": "cat", "source": [4, 3], "target": [4, 2]}
     for whole in (with_turn(config, 2), with_turn(config, 2, step)):
         state = state_of(whole)
@@ -246,11 +237,7 @@ def test_a_capture_that_a_second_action_would_give_up_is_found() -> None:
 
 
 def test_a_player_who_cannot_act_ends_the_turn() -> None:
-    config = classic(2, 2)
-    config["initialState"] = {
-        "pawns": {"p1": {"cat": [1, 0], "home": [1, 1]}, "p2": {"cat": [1, 1], "home": [0, 0]}},
-        "walls": [{"cell": [1, 0], "orientation": "horizontal"}],
-    }
+    config = tiny([1, 0], [1, 1], [1, 1])
     step = {"type": "cat", "source": [1, 1], "target": [1, 0]}
     state = state_of(with_turn(config, 1, step))
     assert state.is_terminal
@@ -320,7 +307,6 @@ def test_games_played_by_text_are_the_games_played_by_actions(make: Any) -> None
     assert turns > 500
     assert short > 100
     assert ended > 80
-    print(f"{turns} turns, {short} of them short, {ended} games ended by a capture")
 
 
 def test_a_game_goes_on_beyond_any_number_of_turns() -> None:
@@ -441,10 +427,13 @@ class Server(JsonTalk):
         return self.receive(identity)
 
 
+def server_of(player: str, kind: type[WallGame] = WallGame) -> Server:
+    return Server(lambda talk: kind({"bot": open_player(player, "wall_game", 1)}, talk).run())
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
-    served = open_player("uniform:12", "wall_game", 100)
-    gui = Server(lambda talk: WallGame({"bot": served}, talk).run())
+    gui = server_of("uniform:12")
     yield gui
     gui.close()
 
@@ -487,8 +476,7 @@ def test_odd_ids_and_bytes_are_returned_unchanged(server: Server) -> None:
 
 
 def test_requests_keep_their_order_and_the_end_answers_all() -> None:
-    served = open_player("uniform:5", "wall_game", 100)
-    server = Server(lambda talk: WallGame({"bot": served}, talk).run())
+    server = server_of("uniform:5")
     names = [f"game {number}" for number in range(MOST_SESSIONS)]
     for name in names:
         server.request("start_game_session", name, botId="bot", config=CONFIG)
@@ -521,7 +509,7 @@ def test_trees_keep_to_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
             ended.append(result.stop)
             return result
 
-    server = Server(lambda talk: Watched({"bot": open_player("uniform:4000000000", "wall_game", 1)}, talk).run())
+    server = server_of("uniform:4000000000", Watched)
     assert server.ask("start_game_session", "a", botId="bot", config=CONFIG)["success"]
     assert server.ask("evaluate_position", "a", expectedPly=0)["success"]
     server.close()
@@ -545,7 +533,7 @@ def test_no_more_is_read_while_too_much_waits(monkeypatch: pytest.MonkeyPatch) -
             answered.append("")
             await super()._answer(*given)
 
-    server = Server(lambda talk: Slow({"bot": open_player("uniform:1", "wall_game", 1)}, talk).run())
+    server = server_of("uniform:1", Slow)
     for _ in range(1_000):
         server.request("evaluate_position", "a", expectedPly=0)
     server.close()

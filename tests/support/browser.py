@@ -8,6 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,6 @@ CHOOSE = """
       return asks;
     };
 """
-
 
 # Whether the position is known.
 SHOWN = "return board.dataset.state !== 'busy' || document.body.textContent.includes('is thinking')"
@@ -421,3 +421,11 @@ def board(driver: Any) -> Iterator[Board]:
     found = Board(driver)
     yield found
     assert found.errors() == []
+
+
+@pytest.fixture
+def serve(board: Board) -> Iterator[Callable[..., str]]:
+    """Serves players, as `site_of` does, until the test ends and the browser has left their page."""
+    with ExitStack() as stack:
+        yield lambda *models, **options: stack.enter_context(site_of(*models, **options))
+        board.driver.get("about:blank")

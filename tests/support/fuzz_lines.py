@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from azpy._core import Message
 from azpy.serving.lines import LONGEST_LINE
@@ -64,22 +65,11 @@ def words_of(raw: bytes) -> list[str]:
 
 # UCI and UGI: one `bestmove` a `go`, one `readyok` an `isready`.
 READY = {"go": "bestmove", "isready": "readyok", "uci": "uciok", "ugi": "ugiok"}
-OTHERS = {
-    "quit",
-    "setoption",
-    "position",
-    "stop",
-    "ponderhit",
-    "debug",
-    "register",
-    "ucinewgame",
-    "uginewgame",
-    "query",
-}
+OTHERS = {"quit", "setoption", "position", "stop", "ponderhit", "debug", "register", "ucinewgame", "uginewgame"}
 
 
 def due_in_uci(word: str) -> Callable[[bytes], Sequence[str] | None]:
-    known = {"go", "isready", word} | OTHERS - ({"query"} if word == "uci" else set())
+    known = {"go", "isready", word} | OTHERS | ({"query"} if word == "ugi" else set())
 
     def due(line: bytes) -> Sequence[str] | None:
         command = next((each for each in words_of(line) if each in known), "")
@@ -151,16 +141,13 @@ QUESTION = [{"type": "end_game_session"}, None, {"type": "evaluate_position", "e
 def uci_of(word: str, game: str) -> Dialect:
     question = ["stop", *(f"setoption name {each.replace(' ', ' value ')}" for each in OPTIONS)]
     question += [f"{word}newgame", "position startpos", "go nodes 4", "isready"]
-    heard = {f"{word}ok", "bestmove", "readyok"}
     arguments = ["uniform:1", "--game", game, "--protocol", word]
-    first = "(bestmove (?!.none).*)"
-    return Dialect(
-        arguments,
-        question,
-        first,
-        due_in_uci(word),
-        lambda line: line.split(" ")[0] if line.split(" ")[0] in heard else "",
-    )
+
+    def came(line: str) -> str:
+        first = line.split(" ")[0]
+        return first if first in {f"{word}ok", "bestmove", "readyok"} else ""
+
+    return Dialect(arguments, question, "(bestmove (?!.none).*)", due_in_uci(word), came)
 
 
 DIALECTS: dict[str, Callable[[], Dialect]] = {
@@ -258,17 +245,12 @@ def _write(file: int, data: bytes) -> None:
 
 def fuzz(protocol: str, count: int, seed: int, folder: Path) -> None:
     """Sends so many lines to az-engine, and checks what comes."""
-    dialect, rng, lines = (
-        DIALECTS[protocol](),
-        random.Random(seed),
-        [line.encode() for line in sent(protocol.split()[0])],
-    )
+    dialect, lines = DIALECTS[protocol](), [line.encode() for line in sent(protocol.split()[0])]
     os.mkfifo(folder / "pipe")
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with (
         tempfile.TemporaryFile() as errors,
-        subprocess.Popen(
-            [*COMMAND, *dialect.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=folder
-        ) as process,
+        subprocess.Popen([*COMMAND, *dialect.arguments], stderr=errors, cwd=folder, **pipes) as process,
     ):
         assert process.stdin is not None
         arrived, is_over, left, answers = threading.Condition(), threading.Event(), Counter[str](), list[str]()
@@ -288,7 +270,7 @@ def fuzz(protocol: str, count: int, seed: int, folder: Path) -> None:
 
         listener = threading.Thread(target=listen)
         listener.start()
-        batch, amounts, known, made = list[bytes](), list[float](), list[str](), mixed(lines, rng)
+        batch, amounts, known, made = list[bytes](), list[float](), list[str](), mixed(lines, random.Random(seed))
         try:
             for chunk in range(-(-count // CHUNK)):
                 batch = [next(made) for _ in range(CHUNK)] + [line.encode() for line in dialect.question]

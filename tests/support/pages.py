@@ -5,7 +5,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,14 +27,9 @@ NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="needs node")
 
 
-@contextmanager
-def served_by(game: str) -> Iterator[PlayerEngine]:
+def served_by(game: str) -> AbstractContextManager[PlayerEngine]:
     """A player without a network, which draws its moves if the game hides something."""
-    model = hiding(game) if make_game(game).hides else open_model("uniform:40", game, 40)
-    try:
-        yield model
-    finally:
-        model.close()
+    return closing(hiding(game) if make_game(game).hides else open_model("uniform:40", game, 40))
 
 
 def files_of(folder: Path) -> Path:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -38,6 +39,13 @@ def at_once(*works: Callable[[], T]) -> list[T]:
     hangs = wait(results, PATIENCE).not_done
     assert not hangs, f"{len(hangs)} of {len(works)} calls have not returned after {PATIENCE} s"
     return [result.result() for result in results]
+
+
+def assert_soon(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.02)
 
 
 def az(name: str, *arguments: str | Path) -> list[str]:

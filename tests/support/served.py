@@ -5,7 +5,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 import azpy
@@ -16,13 +16,11 @@ from running import az
 from talks import PATIENCE
 
 
-@contextmanager
 def site_of(
     models: dict[str, PlayerEngine], bounds: Bounds | None = None, port: int = 0, **options: Any
-) -> Iterator[str]:
+) -> AbstractContextManager[str]:
     """A site of these players in this process; gives its address, such as 127.0.0.1:8123."""
-    with running(Site(models, bounds=bounds, **options), port) as address:
-        yield address
+    return running(Site(models, bounds=bounds, **options), port)
 
 
 def hiding(game: str) -> PlayerEngine:
@@ -45,11 +43,9 @@ def running(site: Site, port: int = 0) -> Iterator[str]:
         assert not thread.is_alive()
 
 
-@contextmanager
-def serving(game: str, bounds: Bounds | None = None, **options: Any) -> Iterator[str]:
+def serving(game: str, bounds: Bounds | None = None, **options: Any) -> AbstractContextManager[str]:
     """A site with one player of a game, without a network."""
-    with site_of({"main": open_model("uniform:30", game, 30)}, bounds, **options) as address:
-        yield address
+    return site_of({"main": open_model("uniform:30", game, 30)}, bounds, **options)
 
 
 def free_port() -> int:
@@ -76,10 +72,8 @@ def process(*arguments: str, **more: Any) -> Iterator[tuple[str, subprocess.Pope
         server.wait()
 
 
-def assert_soon(holds: Any) -> None:
-    done = threading.Event()
-    for _ in range(int(PATIENCE / 0.05)):
-        if holds():
-            return
-        done.wait(0.05)
-    raise AssertionError
+def upgrade(address: str, *more: str) -> bytes:
+    """A request for a WebSocket, with more headers."""
+    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    lines = ["GET /ws HTTP/1.1", f"Host: {address}", "Upgrade: websocket", "Connection: Upgrade", key]
+    return "\r\n".join([*lines, "Sec-WebSocket-Version: 13", *more, "", ""]).encode()

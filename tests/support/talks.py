@@ -5,7 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,8 @@ class Talk:
     """A conversation with a protocol in this process, line by line. `run` gets the other side of it."""
 
     def __init__(self, run: Callable[[Conversation], None]) -> None:
-        self._read, self._write = io_pipe()
+        read, write = os.pipe()
+        self._write: Any = os.fdopen(write, "wb")
         self.heard, self.arrived = list[str](), threading.Condition()
         outer = self
 
@@ -39,7 +40,7 @@ class Talk:
                 return len(text)
 
         # A test that fails leaves the conversation open; the process ends in any case.
-        self.thread = threading.Thread(target=run, args=(Conversation(self._read, Sink()),), daemon=True)
+        self.thread = threading.Thread(target=run, args=(Conversation(os.fdopen(read, "rb"), Sink()),), daemon=True)
         self.thread.start()
 
     def say(self, *lines: str) -> None:
@@ -104,11 +105,6 @@ class JsonTalk(Talk):
             return answer
 
 
-def io_pipe() -> tuple[Any, Any]:
-    read, write = os.pipe()
-    return os.fdopen(read, "rb"), os.fdopen(write, "wb")
-
-
 def talk(player: str, game: str, word: str) -> Talk:
     """A conversation with one player in this process."""
     return talk_to({"player": open_player(player, game, 100)}, word)
@@ -119,20 +115,13 @@ def talk_to(models: Mapping[str, Player], word: str = "uci") -> Talk:
     return Talk(lambda conversation: Uci(models, conversation, word).run())
 
 
-def answers(lines: list[str], *said: str) -> list[str]:
-    """Of what was heard, the lines that begin so."""
-    return [line for line in lines if line.startswith(said)]
-
-
-@contextmanager
-def talk_with(**games: str) -> Iterator[GtpTalk]:
-    """A conversation with players of these names and games."""
-    models = {name: open_player("uniform:20", game, 100) for name, game in games.items()}
-    talk = GtpTalk(lambda conversation: Gtp(models, conversation).run())
-    try:
-        yield talk
-    finally:
-        talk.close()
+def talk_with(**players: str | Player) -> AbstractContextManager[GtpTalk]:
+    """A conversation by GTP with players of these names, or with uniform ones of these games."""
+    models = {
+        name: open_player("uniform:20", player, 100) if isinstance(player, str) else player
+        for name, player in players.items()
+    }
+    return closing(GtpTalk(lambda conversation: Gtp(models, conversation).run()))
 
 
 class Asker(Session):

@@ -1,8 +1,8 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -12,7 +12,6 @@ from azpy.serving.models import open_model
 from azpy.web.app import Bounds
 from browser import NARROW, WIDE, Board, needs_browser
 from models import make_model
-from served import site_of
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -91,13 +90,12 @@ def test_screen_reader_text_survives_search_reports(board: Board, address: str) 
 def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.script("document.getElementById('hinted').hidden = false")
-    found = board.driver.execute_async_script(
+    found = board.script(
         """
-        const done = arguments[0];
         const table = document.getElementById("candidates");
         const rows = () => [...table.rows].map((row) => row.dataset.move).join("");
         const named = (name) => table.querySelector(`[data-move="${name}"] button`);
-        import("/board/candidates.js").then(({ Candidates }) => {
+        return import("/board/candidates.js").then(({ Candidates }) => {
           const candidates = new Candidates({ onLook: () => {}, picture: async () => "<svg/>" });
           const show = (names, isNew) => {
             const move = (name, order) => ({ move: name, order, visits: 90 - order, value: 0, prior: 0, pv: [name] });
@@ -115,20 +113,15 @@ def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> 
           }
           const isHeld = document.activeElement === held && lost.length === 0;
           show("xyz", true);
-          done([seen, isHeld, rows(), document.activeElement.textContent]);
-        }, (error) => done(String(error)));
+          return [seen, isHeld, rows(), document.activeElement.textContent];
+        });
         """
     )
     # The row with the focus stays in the table, behind the ten best ones. Where its move goes, another row gets it.
     assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
 
 
-def is_searched(board: Board, ply: int) -> bool:
-    """Whether the position after so many moves is there, with what a search says of it."""
-    return board.ply == ply and "Searched" in board.one("root").text
-
-
-def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> None:
+def test_values_are_those_of_the_adviser_alone(board: Board, serve: Any, tmp_path: Path) -> None:
     """Values of another network do not count, until it advises; the game goes on."""
     for weight in (0.5, 0.9):
         (tmp_path / f"{weight}.onnx").write_bytes(make_model(weight=weight))
@@ -141,34 +134,32 @@ def test_values_are_those_of_the_adviser_alone(board: Board, tmp_path: Path) -> 
         networks = set()
         for ply in reversed(range(len(board.moves))):
             board.one("back").click()
-            board.until(partial(is_searched, board, ply))
+            board.until(lambda ply=ply: board.ply == ply and "Searched" in board.one("root").text)
             networks.add(board.one("root").text.rpartition("network ")[2])
         board.one("last").click()
         board.settle(4)
         return networks
 
     # Where one search has room, a network's move goes before the advice.
-    with site_of(models, Bounds(client=replace(CLIENT_LIMITS, searches=1))) as address:
-        board.open(address, "of 0.5")
-        board.begin(side="other", player_1="of 0.9")
-        board.one("hints").click()
-        for _ in range(2):
-            ply = board.ply
-            next(iter(board.places().values())).click()
-            board.settle(ply + 2)
-        moves = [move.split(" ")[0] for move in board.moves]
-        networks = analyzed_by()
-        assert len(networks) == 1
-        board.choose("adviser", "of 0.9")
-        board.until(lambda: board.one("root").text.startswith("Searched"))
-        assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
-        # It has values only for positions where it moved, and for the last one.
-        assert len(board.all("#graph .value")) < len(moves) + 1
-        other = analyzed_by()
-        assert len(other) == 1
-        assert networks.isdisjoint(other)
-        assert [move.split(" ")[0] for move in board.moves] == moves
-        board.driver.get("about:blank")
+    board.open(serve(models, Bounds(client=replace(CLIENT_LIMITS, searches=1))), "of 0.5")
+    board.begin(side="other", player_1="of 0.9")
+    board.one("hints").click()
+    for _ in range(2):
+        ply = board.ply
+        next(iter(board.places().values())).click()
+        board.settle(ply + 2)
+    moves = [move.split(" ")[0] for move in board.moves]
+    networks = analyzed_by()
+    assert len(networks) == 1
+    board.choose("adviser", "of 0.9")
+    board.until(lambda: board.one("root").text.startswith("Searched"))
+    assert networks.isdisjoint({board.one("root").text.rpartition("network ")[2]})
+    # It has values only for positions where it moved, and for the last one.
+    assert len(board.all("#graph .value")) < len(moves) + 1
+    other = analyzed_by()
+    assert len(other) == 1
+    assert networks.isdisjoint(other)
+    assert [move.split(" ")[0] for move in board.moves] == moves
 
 
 @pytest.mark.parametrize(("size", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
@@ -189,10 +180,9 @@ def test_the_page_is_accessible_and_never_scrolls_sideways(
         for dialog in (None, *(["new", "open_load", "open_save", "open_archive"] if name == "chess" else [])):
             if dialog is not None:
                 board.unfold(dialog).click()
-            found = board.driver.execute_async_script(
-                "const [done] = arguments; const part = document.querySelector('dialog[open]') ?? document;"
-                "axe.run(part).then((found) => done(found.violations.map((one) => "
-                "[one.id, one.nodes.map((node) => node.html.slice(0, 200))])), (error) => done(String(error)))"
+            found = board.script(
+                "return axe.run(document.querySelector('dialog[open]') ?? document).then((found) => "
+                "found.violations.map((one) => [one.id, one.nodes.map((node) => node.html.slice(0, 200))]))"
             )
             assert found == [], (name, dialog, found)
             board.script("document.querySelector('dialog[open]')?.close()")

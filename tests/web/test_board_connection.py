@@ -6,10 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections import Counter
 from pathlib import Path
 
 import httpx
@@ -19,6 +16,7 @@ from websockets.sync.client import connect
 
 from azpy.serving.models import open_model
 from browser import TOKEN, Board, needs_browser
+from pages import hosted
 from served import free_port, process, site_of
 from talks import PATIENCE
 
@@ -26,8 +24,15 @@ pytest_plugins = ["browser"]
 pytestmark = needs_browser
 
 
-def test_a_token_is_asked_for_once(board: Board) -> None:
-    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN) as address:
+def log_in(board: Board, token: str = TOKEN) -> None:
+    board.until(lambda: board.one("login").is_displayed())
+    board.one("token").send_keys(token, Keys.ENTER)
+    board.until(lambda: board.one("connected").text == "connected")
+
+
+def test_a_token_is_asked_for_once_by_a_server(board: Board) -> None:
+    models, port = {"main": open_model("uniform:5", "tic_tac_toe", 5)}, free_port()
+    with site_of(models, token=TOKEN, port=port) as address:
         board.driver.get(f"http://{address}/")
         board.until(lambda: board.one("login").is_displayed())
         for _ in range(2):  # the second one closes a dialog that did not want to
@@ -37,8 +42,7 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
         assert board.script(state, board.one("connected")) == [True, "none"]
         board.one("token").send_keys("not the token", Keys.ENTER)
         board.until(lambda: board.one("login_said").text == "The token is wrong.")
-        board.one("token").send_keys(TOKEN, Keys.ENTER)
-        board.until(lambda: board.one("connected").text == "connected")
+        log_in(board)
         board.until(lambda: not board.one("login").is_displayed())
         board.settle()
         assert board.script(state, board.one("connected")) == [False, '"\N{BLACK CIRCLE} "']
@@ -50,6 +54,11 @@ def test_a_token_is_asked_for_once(board: Board) -> None:
         board.one("logout").click()
         board.until(lambda: board.one("login").is_displayed())
         assert [error.rpartition("401")[2] for error in board.errors()] == [" (Unauthorized)"]
+        log_in(board)
+        board.driver.delete_all_cookies()  # as the end of the process does
+    with site_of(models, token=TOKEN, port=port):
+        log_in(board)
+        board.errors()
         board.driver.get("about:blank")
 
 
@@ -83,23 +92,6 @@ def test_a_lost_connection_is_shown_and_play_continues(board: Board) -> None:
         board.driver.get("about:blank")
 
 
-def test_a_server_started_again_asks_for_the_token_again(board: Board) -> None:
-    port = free_port()
-    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN, port=port) as address:
-        board.driver.get(f"http://{address}/")
-        board.until(lambda: board.one("login").is_displayed())
-        board.one("token").send_keys(TOKEN, Keys.ENTER)
-        board.until(lambda: board.one("connected").text == "connected")
-        # As the end of the process does.
-        board.driver.delete_all_cookies()
-    with site_of({"main": open_model("uniform:5", "tic_tac_toe", 5)}, token=TOKEN, port=port):
-        board.until(lambda: board.one("login").is_displayed())
-        board.one("token").send_keys(TOKEN, Keys.ENTER)
-        board.until(lambda: board.one("connected").text == "connected")
-        board.errors()
-        board.driver.get("about:blank")
-
-
 def test_a_stopping_server_is_shown_and_retried(board: Board) -> None:
     with process("uniform:5", "--game", "tic_tac_toe") as (address, server), connect(f"ws://{address}/ws") as other:
         board.open(address)
@@ -118,53 +110,32 @@ def test_a_stopping_server_is_shown_and_retried(board: Board) -> None:
         board.driver.get("about:blank")
 
 
-@contextmanager
-def page_of(text: str) -> Iterator[str]:
-    """A page of another origin; gives the origin."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("content-type", "text/html")
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://localhost:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_a_page_of_a_listed_origin_shows_the_board_in_a_frame(board: Board) -> None:
-    model = open_model("uniform:5", "tic_tac_toe", 5)
-    with page_of("<iframe></iframe>") as origin, site_of({"main": model}, origins=[origin], frames=[origin]) as address:
-        board.driver.get(origin)
-        script = """
-            const [address, done] = arguments;
-            const frame = document.querySelector("iframe");
-            const loaded = new Promise((resolve) => frame.addEventListener("load", resolve));
-            frame.src = address;
-            const query = { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"id": "1"}' };
-            const answer = fetch(`${address}query`, query).then((found) => found.json());
-            Promise.all([answer, loaded]).then(([found]) => done(found), (error) => done(`${error}`));
-        """
-        assert board.driver.execute_async_script(script, f"http://{address}/")["rootInfo"]["visits"] == 5
-        board.driver.switch_to.frame(0)
-        board.until(lambda: board.all("#connected") and board.one("connected").text == "connected")
-        board.driver.switch_to.default_content()
-    with page_of("<iframe></iframe>") as origin, site_of({"main": model}) as address:
-        board.driver.get(origin)
-        board.script("document.querySelector('iframe').src = arguments[0]", f"http://{address}/")
-        board.until(lambda: any("frame-ancestors" in error for error in board.errors()))
-        board.driver.get("about:blank")
-        board.errors()
+def test_a_page_of_a_listed_origin_shows_the_board_in_a_frame(board: Board, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text('<link rel="icon" href="data:,"><iframe></iframe>')
+    models = {"main": open_model("uniform:5", "tic_tac_toe", 5)}
+    with hosted(tmp_path, Counter()) as host:
+        origin = f"http://localhost:{host.server_port}"
+        with site_of(models, origins=[origin], frames=[origin]) as address:
+            board.driver.get(origin)
+            script = """
+                const [address] = arguments;
+                const frame = document.querySelector("iframe");
+                const loaded = new Promise((resolve) => frame.addEventListener("load", resolve));
+                frame.src = address;
+                const query = { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"id": "1"}' };
+                const answer = fetch(`${address}query`, query).then((found) => found.json());
+                return Promise.all([answer, loaded]);
+            """
+            assert board.script(script, f"http://{address}/")[0]["rootInfo"]["visits"] == 5
+            board.driver.switch_to.frame(0)
+            board.until(lambda: board.all("#connected") and board.one("connected").text == "connected")
+            board.driver.switch_to.default_content()
+        with site_of(models) as address:
+            board.driver.get(origin)
+            board.script("document.querySelector('iframe').src = arguments[0]", f"http://{address}/")
+            board.until(lambda: any("frame-ancestors" in error for error in board.errors()))
+            board.driver.get("about:blank")
+            board.errors()
 
 
 def is_open(port: int) -> bool:
@@ -199,9 +170,7 @@ def test_behind_nginx_the_page_works_below_a_path(board: Board, tmp_path: Path) 
             board.until(lambda: is_open(port))
             for path, token in (("az", TOKEN), ("az/too", f"{TOKEN} too")):
                 board.driver.get(f"http://127.0.0.1:{port}/{path}/")
-                board.until(lambda: board.one("login").is_displayed())
-                board.one("token").send_keys(token, Keys.ENTER)
-                board.until(lambda: board.one("connected").text == "connected")
+                log_in(board, token)
                 board.begin()
                 board.until(lambda: board.state == "open" and board.ply == 0)
                 board.click("b2")

@@ -2,8 +2,8 @@
 
 import base64
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import chess
 import chess.pgn
@@ -12,15 +12,10 @@ from sgfmill import sgf
 
 from azpy.serving.models import open_model
 from browser import Board, needs_browser
-from served import site_of
 from training_runs import collect
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
-
-
-def is_loaded(board: Board, text: str) -> bool:
-    return bool(board.one("load_text").get_attribute("value") == text)
 
 
 def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: str, tmp_path: Path) -> None:
@@ -38,7 +33,7 @@ def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: st
         text = f"(;{stated}SZ[5]PB[{letters}];B[cc];W[dd])"
         (tmp_path / f"{number}.sgf").write_bytes(text.encode(encoding))  # the page may still read the one before
         board.one("load_file").send_keys(str(tmp_path / f"{number}.sgf"))
-        board.until(partial(is_loaded, board, text))
+        board.until(lambda text=text: board.one("load_text").get_attribute("value") == text)
         board.script("document.getElementById('load_file').value = ''")
     board.one("load_cancel").click()
 
@@ -54,11 +49,10 @@ def pasted(board: Board) -> str:
     return found
 
 
-def told(board: Board, saved: Path, *names: str) -> list[str | float | None]:
+def told(board: Board, saved: Path) -> list[str | float | None]:
     """What the saved game of Go says of itself; None for what it does not say."""
     root = sgf.Sgf_game.from_string(board.save(saved)).get_root()
-    names = names or ("PB", "PW", "DT", "TM", "OT")
-    return [root.get(one) if root.has_property(one) else None for one in names]
+    return [root.get(one) if root.has_property(one) else None for one in ("PB", "PW", "DT", "TM", "OT")]
 
 
 def test_a_saved_game_of_go_names_players_and_date(board: Board, address: str, saved: Path) -> None:
@@ -77,20 +71,19 @@ def test_a_saved_game_of_go_names_players_and_date(board: Board, address: str, s
     assert told(board, saved) == ["person", "azpy", f"{begun:%Y-%m-%d}", 600, "5x30 byo-yomi"]
 
 
-def test_a_game_from_elsewhere_names_no_player_of_this_page(board: Board, saved: Path, tmp_path: Path) -> None:
+def test_a_game_from_elsewhere_names_no_player_of_this_page(
+    board: Board, serve: Any, saved: Path, tmp_path: Path
+) -> None:
     run = collect(tmp_path / "run", "go(size=5)", iterations=1)
-    with site_of({"go": open_model("uniform:5", "go(size=5)", 5)}, run=run) as address:
-        board.open(address, "go")
-        board.choose("clock", "10/5x30")
-        assert board.load("C3") == ""
-        assert told(board, saved) == [None] * 5
-        board.unfold("open_archive").click()
-        board.until(lambda: board.all("#archive_games button"))
-        board.all("#archive_games button")[0].click()
-        board.until(lambda: not board.one("archive").is_displayed())
-        board.settle()
-        assert told(board, saved) == [None] * 5
-        board.driver.get("about:blank")
+    board.open(serve({"go": open_model("uniform:5", "go(size=5)", 5)}, run=run), "go")
+    board.choose("clock", "10/5x30")
+    assert board.load("C3") == ""
+    assert told(board, saved) == [None] * 5
+    board.unfold("open_archive").click()
+    board.until(lambda: board.all("#archive_games button"))[0].click()
+    board.until(lambda: not board.one("archive").is_displayed())
+    board.settle()
+    assert told(board, saved) == [None] * 5
 
 
 def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, address: str, saved: Path) -> None:
@@ -124,8 +117,7 @@ def test_a_position_of_chess_goes_out_as_fen_and_as_a_picture(board: Board, addr
     board.until(lambda: "clipboard" in board.one("save_said").text)
     allowed = {"permissions": ["clipboardReadWrite"], "origin": f"http://{address}"}
     board.driver.execute_cdp_cmd("Browser.grantPermissions", allowed)
-    copied = "navigator.clipboard.read().then(([one]) => arguments[0](one.types))"
-    assert board.driver.execute_async_script(copied) == ["image/png"]
+    assert board.script("return navigator.clipboard.read().then(([one]) => one.types)") == ["image/png"]
     board.one("save_cancel").click()
     assert "<svg" in (saved / "chess.svg").read_text()
     assert (saved / "chess.png").read_bytes().startswith(base64.b64decode("iVBORw0KGgo="))

@@ -20,8 +20,7 @@ file and `browser.py`.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from selenium.webdriver.common.keys import Keys
 
 from azpy.serving.models import open_model
 from browser import GAMES, SHOWN, Board, needs_browser
-from served import site_of
 from transcripts import HEARD, Line, blocks, is_met
 
 pytest_plugins = ["browser"]
@@ -154,6 +152,7 @@ SEEN: dict[str, Callable[[Person], str]] = {
     "notes": lambda person: " ".join(
         sorted(one.get_attribute("class").removeprefix("noted ") for one in person.board.all("#overlay .noted"))
     ),
+    "names": lambda person: " ".join(sorted(person.board.each("#names option", "one.value"))),
     "games": texts("#load_game option"),
     "pieces": lambda person: " ".join(
         str(one.get_attribute("aria-label")) for one in person.board.all("#pieces button") if one.is_displayed()
@@ -166,18 +165,10 @@ SEEN: dict[str, Callable[[Person], str]] = {
 }
 
 
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as found:
-        yield found
-
-
 @pytest.mark.parametrize(
     "block", [pytest.param(block, id=title) for title, block in blocks(Path(__file__).parent / "journeys")]
 )
-def test_a_journey_goes_as_written(
-    block: list[Line], board: Board, address: str, saved: Path, stack: ExitStack
-) -> None:
+def test_a_journey_goes_as_written(block: list[Line], board: Board, address: str, saved: Path, serve: Any) -> None:
     person = Person(board, saved)
     for line in block:
         if line.kind == "$":
@@ -185,9 +176,7 @@ def test_a_journey_goes_as_written(
                 board.open(address, line.text)
             else:
                 name = line.text.partition("(")[0]
-                own = stack.enter_context(site_of({name: open_model("uniform:5?solver=true", line.text, 5)}))
-                stack.callback(board.driver.get, "about:blank")
-                board.open(own, name)
+                board.open(serve({name: open_model("uniform:5?solver=true", line.text, 5)}), name)
         elif line.kind == ">":
             try:
                 person.do(line.text)

@@ -1,14 +1,15 @@
 """The board in a browser: how games begin and end, clocks, and what a person sees and hears beside the moves."""
 
 import random
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from azpy.serving.models import open_model
 from browser import NARROW, Board, needs_browser
-from served import site_of
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
@@ -21,16 +22,15 @@ def test_a_turn_adds_seconds_and_begins_a_period_anew(board: Board, address: str
     board.choose("clock", "3+2")
     board.click("b2")
     board.until(lambda: [board.one(f"clock_{player}").text for player in (0, 1)] == ["3:02", "3:00"])
-    found = board.driver.execute_async_script(
+    found = board.script(
         """
-        const done = arguments[0];
-        import("/board/clock.js").then(({ Clock, rulesOf }) => {
+        return import("/board/clock.js").then(({ Clock, rulesOf }) => {
           const clock = new Clock(() => {});
           clock.reset(rulesOf("1/3x10"), [59000, 75000]);
           const seen = clock.used.map((used) => clock.text(used));
           for (const player of [0, 1]) clock.endTurn(player);
-          done([...seen, ...clock.used, clock.text(90000), rulesOf("")]);
-        }, (error) => done(String(error)));
+          return [...seen, ...clock.used, clock.text(90000), rulesOf("")];
+        });
         """
     )
     assert found == ["0:01", "0:05 (1)", 59000, 70000, "0:00 (0)", None]
@@ -73,32 +73,29 @@ MOTIONS = """
 """
 
 
-def test_keys_and_swipes_slide_tiles(board: Board) -> None:
-    with site_of({"tiles": open_model("uniform:5", "game2048", 5)}) as site:
-        board.open(site, "tiles", NARROW)
-        board.settle()
-        ways = {"left": Keys.LEFT, "right": Keys.RIGHT, "up": Keys.UP, "down": Keys.DOWN}
-        board.script(MOTIONS)
-        slides = list[str]()
-        while not slides:  # two tiles that merge where they lie make another tile, and nothing slides
-            offered = {button.text for button in board.all("#choices button")}
-            way = next(way for way in ways if way in offered)
-            before = board.ply
-            board.keys(ways[way])
-            board.settle(before + 2)
-            assert way in board.moves
-            slides = [motion for motion in board.script("return window.motions") if motion.startswith("translate")]
-        across = way in {"left", "right"}
-        assert all(("(0%" in slide) != across and (", 0%" in slide) == across for slide in slides)
-        board.until(lambda: board.all("#moving img") == [])
-        offered = {button.text for button in board.all("#choices button")}
-        shifts = {"left": (-90, 10), "right": (90, 10), "up": (10, -90), "down": (10, 90)}
+def test_keys_and_swipes_slide_tiles(board: Board, serve: Any) -> None:
+    board.open(serve({"tiles": open_model("uniform:5", "game2048", 5)}), "tiles", NARROW)
+
+    def turn(shifts: dict[str, Any], act: Callable[[Any], None]) -> str:
+        """Plays the first way that is offered."""
+        offered, before = {button.text for button in board.all("#choices button")}, board.ply
         way = next(way for way in shifts if way in offered)
-        before = board.ply
-        ActionChains(board.driver).drag_and_drop_by_offset(board.one("board"), *shifts[way]).perform()
+        act(shifts[way])
         board.settle(before + 2)
         assert board.moves[before] == way
-        board.driver.get("about:blank")
+        return way
+
+    board.script(MOTIONS)
+    slides = list[str]()
+    while not slides:  # two tiles that merge where they lie make another tile, and nothing slides
+        way = turn({"left": Keys.LEFT, "right": Keys.RIGHT, "up": Keys.UP, "down": Keys.DOWN}, board.keys)
+        slides = [motion for motion in board.script("return window.motions") if motion.startswith("translate")]
+    across = way in {"left", "right"}
+    assert all(("(0%" in slide) != across and (", 0%" in slide) == across for slide in slides)
+    board.until(lambda: board.all("#moving img") == [])
+    shifts = {"left": (-90, 10), "right": (90, 10), "up": (10, -90), "down": (10, 90)}
+    drag = ActionChains(board.driver).drag_and_drop_by_offset
+    turn(shifts, lambda shift: drag(board.one("board"), *shift).perform())
 
 
 def test_sounds_are_chosen_and_kept(board: Board, address: str) -> None:
@@ -125,7 +122,7 @@ def test_sounds_are_chosen_and_kept(board: Board, address: str) -> None:
     assert board.one("sounds").get_attribute("value") == "on"
 
 
-def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, address: str) -> None:
+def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, address: str, serve: Any) -> None:
     board.open(address, "chess")
     board.script(MOTIONS)
 
@@ -157,13 +154,11 @@ def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, addre
         assert moved() == ["fades from 1 200"]
     board.begin(game="dice", side="none")
     board.until(lambda: any("rotate" in motion for motion in board.script("return window.motions")))
-    with site_of({"discs": open_model("uniform:5", "othello", 5)}) as site:
-        board.open(site, "discs")
-        board.script(MOTIONS)
-        board.choose("side", "all")
-        board.click(min(board.places()))
-        assert sorted(moved()) == ["fades from 0 200", "scaleX(0) 120"]
-        board.driver.get("about:blank")
+    board.open(serve({"discs": open_model("uniform:5", "othello", 5)}), "discs")
+    board.script(MOTIONS)
+    board.choose("side", "all")
+    board.click(min(board.places()))
+    assert sorted(moved()) == ["fades from 0 200", "scaleX(0) 120"]
     board.open(address, "fours")
     board.script(MOTIONS)
     board.choose("side", "all")
@@ -174,36 +169,33 @@ def test_men_slide_fall_flip_and_roll_where_motion_is_wanted(board: Board, addre
     board.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_a_piece_of_several_cells_is_turned_and_laid_by_two_touches(board: Board) -> None:
+def test_a_piece_of_several_cells_is_turned_and_laid_by_two_touches(board: Board, serve: Any) -> None:
     """Blokus: the piece is shaded where it would lie. The key r and a tap on the piece turn it."""
-    with site_of({"pieces": open_model("uniform:5", "blokus(size=7)", 5)}) as site:
-        board.open(site, "pieces")
-        board.choose("side", "all")
+    board.open(serve({"pieces": open_model("uniform:5", "blokus(size=7)", 5)}), "pieces")
+    board.choose("side", "all")
 
-        def shaded() -> set[str]:
-            boxes = board.each("#tints .chosen", "['x', 'y'].map((side) => Number(one.getAttribute(side)))")
-            return {f"{'abcdefg'[int(x / 28)]}{7 - int(y / 28)}" for x, y in boxes if x < 7 * 28}
+    def shaded() -> set[str]:
+        boxes = board.each("#tints .chosen", "['x', 'y'].map((side) => Number(one.getAttribute(side)))")
+        return {f"{'abcdefg'[int(x / 28)]}{7 - int(y / 28)}" for x, y in boxes if x < 7 * 28}
 
-        def is_row(cells: set[str]) -> bool:
-            return len({name[1] for name in cells}) == 1
+    def is_row(cells: set[str]) -> bool:
+        return len({name[1] for name in cells}) == 1
 
-        board.places()["piece I3"].click()
-        first = shaded()
-        assert len(first) == 3
-        for turn in (lambda: board.keys("r"), board.places()["piece I3"].click):
-            before = shaded()
-            turn()
-            assert is_row(shaded()) != is_row(before)
-        board.script("document.querySelector('[data-place=b6]').focus()")
-        assert "b6" in shaded()
-        wanted = shaded()
-        board.places(".next")["b6"].click()
-        board.settle(1)
-        assert set(board.moves[0].split(",")) == wanted
-        board.places()["piece 1"].click()  # it has one place
-        board.settle(2)
-        assert board.all("[data-place='piece I3']") == []
-        board.driver.get("about:blank")
+    board.places()["piece I3"].click()
+    assert len(shaded()) == 3
+    for turn in (lambda: board.keys("r"), board.places()["piece I3"].click):
+        before = shaded()
+        turn()
+        assert is_row(shaded()) != is_row(before)
+    board.script("document.querySelector('[data-place=b6]').focus()")
+    wanted = shaded()
+    assert "b6" in wanted
+    board.places(".next")["b6"].click()
+    board.settle(1)
+    assert set(board.moves[0].split(",")) == wanted
+    board.places()["piece 1"].click()  # it has one place
+    board.settle(2)
+    assert board.all("[data-place='piece I3']") == []
 
 
 def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, address: str) -> None:
@@ -216,36 +208,25 @@ def test_of_two_touches_of_dead_stones_at_once_the_first_counts(board: Board, ad
     board.until(lambda: board.crossed == {"B5"})
 
 
-def test_words_of_the_position_stand_beside_the_name_of_their_player(board: Board, address: str) -> None:
-    board.open(address, "walls")
-    assert board.one("rules").text.startswith("Each turn, step or build walls")
-    assert (board.one("counts_0").text, board.one("counts_1").text) == ("turn 1, first action", "")
-    board.click("wall right of a8")
-    board.until(lambda: "turn 1, second action" in board.one("counts_0").text)
-    board.click("wall right of b8")
-    board.until(lambda: "turn 2, first action" in board.one("counts_0").text)
-
-
 def test_a_strength_is_one_text(board: Board, address: str) -> None:
     """A trained network plays casually at first, unless somebody chose its simulations."""
     board.open(address, "noughts")
-    found = board.driver.execute_async_script(
+    found = board.script(
         """
-        const done = arguments[0];
-        import("/board/strength.js").then(({ limitsOf, readStrength, strengthOf, strengths, usualStrength }) => {
+        return import("/board/strength.js").then(({ limitsOf, readStrength, strengthOf, strengths, usualStrength }) => {
           const limits = { simulations: 1000, seconds: 60 };
           const model = { levels: [{ name: "casual", elo: 12 }], simulations: 200, network: "n", limits };
           const others = [{ ...model, network: null }, { ...model, simulations: 800 }, { ...model, levels: [] }];
           const texts = ["400", " 400 simulations ", "2.5s", "3 s", "0.5 seconds", "0.5", "9999", "90 s", "", "much"];
           const chosen = ["casual", "20", "5 s", "9999", ""];
-          done([
+          return [
             [model, ...others].map(usualStrength),
             texts.map((text) => readStrength(text, model)),
             chosen.map((text) => Object.entries(limitsOf(text, model)).flat()),
             ["1", "50", "2 s", "casual"].map(strengthOf),
             strengths(model),
-          ]);
-        }, (error) => done(String(error)));
+          ];
+        });
         """
     )
     assert found == [
@@ -273,12 +254,3 @@ def test_steps_stay_under_the_pointer(board: Board, address: str) -> None:
     board.settle(4)
     assert not board.one("rematch").is_displayed()
     assert places() == before
-
-
-def test_moves_are_offered_where_one_is_typed(board: Board, address: str) -> None:
-    board.open(address, "noughts")
-    board.choose("side", "all")
-    board.click("b2")
-    assert set(board.each("#names option", "one.value")) == {f"{file}{rank}" for file in "abc" for rank in "123"} - {
-        "b2"
-    }

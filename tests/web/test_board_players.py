@@ -10,8 +10,7 @@ pytestmark = needs_browser
 
 def test_six_players_have_their_seats_in_the_window(board: Board, address: str) -> None:
     board.open(address, "three")
-    seated = "const [done] = arguments; import('/board/seats.js').then(({ seat }) => (seat(6), done()))"
-    board.driver.execute_async_script(seated)
+    board.script("return import('/board/seats.js').then(({ seat }) => seat(6))")
     first: Any = board.one("side_0")
     board.until(lambda: first.rect["y"] + first.rect["height"] <= WIDE[1])  # the board leaves room for those above it
     assert board.one("side_5").is_displayed()

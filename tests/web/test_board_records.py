@@ -10,7 +10,6 @@ import azpy
 from azpy.runs.exports import game_as_dict
 from azpy.serving.models import open_model
 from browser import NARROW, Board, Rude, needs_browser
-from served import site_of
 from training_runs import collect
 
 pytest_plugins = ["browser"]
@@ -44,11 +43,10 @@ def test_a_link_shows_a_position(board: Board, address: str) -> None:
     board.choose("side", "all")
     for place in ("b2", "a1"):
         board.click(place)
-    link = board.driver.execute_async_script(
+    link = board.script(
         """
-        const done = arguments[0];
-        Promise.all(["files", "kept"].map((name) => import(`/board/${name}.js`))).then(([files, kept]) =>
-          done(files.linkTo(Object.assign(kept.restored(kept.now), { name: "tic_tac_toe" }))));
+        return Promise.all(["files", "kept"].map((name) => import(`/board/${name}.js`))).then(([files, kept]) =>
+          files.linkTo(Object.assign(kept.restored(kept.now), { name: "tic_tac_toe" })));
         """
     )
     board.begin()
@@ -191,13 +189,12 @@ def test_texts_of_a_game_stay_texts(board: Board, address: str) -> None:
 
 
 def test_the_parts_without_a_page(board: Board, address: str) -> None:
-    """Names within a text, rolls by probability, records with variations, and the clock."""
+    """Names within a text, rolls by probability, losses, and the clock."""
     board.open(address, "noughts")
-    found = board.driver.execute_async_script(
+    found = board.script(
         """
-        const done = arguments[0];
         const parts = ["position", "game", "clock"].map((name) => import(`/board/${name}.js`));
-        Promise.all(parts).then(([position, game, { Clock }]) => {
+        return Promise.all(parts).then(([position, game, { Clock }]) => {
           const late = [];
           const clock = new Clock((player) => late.push(player));
           const now = performance.now.bind(performance);
@@ -226,24 +223,20 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
           losses.push(played.current.loss("x", 10)); // both searches were short
           played.know([{ name: "x", network: "new" }]);
           losses.push(played.root.values("x"));
-          const nodes = [[-1, "a", "A", 0], [0, "f", "f", 1, { C: ["x"] }], [-1, "b", "b", 0]];
-          const record = { position: null, nodes, notes: {} };
-          done({
+          return {
             names: texts.map((text) => position.named(shown, text)),
             rolls: [0, 0.2499, 0.25, 0.999].map((share) => position.rolled(rolls, share).name),
-            same: JSON.stringify(game.Game.fromNodes(record).toNodes()) === JSON.stringify(record),
             late,
             losses,
             used: Math.round(clock.used[0] / 1000),
             box: position.boxOf('<svg width="30" height="20"><g viewBox="0 0 1 1"/></svg>'),
-          });
-        }, (error) => done(String(error)));
+          };
+        });
         """
     )
     assert found == {
         "names": [None, "e2e4", "take 12", None, None, "b2c3", "d2c3"],
         "rolls": ["a", "a", "b", "b"],
-        "same": True,
         "late": [1],
         "losses": [None, 0.25, None, None],
         "used": 30,
@@ -253,10 +246,9 @@ def test_the_parts_without_a_page(board: Board, address: str) -> None:
 
 def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, address: str) -> None:
     board.open(address, "noughts")
-    found = board.driver.execute_async_script(
+    found = board.script(
         """
-        const done = arguments[0];
-        import("/board/dialogs.js").then(async ({ bindFiles }) => {
+        return import("/board/dialogs.js").then(async ({ bindFiles }) => {
           const [load, form, text] = ["load", "load_form", "load_text"].map((id) => document.getElementById(id));
           const started = [];
           let answer;
@@ -276,8 +268,8 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
             started.push(cancelled);
             load.close();
           }
-          done(started.map((one) => typeof one));
-        }).catch((error) => done(String(error)));
+          return started.map((one) => typeof one);
+        });
         """
     )
     assert found == ["boolean", "object", "boolean"]
@@ -285,10 +277,9 @@ def test_a_text_read_after_its_dialog_was_closed_is_not_taken(board: Board, addr
 
 def test_save_writes_the_shown_position_while_the_next_one_loads(board: Board, address: str) -> None:
     board.open(address, "noughts")
-    found = board.driver.execute_async_script(
+    found = board.script(
         """
-        const done = arguments[0];
-        import("/board/dialogs.js").then(async ({ bindFiles }) => {
+        return import("/board/dialogs.js").then(async ({ bindFiles }) => {
           const [save, said] = ["save", "save_said"].map((id) => document.getElementById(id));
           const current = { shown: { text: "x.." }, moves: () => [] };
           const settings = { model: { game: "tic_tac_toe", format: null }, options: { players: [] } };
@@ -303,8 +294,8 @@ def test_save_writes_the_shown_position_while_the_next_one_loads(board: Board, a
           document.getElementById("save_file").click();
           await new Promise((resolve) => { setTimeout(resolve); });
           save.close();
-          done(said.textContent);
-        }).catch((error) => done(String(error)));
+          return said.textContent;
+        });
         """
     )
     assert found == ""
@@ -324,33 +315,31 @@ def test_the_next_text_is_read_as_soon_as_one_was_cancelled(board: Board, addres
         board.wait("return document.getElementById('load_said').textContent.includes(wanted)", wrong[:2])
 
 
-def test_a_game_of_the_run_opens_with_its_searches(board: Board, tmp_path: Path) -> None:
+def test_a_game_of_the_run_opens_with_its_searches(board: Board, serve: Any, tmp_path: Path) -> None:
     run = collect(tmp_path / "run", "tic_tac_toe", iterations=2)
     iteration, record = next(iter(run.games([2])))
     stored = game_as_dict(run.start, record)
-    with site_of({"main": open_model("uniform:20", "tic_tac_toe", 20)}, run=run, renews=True) as found:
-        board.open(found)
-        board.unfold("open_archive").click()
-        board.until(lambda: board.all("#archive_games button"))
-        assert board.one("archive_iteration").get_attribute("value") == f"{iteration}"
-        (button,) = [one for one in board.all("#archive_games button") if f"Game {record.game_id}:" in one.text]
-        assert f"{len(record)} plies" in button.text
-        button.click()
-        board.until(lambda: not board.one("archive").is_displayed() and len(board.moves) == len(record))
-        # What a move lost in value may stand behind its name.
-        assert [move.split(" ")[0] for move in board.moves] == [ply["name"] for ply in stored["plies"]]
-        ply = next(number for number, one in enumerate(stored["plies"]) if one["searched"])
-        for step in range(ply):
-            board.settle(step)
-            board.one("on").click()
-        best = max(stored["plies"][ply]["search"], key=lambda one: one["visits"])
-        row = board.until(lambda: board.ply == ply and board.all("#candidates tr"))[0].text
-        assert f"{best['visits']}" in row.split()
-        assert "When the run played" in board.one("root").text
-        board.begin()
-        board.until(lambda: board.moves == [])
-        assert board.one("problem").is_displayed() is False
-        board.driver.get("about:blank")
+    board.open(serve({"main": open_model("uniform:20", "tic_tac_toe", 20)}, run=run, renews=True))
+    board.unfold("open_archive").click()
+    board.until(lambda: board.all("#archive_games button"))
+    assert board.one("archive_iteration").get_attribute("value") == f"{iteration}"
+    (button,) = [one for one in board.all("#archive_games button") if f"Game {record.game_id}:" in one.text]
+    assert f"{len(record)} plies" in button.text
+    button.click()
+    board.until(lambda: not board.one("archive").is_displayed() and len(board.moves) == len(record))
+    # What a move lost in value may stand behind its name.
+    assert [move.split(" ")[0] for move in board.moves] == [ply["name"] for ply in stored["plies"]]
+    ply = next(number for number, one in enumerate(stored["plies"]) if one["searched"])
+    for step in range(ply):
+        board.settle(step)
+        board.one("on").click()
+    best = max(stored["plies"][ply]["search"], key=lambda one: one["visits"])
+    row = board.until(lambda: board.ply == ply and board.all("#candidates tr"))[0].text
+    assert f"{best['visits']}" in row.split()
+    assert "When the run played" in board.one("root").text
+    board.begin()
+    board.until(lambda: board.moves == [])
+    assert board.one("problem").is_displayed() is False
 
 
 def test_a_page_with_games_steps_through_each_of_them(board: Board, tmp_path: Path) -> None:

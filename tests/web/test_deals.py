@@ -19,7 +19,7 @@ from azpy.serving.models import open_model
 from azpy.web.page import write_page
 from browser import Board, needs_browser
 from models import make_model
-from pages import ask_page, needs_node
+from pages import ask_page, needs_node, served_by
 from planted_games import SeenKuhn
 from served import free_port, hiding, serving, site_of
 
@@ -28,10 +28,8 @@ pytest_plugins = ["browser"]
 
 @pytest.fixture(params=["kuhn_poker", "leduc_poker"])
 def place(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    model = hiding(request.param)
-    with site_of({"main": model}, renews=True) as address:
+    with served_by(request.param) as model, site_of({"main": model}, renews=True) as address:
         yield request.param, address
-    model.close()
 
 
 class Wire:
@@ -131,19 +129,20 @@ class Failing(SeenKuhn):
 
 
 def test_a_game_ends_before_its_error_is_told() -> None:
-    model = hiding("test_deals:Failing")
-    with site_of({"main": model}) as address, connect(f"ws://{address}/ws") as socket:
+    with (
+        served_by("test_deals:Failing") as model,
+        site_of({"main": model}) as address,
+        connect(f"ws://{address}/ws") as socket,
+    ):
         wire = Wire(socket)
         wire.ask(action="deal")
         assert "(" in wire.ask(action="play", move="1")["error"]
         assert "no game is in play" in wire.ask(action="play", move="1")["error"]
-    model.close()
 
 
 @needs_browser
 def test_the_board_shows_the_person_s_cards_alone(board: Board) -> None:
-    model = hiding("leduc_poker")
-    with site_of({"main": model}, renews=True) as address:
+    with served_by("leduc_poker") as model, site_of({"main": model}, renews=True) as address:
         board.driver.get(f"http://{address}/")
         for _ in range(3):
             text = board.until(lambda: board.one("deal_actions").text and board.one("view").text)
@@ -160,7 +159,6 @@ def test_the_board_shows_the_person_s_cards_alone(board: Board) -> None:
         kept = board.script("return JSON.stringify([{...localStorage}, {...sessionStorage}, location.href])")
         assert "raise" not in kept
         board.driver.get("about:blank")
-    model.close()
 
 
 @needs_browser
@@ -190,18 +188,13 @@ def test_the_page_follows_the_server_to_another_game(board: Board) -> None:
 @needs_node
 @pytest.mark.parametrize("side", [0, 1])
 def test_messages_between_page_and_worker_tell_a_view(side: int, tmp_path: Path) -> None:
-    model, known, shown = hiding("kuhn_poker"), defaultdict[int, set[str]](set), set[str]()
-    write_page(tmp_path / "page", model.player, None, b"")
-    model.close()
-    once: list[dict[str, Any]] = [
-        {"action": "deal", "side": side},
-        *({"action": "play", "move": move} for move in ("check", "call")),
-    ]
-    games = zip(
-        *[iter(ask_page(tmp_path / "page", [{"id": "1", **message} for message in once] * 200))] * 3, strict=True
-    )
-    for game in games:
-        said = [one for (one,) in game]
+    known, shown = defaultdict[int, set[str]](set), set[str]()
+    with served_by("kuhn_poker") as model:
+        write_page(tmp_path / "page", model.player, None, b"")
+    game = [{"id": "1", "action": "deal", "side": side}]
+    game += [{"id": "1", "action": "play", "move": move} for move in ("check", "call")]
+    answers = iter(one for (one,) in ask_page(tmp_path / "page", game * 200))
+    for said in zip(answers, answers, answers, strict=True):
         (moves,) = (one["moves"] for one in said if one.get("result"))
         shown.add(" ".join(moves[:2]))
         # A check is refused where the other side has bet; the view is the same then.

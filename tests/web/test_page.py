@@ -8,6 +8,8 @@ import runpy
 import sys
 import zipfile
 from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -20,7 +22,7 @@ from safetensors.torch import save
 
 from azpy import State, _core
 from azpy.cli.export import main as az_export
-from azpy.errors import RunError, SettingsError
+from azpy.errors import SettingsError
 from azpy.evaluators.net import shape_of
 from azpy.games.names import make_game
 from azpy.learning.network import Network
@@ -36,34 +38,27 @@ pytest_plugins = ["browser"]
 REPOSITORY = Path(__file__).parents[2]
 
 
+SOME = [(game, 25, 1) for game in ("chess", "backgammon", "connect_four_for_three", "leduc_poker")]
+MANY = [pytest.param(game, 100, 2, marks=pytest.mark.slow) for game in sorted(_core.BUILT_IN)]
+
+
 @needs_node
-@pytest.mark.parametrize("game", ["chess", "backgammon", "connect_four_for_three", "leduc_poker"])
-def test_the_page_answers_as_the_server_does(game: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("game", "count", "seed"), [*SOME, *MANY])
+def test_the_page_answers_as_the_server_does(game: str, count: int, seed: int, tmp_path: Path) -> None:
     """The table of `test_answers.py` has each kind of query; here the program is compiled, and the games are whole."""
-    compare(game, 25, 1, tmp_path / "page")
-
-
-@needs_node
-@pytest.mark.slow
-@pytest.mark.parametrize("game", sorted(_core.BUILT_IN))
-def test_the_page_answers_many_queries_as_the_server_does(game: str, tmp_path: Path) -> None:
-    compare(game, 100, 2, tmp_path / "page")
+    compare(game, count, seed, tmp_path / "page")
 
 
 @needs_node
 def test_a_stopped_search_answers_before_the_others_go_on(tmp_path: Path) -> None:
     with served_by("hex(size=5)") as model:
         write_page(tmp_path / "page", model.player, None, b"")
-    (answers,) = ask_page(
-        tmp_path / "page",
-        [
-            [
-                {"id": "hint", "simulations": 100_000, "priority": "ponder"},
-                {"id": "move", "simulations": 1000, "priority": "play"},
-                {"id": "stop", "action": "terminate", "terminateId": "hint"},
-            ]
-        ],
-    )
+    asked = [
+        {"id": "hint", "simulations": 100_000, "priority": "ponder"},
+        {"id": "move", "simulations": 1000, "priority": "play"},
+        {"id": "stop", "action": "terminate", "terminateId": "hint"},
+    ]
+    (answers,) = ask_page(tmp_path / "page", [asked])
     assert [answer["id"] for answer in answers] == ["stop", "hint", "move"]
 
 
@@ -71,8 +66,6 @@ def test_a_page_is_its_own_files_and_asks_no_other_host(tmp_path: Path) -> None:
     folder = tmp_path / "page"
     with served_by("hex(size=5)") as model:
         sizes = write_page(folder, model.player, None, b"")
-        with pytest.raises(RunError, match="exists: give a new folder"):
-            write_page(folder, model.player, None, b"")
     there = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     assert there == sizes
     names = {name.removeprefix(f"{files_of(folder).name}/") for name in there}
@@ -106,11 +99,8 @@ def test_the_page_of_a_run_has_its_network(name: str, tmp_path: Path, monkeypatc
         {"id": "2", "game": "a"},
         {"id": "3", "level": "casual"},
     ]
-    model = open_model(name, None, 200)
-    try:
+    with closing(open_model(name, None, 200)) as model:
         pages, servers = ask_page(Path("site"), queries), ask_server(model, queries)
-    finally:
-        model.close()
     for (page,), (server,) in zip(pages, servers, strict=True):
         assert page["rootInfo"]["network"] == server["rootInfo"]["network"]
         assert page["rootInfo"]["visits"] == server["rootInfo"]["visits"]
@@ -146,63 +136,65 @@ def test_a_game_that_a_page_cannot_play_is_refused(game: str, said: str) -> None
 
 
 @pytest.fixture
-def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder as that of a crate with a game, on a machine whose cargo and rustc say what is in files there."""
+def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Makes a program of a shell script; the machine has no others."""
     if sys.platform == "win32":
         pytest.skip("the tools are shell scripts")
-    for name in ("cargo", "rustc"):
-        (tmp_path / name).write_text(f'#!/bin/sh\nread line < "{tmp_path}/{name}.says" && echo "$line"\n')
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
-    monkeypatch.delenv("RUSTC", raising=False)
-    core = SimpleNamespace(
-        BUILT_IN=_core.BUILT_IN, list_games=lambda: {"pawns": {}}, __version__="1.2.3", __name__="azpy_with_pawns"
-    )
-    monkeypatch.setattr(web_page, "_core", core)
-    (tmp_path / "Cargo.toml").write_text("[package]")
-    (tmp_path / "rustc.says").write_text(f"{tmp_path}\n")
-    tell(tmp_path, "1.2.3", "azpy_with_pawns")
-    return tmp_path
+    (tools := tmp_path / "tools").mkdir()
+    monkeypatch.setenv("PATH", str(tools))
+    for name in ("AZPY_WASM_TOOLS", "RUSTC"):
+        monkeypatch.delenv(name, raising=False)
+
+    def made(name: str, script: str) -> None:
+        (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tools / name).chmod(0o755)
+
+    return made
 
 
-def tell(crate: Path, version: str, library: str) -> None:
-    """Has cargo describe a crate with this version of azpy, which makes this library."""
-    own = {"name": "pawns", "version": "0.1.0", "id": "own", "targets": [{"name": library, "crate_types": ["cdylib"]}]}
-    packages = [own, {"name": "azpy-own", "version": version, "id": "azpy-own", "targets": []}]
-    (crate / "cargo.says").write_text(json.dumps({"packages": packages, "resolve": {"root": "own"}}) + "\n")
+def test_a_crate_makes_a_page_of_the_game_of_this_core_alone(
+    tool: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"list_games": lambda: {"pawns": {}}, "__version__": "1.2.3", "__name__": "azpy_with_pawns"}
+    monkeypatch.setattr(web_page, "_core", SimpleNamespace(BUILT_IN=_core.BUILT_IN, **own))
 
+    def tell(version: str, library: str) -> None:
+        """Has cargo describe a crate with this version of azpy, which makes this library."""
+        kinds = [{"name": library, "crate_types": ["cdylib"]}]
+        packages = [{"name": "pawns", "version": "0.1.0", "id": "own", "targets": kinds}]
+        packages += [{"name": "azpy-own", "version": version, "id": "azpy-own", "targets": []}]
+        tool("cargo", f"echo '{json.dumps({'packages': packages, 'resolve': {'root': 'own'}})}'")
 
-def test_a_crate_with_the_game_of_this_core_makes_a_page(crate: Path) -> None:
-    check_page("pawns(width=4)", crate)
-
-
-def test_a_crate_that_makes_no_page_is_refused(crate: Path) -> None:
-    def refused(said: str, game: str = "pawns", given: Path | None = crate) -> None:
+    def refused(said: str, game: str = "pawns", crate: Path | None = tmp_path) -> None:
         with pytest.raises(SettingsError, match=re.escape(said)):
-            check_page(game, given)
+            check_page(game, crate)
 
-    refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", given=None)
+    (tmp_path / "Cargo.toml").write_text("[package]")
+    tool("rustc", f"echo '{tmp_path}'")
+    tell("1.2.3", "azpy_with_pawns")
+    check_page("pawns(width=4)", tmp_path)
+    refused("--web: pawns is a game of your own: give --crate PATH, the folder of its crate", crate=None)
     refused("--crate is for a game of your own, and chess ships with azpy", game="chess")
     refused("it is written in Python, which a page cannot run", game="mine:Pawns")
-    tell(crate, "1.2.4", "azpy_with_pawns")
+    tell("1.2.4", "azpy_with_pawns")
     refused("its Cargo.toml has azpy-own 1.2.4, but this is azpy 1.2.3")
-    tell(crate, "1.2.3", "azpy_with_others")
+    tell("1.2.3", "azpy_with_others")
     refused("it builds azpy_with_others, but pawns belongs to azpy_with_pawns")
-    (crate / "cargo.says").unlink()
+    tool("cargo", "exit 1")
     refused("cargo cannot read it: ")
-    (crate / "rustc.says").write_text(f"{crate}/nothing\n")
+    tool("rustc", f"echo '{tmp_path}/nothing'")
     refused("Rust's standard library for WebAssembly is not installed: run `rustup target add wasm32-unknown-unknown`")
-    (crate / "cargo").unlink()
+    (tmp_path / "tools/cargo").unlink()
     refused(
         "cargo is not installed: install Rust (https://rustup.rs), then run `rustup target add wasm32-unknown-unknown`"
     )
-    (crate / "Cargo.toml").unlink()
+    (tmp_path / "Cargo.toml").unlink()
     refused("Cargo.toml not found: give the folder of the crate that has pawns")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the tools are shell scripts")
-def test_the_folders_of_a_machine_stay_out_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folders_of_a_machine_stay_out_of_a_program(
+    tool: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = tmp_path.resolve()
     own, cargo_home, sysroot = root / "games/pawns", root / "mirror/cargo", root / "rust/stable"
     own.mkdir(parents=True)
@@ -211,19 +203,11 @@ def test_the_folders_of_a_machine_stay_out_of_a_program(tmp_path: Path, monkeypa
         {"name": name, "version": "0.1.0", "manifest_path": str(folder / "Cargo.toml")}
         for name, folder in folders.items()
     ]
-    said = json.dumps({"packages": packages, "target_directory": str(root / "built")})
-    tools = root / "tools"
-    tools.mkdir()
-    flags = tools / "flags"
+    said, flags = json.dumps({"packages": packages, "target_directory": str(root / "built")}), root / "flags"
     build = f'printf %s "$CARGO_ENCODED_RUSTFLAGS" > "{flags}"; exit 1'
-    (tools / "cargo").write_text(f"#!/bin/sh\ncase $1 in metadata) echo '{said}' ;; *) {build} ;; esac\n")
-    (tools / "rustc").write_text(f'#!/bin/sh\necho "{sysroot}"\n')
-    for name in ("cargo", "rustc"):
-        (tools / name).chmod(0o755)
-    monkeypatch.setenv("PATH", str(tools))
+    tool("cargo", f"case $1 in metadata) echo '{said}' ;; *) {build} ;; esac")
+    tool("rustc", f'echo "{sysroot}"')
     monkeypatch.setenv("CARGO_HOME", str(cargo_home))
-    monkeypatch.delenv("AZPY_WASM_TOOLS", raising=False)
-    monkeypatch.delenv("RUSTC", raising=False)
     assert web_program.compiled(own) == "see the output of cargo above"
     remapped = [flag.split("=")[1:] for flag in flags.read_text().split("\x1f") if flag.startswith("--remap")]
     for path, told in [

@@ -6,11 +6,14 @@ import re
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from test_serve_attacks import TOKEN, connected, request
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
@@ -21,13 +24,12 @@ from azpy.errors import AzpyError
 from azpy.runs.folder import RunFolder
 from azpy.serving.limits import CLIENT_LIMITS, MOST_SEARCHES, Limits
 from azpy.serving.models import PlayerEngine, open_model, open_player
-from azpy.web.app import Bounds, Site
+from azpy.web.app import Bounds
 from models import make_model
-from running import program
-from served import assert_soon, process, serving, site_of
+from running import assert_soon, program
+from served import process, serving, site_of
 from talks import PATIENCE
 
-TOKEN = "a token of the tests"
 SERVING = Path(__file__).parents[2] / "docs/guides/serving.md"
 JSON = {"content-type": "application/json"}
 
@@ -44,13 +46,12 @@ def ask(socket: ClientConnection, **query: Any) -> dict[str, Any]:
 
 
 def test_each_limit_has_its_refusal() -> None:
+    head = ("Content-Type: application/json", "Content-Length: 9")
     bounds = Bounds(body_seconds=0.2, idle_seconds=2.0, websockets=1, posts=1)
     model = open_model("uniform:30", "connect_four", 30, max_requests=2)
     with site_of({"main": model}, bounds) as address:
-        with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
-            head = ["POST /query HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
-            slow.sendall("\r\n".join([*head, "", "{"]).encode())
-            slow.settimeout(PATIENCE)
+        with connected(address) as slow:
+            slow.sendall(request(address, "POST /query HTTP/1.1", *head, body="{"))
             assert slow.recv(4096).startswith(b"HTTP/1.1 408 ")
         with connect(f"ws://{address}/ws") as web:
             with pytest.raises(InvalidStatus) as caught, connect(f"ws://{address}/ws"):
@@ -62,28 +63,22 @@ def test_each_limit_has_its_refusal() -> None:
             assert idle.value.rcvd.code == 1001
     never = Limits(simulations=10_000_000, seconds=60.0, searches=2)
     with site_of({"main": open_model("uniform:30", "connect_four", 30)}, Bounds(posts=1, client=never)) as address:
-        with httpx.stream(
-            "POST",
-            f"http://{address}/query",
-            json={"id": "1", "simulations": 10_000_000, "reportDuringSearchEvery": 0.05},
-            timeout=PATIENCE,
-        ) as first:
+        short = {"id": "2", "simulations": 2}
+        endless = {"id": "1", "simulations": 10_000_000, "reportDuringSearchEvery": 0.05}
+        with httpx.stream("POST", f"http://{address}/query", json=endless, timeout=PATIENCE) as first:
             lines = first.iter_lines()
             assert next(lines)
-            refused = post(address, {"id": "2", "simulations": 2})
-            assert (refused.status_code, refused.json()["error"]) == (
-                429,
-                "1 requests from this address are open, the most allowed: wait for an answer",
-            )
-            other = post(address, {"id": "2", "simulations": 2}, **{"x-forwarded-for": "10.0.0.9"})
+            refused = post(address, short)
+            said = "1 requests from this address are open, the most allowed: wait for an answer"
+            assert (refused.status_code, refused.json()["error"]) == (429, said)
+            other = post(address, short, **{"x-forwarded-for": "10.0.0.9"})
             assert other.status_code == 200  # of another address
-        assert_soon(lambda: post(address, {"id": "2", "simulations": 2}).status_code == 200)  # the first one is gone
+        assert_soon(lambda: post(address, short).status_code == 200)  # the first one is gone
         # Whose body is still on its way counts, also before the token is known.
-        with socket.create_connection(address.split(":")) as slow:  # type: ignore[arg-type]
-            head = ["POST /login HTTP/1.1", f"Host: {address}", "Content-Type: application/json", "Content-Length: 9"]
-            slow.sendall("\r\n".join([*head, "Expect: 100-continue", "", ""]).encode())
+        with connected(address) as slow:
+            slow.sendall(request(address, "POST /login HTTP/1.1", *head, "Expect: 100-continue"))
             assert slow.recv(4096).startswith(b"HTTP/1.1 100 ")  # its body is waited for
-            assert post(address, {"id": "2", "simulations": 2}).status_code == 429
+            assert post(address, short).status_code == 429
 
 
 def test_a_client_that_leaves_frees_its_searches() -> None:
@@ -95,12 +90,9 @@ def test_a_client_that_leaves_frees_its_searches() -> None:
                     web.send(json.dumps({"id": str(number), "game": str(number), "simulations": 10_000_000}))
                 ask(web, action="query_version")
                 web.socket.shutdown(socket.SHUT_RDWR)
+        endless = {"id": "1", "simulations": 10_000_000}
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(
-                f"http://{address}/query",
-                json={"id": "1", "simulations": 10_000_000},
-                timeout=httpx.Timeout(5, read=0.2),
-            )
+            httpx.post(f"http://{address}/query", json=endless, timeout=httpx.Timeout(5, read=0.2))
         assert_soon(lambda: model.engine.stats["open"] == 0)
         assert model.engine.stats["finished"] == 0  # by the time limit of a client
         assert "rootInfo" in post(address, {"id": "1", "simulations": 2}).json()
@@ -110,44 +102,31 @@ def test_a_signal_to_end_answers_what_was_asked() -> None:
     with process("uniform:50", "--game", "hex(size=5)") as (address, server), connect(f"ws://{address}/ws") as web:
         for index in range(256):
             web.send(json.dumps({"id": str(index), "game": str(index), "simulations": 300}))
-        found = answers_before(web, "query_version")
-        server.send_signal(signal.SIGTERM)
-        while len(found) < 256:
+        web.send('{"id":"taken","action":"query_version"}')
+        found = [json.loads(web.recv(PATIENCE))]
+        while found[-1]["id"] != "taken":
             found.append(json.loads(web.recv(PATIENCE)))
-        assert sorted(one["id"] for one in found) == sorted(str(index) for index in range(256))
-        assert all(one["rootInfo"]["visits"] == 300 for one in found)
+        server.send_signal(signal.SIGTERM)
+        found += [json.loads(web.recv(PATIENCE)) for _ in range(257 - len(found))]
+        visits = {one["id"]: one["rootInfo"]["visits"] for one in found if one["id"] != "taken"}
+        assert visits == {str(index): 300 for index in range(256)}
         assert server.wait(PATIENCE) == 0
-
-
-def answers_before(web: ClientConnection, action: str) -> list[dict[str, Any]]:
-    """Asks for an action; returns the answers that come before its own."""
-    web.send(json.dumps({"id": "until", "action": action}))
-    found = list[dict[str, Any]]()
-    while (answer := json.loads(web.recv(PATIENCE)))["id"] != "until":
-        found.append(answer)
-    return found
 
 
 def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(make_model(weight=0.5))
     model = open_model(str(path), "tic_tac_toe", 40)
-    networks, wrong = list[str](), list[dict[str, Any]]()
+    networks, done = set[str](), threading.Event()
 
-    def client(address: str, until: threading.Event) -> None:
+    def client(address: str) -> None:
         with connect(f"ws://{address}/ws") as web:
-            while not until.is_set():
-                answer = ask(web)
-                if "rootInfo" in answer:
-                    networks.append(answer["rootInfo"]["network"])
-                else:
-                    wrong.append(answer)
+            while not done.is_set():
+                networks.add(ask(web)["rootInfo"]["network"])
 
-    with site_of({"main": model}) as address:
-        done = threading.Event()
-        clients = [threading.Thread(target=client, args=(address, done)) for _ in range(4)]
-        for one in clients:
-            one.start()
+    with site_of({"main": model}) as address, ThreadPoolExecutor() as pool, ExitStack() as stack:
+        stack.callback(done.set)
+        clients = [pool.submit(client, address) for _ in range(4)]
         before = post(address, {"id": "1"}).json()["rootInfo"]["network"]
         assert not model.renew(), "the file is the same"
         beside = tmp_path / "new.onnx"  # renamed into place, as a run writes its models
@@ -156,11 +135,9 @@ def test_a_new_model_is_loaded_while_clients_ask(tmp_path: Path) -> None:
         assert model.renew()
         after = post(address, {"id": "1"}).json()["rootInfo"]["network"]
         done.set()
-        for one in clients:
-            one.join(PATIENCE)
+        assert [one.result(PATIENCE) for one in clients] == [None] * 4
         assert before != after
-        assert wrong == []
-        assert set(networks) <= {before, after}
+        assert networks <= {before, after}
         path.write_bytes(b"nonsense")
         for _ in range(2):  # tried again each time
             with pytest.raises(AzpyError):
@@ -272,12 +249,11 @@ def test_limits_and_help_come_from_one_table(
     shown = dict(re.findall(r"--([a-z-]+) [A-Z_]+\s[^(-]*\(default: ([^)]*)\)", capsys.readouterr().out))
     taken = dict[str, Any]()
 
-    class Watched(Site):
-        def __init__(self, models: Any, **options: Any) -> None:
-            taken.update(options)
-            raise AzpyError("seen")
+    def seen(_: Any, **options: Any) -> None:
+        taken.update(options)
+        raise AzpyError("seen")
 
-    monkeypatch.setattr("azpy.web.app.Site", Watched)
+    monkeypatch.setattr("azpy.web.app.Site", seen)
     assert serve.main(["uniform:2", "--game", "tic_tac_toe"]) == 2
     client = taken["bounds"].client
     assert client == Bounds().client == CLIENT_LIMITS

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import resource
 import shutil
 import signal
@@ -13,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -24,15 +22,15 @@ from websockets.sync.client import connect
 from azpy.serving.models import open_model
 from azpy.serving.queries import Response, Session
 from azpy.web import response_queue, server
-from azpy.web.app import Bounds, Site
+from azpy.web.app import Bounds
 from azpy.web.response_queue import ResponseQueue
-from running import ended
-from served import assert_soon, process, serving, site_of
+from fuzz_lines import memory_mb
+from running import assert_soon, ended
+from served import process, serving, site_of, upgrade
 from talks import PATIENCE
 
 TOKEN = "a token of the tests"
 JSON = "Content-Type: application/json"
-MB = 1 << 20
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +61,6 @@ def upgraded(address: str, small: bool = False) -> socket.socket:
     return found
 
 
-def upgrade(address: str, *more: str) -> bytes:
-    key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
-    lines = ["GET /ws HTTP/1.1", f"Host: {address}", "Upgrade: websocket", "Connection: Upgrade", key]
-    return "\r\n".join([*lines, "Sec-WebSocket-Version: 13", *more, "", ""]).encode()
-
-
 def frame(opcode: int, data: bytes, last: bool = True) -> bytes:
     """A frame of a client, masked with zeros."""
     length = len(data)
@@ -78,10 +70,6 @@ def frame(opcode: int, data: bytes, last: bool = True) -> bytes:
 
 def request(address: str, line: str = "GET /health HTTP/1.1", *more: str, body: str = "") -> bytes:
     return "\r\n".join([line, f"Host: {address}", "Connection: close", *more, "", body]).encode()
-
-
-def memory(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 # Memory ---------------------------------------------------------------------------------------------------------------
@@ -107,11 +95,11 @@ def test_a_flood_ends_its_connection_and_costs_no_memory(name: str) -> None:
         else:
             client = upgraded(address, small=True)
             client.sendall(begin)
-        before = memory(running.pid)
+        before = memory_mb(running.pid)
         with client, pytest.raises(ConnectionError):  # noqa: PT012
             while True:
                 client.sendall(flood * 1_000)
-        assert memory(running.pid) - before < 12 * MB
+        assert memory_mb(running.pid) - before < 12
         assert httpx.get(f"http://{address}/health").status_code == 200
 
 
@@ -191,16 +179,8 @@ def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyP
 
 
 def test_a_post_whose_client_left_counts_until_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    site, most = Site({"main": open_model("uniform:2", "pig", 2)}, bounds=Bounds(posts=5)), 5
-    take, close, goes_on, closed, said = (
-        Session.take,
-        Session.close,
-        threading.Event(),
-        set[Session](),
-        list[Response](),
-    )
-    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
-    scope = {"type": "http", "method": "POST", "path": "/query", "query_string": b"", "headers": headers}
+    most, closed, said = 5, set[Session](), list[Response]()
+    take, close, goes_on = Session.take, Session.close, threading.Event()
 
     def waits(self: Session, message: Any) -> None:
         assert goes_on.wait(PATIENCE)
@@ -211,40 +191,22 @@ def test_a_post_whose_client_left_counts_until_it_is_done(monkeypatch: pytest.Mo
         closed.add(self)
         close(self)
 
-    async def nothing_comes(_: ResponseQueue, __: float) -> bool:
-        await asyncio.sleep(0)
-        return False
-
-    async def post_and_leave() -> int:
-        status = list[int]()
-        events = iter([{"type": "http.request", "body": b'{"id":"1","action":"query_version"}'}])
-
-        async def receive() -> dict[str, Any]:
-            return next(events, {"type": "http.disconnect"})
-
-        async def send(event: Any) -> None:
-            status.append(event.get("status", 0))
-
-        await site.app({**scope, "client": ("192.0.2.1", 1)}, receive, send)
-        return status[0]
-
-    async def attack() -> None:
-        posts = [asyncio.create_task(post_and_leave()) for _ in range(most)]
-        while len(closed) < most:
-            await asyncio.sleep(0)
-        for _ in range(100):  # turns of the loop in which a POST that ends would end
-            await asyncio.sleep(0)
-        assert await post_and_leave() == 429
-        goes_on.set()
-        await asyncio.gather(*posts)
-
     monkeypatch.setattr(Session, "take", waits)
     monkeypatch.setattr(Session, "close", left)
-    monkeypatch.setattr(ResponseQueue, "wait", nothing_comes)
-    try:
-        asyncio.run(attack())
-    finally:
-        goes_on.set()
+    query = '{"id":"1","action":"query_version"}'
+    with serving("pig", Bounds(posts=most)) as address, ExitStack() as stack:
+        stack.callback(goes_on.set)
+        post = request(address, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(query)}", body=query)
+        clients = [connected(address) for _ in range(most)]
+        for client in clients:
+            client.sendall(post)
+        taken = f'azpy_queries_total{{transport="post"}} {most}'
+        assert_soon(lambda: taken in httpx.get(f"http://{address}/metrics").text)
+        for client in clients:
+            client.close()
+        assert_soon(lambda: len(closed) == most)
+        for _ in range(20):  # meanwhile a POST that ends would end
+            assert httpx.post(f"http://{address}/query", json={"id": "1"}).status_code == 429
     assert said == []  # an answer for nobody is not made
 
 

@@ -17,7 +17,8 @@ from azpy.serving.models import open_model
 from azpy.serving.queries import Response, Session
 from azpy.web.app import Site
 from models import make_model
-from served import assert_soon, process
+from running import assert_soon
+from served import process
 from talks import PATIENCE
 
 
@@ -36,41 +37,25 @@ def test_answers_that_wait_are_sent_before_the_end() -> None:
         assert running.wait(PATIENCE) == 0
 
 
-def test_the_drain_waits_for_answers_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_drain_waits_for_the_answers_of_clients_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     async def drains() -> None:
-        site = Site({"main": open_model("uniform:2", "pig", 2)})
-        sleep, mine = asyncio.sleep, threading.get_ident()
+        site, sleep, mine = Site({"main": open_model("uniform:2", "pig", 2)}), asyncio.sleep, threading.get_ident()
 
         async def reads(seconds: float) -> None:
             is_mine = threading.get_ident() == mine  # else the server of another test
-            if is_mine and not box.is_empty:
+            if is_mine:
                 box.get()
             await sleep(0 if is_mine else seconds)
 
+        monkeypatch.setattr(asyncio, "sleep", reads)
+        with site._client() as (_, gone):
+            gone.put(Response("{}"))
+        assert site._clients == {}  # or each client that ever came would stay
+        await site.drain(PATIENCE)  # without a sleep, in which `box` would be missing
         with site._client() as (_, box):
             box.put(Response("{}"))
-            monkeypatch.setattr(asyncio, "sleep", reads)
             await site.drain(PATIENCE)
             assert box.is_empty
-
-    asyncio.run(drains())
-
-
-def test_the_drain_waits_for_no_client_that_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def drains() -> None:
-        site = Site({"main": open_model("uniform:2", "pig", 2)})
-        with site._client() as (_, box):
-            box.put(Response("{}"))
-        assert site._clients == {}  # or each client that ever came would stay
-
-        sleep, mine = asyncio.sleep, threading.get_ident()
-
-        async def waits(seconds: float) -> None:
-            assert threading.get_ident() != mine  # the server of another test may wait
-            await sleep(seconds)
-
-        monkeypatch.setattr(asyncio, "sleep", waits)
-        await site.drain(PATIENCE)
 
     asyncio.run(drains())
 

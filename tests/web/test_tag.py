@@ -6,7 +6,6 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +60,15 @@ def test_a_player_plays_whole_games_in_node(name: str, site: Path) -> None:
 
 @needs_node
 def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path) -> None:
+    trio, moves = make_game(TRIO), list[str]()
+    while not trio.is_terminal:
+        moves.append(trio.action_name(trio.legal_actions()[0]))
+        trio.play(trio.legal_actions()[0])
     found = in_node(
         site,
         """
         import { Player } from "./noughts/azpy.js";
+        import { Player as Trio } from "./trio/azpy.js";
         const player = await Player.load();
         const refused = (promise) => promise.then(() => null, (error) => error.message);
         const over = ["a3", "a2", "b3", "b2", "c3"];
@@ -78,10 +82,11 @@ def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path
           illegal: await refused(player.choose(["a3", "a3"])),
           half: await refused(player.choose(["\\ud83d"])),
           level: await refused(player.choose([], { level: "grandmaster" })),
+          trio: await (await Trio.load()).look("MOVES".split(" ")),
           missing: await refused(Player.load("nothing")),
           closed: (player.close(), await refused(player.choose([]))),
         }));
-        """,
+        """.replace("MOVES", " ".join(moves)),
     )
     assert (found["game"], found["levels"][0], found["levels"][-1]) == ("tic_tac_toe", "beginner", "full strength")
     assert found["win"] == "c3"
@@ -95,23 +100,7 @@ def test_a_player_describes_positions_and_refuses_what_it_cannot_play(site: Path
     assert found["level"].startswith("level: expected one of beginner, ")
     assert "nothing/azpy.json" in found["missing"]
     assert found["closed"] == "the player was closed"
-
-
-@needs_node
-def test_of_several_players_each_gets_an_outcome(site: Path) -> None:
-    state, moves = make_game(TRIO), list[str]()
-    while not state.is_terminal:
-        moves.append(state.action_name(state.legal_actions()[0]))
-        state.play(state.legal_actions()[0])
-    found = in_node(
-        site,
-        f"""
-        import {{ Player }} from "./trio/azpy.js";
-        const player = await Player.load();
-        console.log(JSON.stringify(await player.look({json.dumps(moves)})));
-        """,
-    )
-    assert (found["outcome"], found["result"]) == (list(state.outcome()), state.result_text())
+    assert (found["trio"]["outcome"], found["trio"]["result"]) == (list(trio.outcome()), trio.result_text())
 
 
 @needs_node
@@ -203,8 +192,8 @@ def test_a_person_plays_on_the_board_of_another_page(page: Board) -> None:
     page.click("column 4")
     page.until(lambda: page.ply == 2)
     # No other page begins a new game.
-    heard = "const [done] = arguments; addEventListener('message', () => setTimeout(done, 100));"
-    driver.execute_async_script(f"{heard} postMessage({{azpy: 'new'}}, '*')")
+    heard = "new Promise((done) => addEventListener('message', () => setTimeout(done, 100)))"
+    page.script(f"postMessage({{azpy: 'new'}}, '*'); return {heard}")
     assert page.ply == 2
     driver.switch_to.default_content()
     page.until(lambda: re.fullmatch(r"Moves: 4 \d", page.one("said").text))
@@ -257,30 +246,29 @@ def test_a_board_fits_a_narrow_page_and_has_no_scroll_bar(page: Board) -> None:
 
 @needs_browser
 def test_people_play_all_sides_of_a_board(page: Board) -> None:
-    page.driver.execute_async_script(
+    page.script(
         """
-        const [frame, done] = arguments;
-        frame.addEventListener("load", () => done());
         document.querySelector("azpy-board").setAttribute("side", "all");
+        return new Promise((done) => arguments[0].addEventListener("load", () => done()));
         """,
         frame(page),
     )
     page.driver.switch_to.frame(frame(page))
-    for ply in range(1, 4):
+    for _ in range(3):
         page.until(lambda: page.all("#board") and page.state == "open")
         page.click("column 4")
-        page.until(partial(lambda wanted: page.ply == wanted, ply))
+    page.until(lambda: page.ply == 3)
 
 
 @needs_browser
 def test_a_player_that_is_exported_again_is_found(board: Board, site: Path) -> None:
     asked = Counter[str]()
     os.utime(site / "noughts/azpy.json", (0, 0))  # browsers take so old a file from their cache, if they may
-    load = "import('/noughts/azpy.js').then(({ Player }) => Player.load()).then(({ game }) => arguments[0](game))"
+    load = "return import('/noughts/azpy.js').then(({ Player }) => Player.load()).then(({ game }) => game)"
     with hosted(site, asked) as host:
         board.driver.get(f"http://127.0.0.1:{host.server_port}/page.html")
         for count in (1, 2):
-            assert board.driver.execute_async_script(load) == "tic_tac_toe"
+            assert board.script(load) == "tic_tac_toe"
             assert asked["/noughts/azpy.json"] == count
 
 
@@ -291,8 +279,8 @@ def test_a_board_that_is_kept_plays_without_its_host(board: Board, site: Path) -
         address = f"http://127.0.0.1:{host.server_port}/noughts/index.html?offline"
         board.driver.get(address)
         board.until(lambda: board.all("#board") and board.state == "open")
-        ready = "const [done] = arguments; navigator.serviceWorker.ready.then(({ active }) => done(active.state))"
-        assert board.driver.execute_async_script(ready) in ("activating", "activated")
+        ready = "return navigator.serviceWorker.ready.then(({ active }) => active.state)"
+        assert board.script(ready) in ("activating", "activated")
         # While there is a network, the newest page is shown.
         page = site / "noughts/index.html"
         kept = page.read_text()
