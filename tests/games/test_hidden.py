@@ -20,7 +20,7 @@ policies = pytest.importorskip("open_spiel.python.policy")
 GAMES = ["kuhn_poker", "leduc_poker", "liars_dice"]
 
 
-def logits_of(evaluator: Hashed, row: NDArray[np.float32]) -> NDArray[np.float32]:
+def logits_of(evaluator: Hashed, row: NDArray[np.float32]) -> Any:
     """Those of a policy that is another one for each observation."""
     return evaluator.evaluate_batch(row[None])[0][0]
 

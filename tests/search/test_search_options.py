@@ -333,7 +333,7 @@ def test_an_option_of_the_table_reaches_all_that_take_options(name: str) -> None
         with pytest.raises(ValueError, match=f"{name} must be"):
             MAKERS["SelfPlay"](**{name: OPTIONS[name]["low"] - 1}, **needs)
         with pytest.raises(SettingsError, match=f"{name} must be .*, got True"):
-            Settings("pig", **{name: True}, **needs)
+            Settings("pig", **dict[str, Any]({name: True}), **needs)
     flag = "--" + name.replace("_", "-")
     typed = [flag if value else f"--no-{flag[2:]}"] if isinstance(value, bool) else [flag, text]
     needed = [f"--{key}" if value is True else f"--{key}={value}" for key, value in needs.items()]

@@ -59,8 +59,8 @@ def test_whole_games_are_played_by_the_rules(brain: GomocupTalk, served: Player)
         assert brain.ask(f"START {SIZE}" if game % 2 else "RESTART") == "OK"
         if game % 2:
             state.play(action_of(brain.ask("BEGIN")))
-        while not state.is_terminal:
-            action = rng.choice(state.legal_actions())
+        while actions := state.legal_actions():
+            action = rng.choice(actions)
             state.play(action)
             if state.is_terminal:
                 assert brain.ask(f"TURN {cell(action)}") == "ERROR the game is over: send RESTART or START"

@@ -24,8 +24,8 @@ class Other:
     """Another program that speaks GTP."""
 
     def __init__(self, *command: str) -> None:
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-        self._process = subprocess.Popen(command, text=True, bufsize=1, **pipes)
+        pipe = subprocess.PIPE
+        self._process: Any = subprocess.Popen(command, text=True, bufsize=1, stdin=pipe, stdout=pipe)
 
     def ask(self, command: str) -> str:
         """The whole answer to a command, `=` or `?` included. gtp-rhino ends some with two empty lines."""

@@ -1,6 +1,7 @@
 """The analysis on the board in a browser: hints, lines, values, and what is read aloud."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,11 @@ def test_rows_move_around_the_one_with_the_focus(board: Board, address: str) -> 
     assert found == [["cabdefghij", "kjihgfedbac", "bakc", "bc", "ebacd"], True, "xyz", "z"]
 
 
+def is_searched(board: Board, ply: int) -> bool:
+    """Whether the position after so many moves is there, with what a search says of it."""
+    return board.ply == ply and "Searched" in board.one("root").text
+
+
 def test_values_are_those_of_the_adviser_alone(board: Board, serve: Any, tmp_path: Path) -> None:
     """Values of another network do not count, until it advises; the game goes on."""
     for weight in (0.5, 0.9):
@@ -134,7 +140,7 @@ def test_values_are_those_of_the_adviser_alone(board: Board, serve: Any, tmp_pat
         networks = set()
         for ply in reversed(range(len(board.moves))):
             board.one("back").click()
-            board.until(lambda ply=ply: board.ply == ply and "Searched" in board.one("root").text)
+            board.until(partial(is_searched, board, ply))
             networks.add(board.one("root").text.rpartition("network ")[2])
         board.one("last").click()
         board.settle(4)

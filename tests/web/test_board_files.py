@@ -2,6 +2,7 @@
 
 import base64
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ from training_runs import collect
 
 pytest_plugins = ["browser"]
 pytestmark = needs_browser
+
+
+def is_loaded(board: Board, text: str) -> bool:
+    return bool(board.one("load_text").get_attribute("value") == text)
 
 
 def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: str, tmp_path: Path) -> None:
@@ -33,7 +38,7 @@ def test_files_in_other_encodings_keep_names_and_moves(board: Board, address: st
         text = f"(;{stated}SZ[5]PB[{letters}];B[cc];W[dd])"
         (tmp_path / f"{number}.sgf").write_bytes(text.encode(encoding))  # the page may still read the one before
         board.one("load_file").send_keys(str(tmp_path / f"{number}.sgf"))
-        board.until(lambda text=text: board.one("load_text").get_attribute("value") == text)
+        board.until(partial(is_loaded, board, text))
         board.script("document.getElementById('load_file').value = ''")
     board.one("load_cancel").click()
 
