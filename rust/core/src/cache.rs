@@ -177,23 +177,6 @@ mod tests {
     }
 
     #[test]
-    fn positions_that_share_a_place_never_share_an_answer() {
-        let cache = Cache::with_index_mask(1 << 16, 0xFF);
-        for position in 0..10_000_u128 {
-            cache.put(3, position, &[position as f32], PovValue(0.0));
-        }
-        let mut found = 0;
-        for position in 0..10_000_u128 {
-            let mut priors = Vec::new();
-            if cache.get::<PovValue>(3, position, 1, 2, &mut priors).is_some() {
-                assert_eq!(priors, [position as f32]);
-                found += 1;
-            }
-        }
-        assert!(found > 0 && found <= 256 * WAYS, "{found} answers kept in 256 buckets");
-    }
-
-    #[test]
     fn it_knows_how_full_it_is() {
         let cache = Cache::new(1000);
         assert_eq!((cache.len(), cache.capacity(), cache.is_empty()), (0, 1024, true));

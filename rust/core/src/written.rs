@@ -346,23 +346,6 @@ mod tests {
     }
 
     #[test]
-    fn each_move_is_played_where_its_variation_stands() {
-        // 1 (5 6) 2 (7) 3
-        let (played, left_out) = play(&[(0, 1), (0, 5), (2, 6), (1, 2), (1, 7), (4, 3)]).unwrap();
-        assert_eq!(played, [(0, 1), (1, 3), (2, 6), (1, 8), (0, 5), (5, 11)]);
-        assert!(left_out.is_empty());
-    }
-
-    #[test]
-    fn equal_moves_of_one_position_become_one() {
-        let (played, _) = play(&[(0, 1), (1, 2), (0, 1), (3, 4)]).unwrap();
-        assert_eq!(played, [(0, 1), (1, 3), (1, 5)]);
-        // 1 (1 4) 2: the variation stands before the rest of the main line, which stays the main line.
-        let (played, _) = play(&[(0, 1), (0, 1), (2, 4), (1, 2)]).unwrap();
-        assert_eq!(played, [(0, 1), (1, 3), (1, 5)]);
-    }
-
-    #[test]
     fn few_positions_are_kept_whatever_the_order_of_the_moves() {
         // 50 first moves, and behind each of them one more.
         let all: Vec<_> = (0..50).map(|_| (0, ())).chain((1..=50).map(|before| (before, ()))).collect();
@@ -395,41 +378,5 @@ mod tests {
         assert!(play(&wrong[..101]).is_ok());
         let error = play(&wrong).unwrap_err().to_string();
         assert_eq!(error, "more than 100 variations cannot be played; the first: ply 1 is missing");
-    }
-
-    #[test]
-    fn too_many_moves_and_too_deep_variations_are_refused() {
-        let line: Vec<_> = (0..101).map(|before| (before, ())).collect();
-        assert_eq!(moves(&line[..100], WIDE).unwrap().main_line().count(), 100);
-        assert_eq!(moves(&line, WIDE).err(), Some(Error::TooManyMoves(100)));
-        // Behind each first move a second one, behind which the next two stand.
-        let deep = |count: usize| -> Vec<_> { (0..count).flat_map(|at| [(2 * at, ()), (2 * at, ())]).collect() };
-        assert!(moves(&deep(10), WIDE).is_ok());
-        assert_eq!(moves(&deep(11), WIDE).err(), Some(Error::TooDeep(10)));
-    }
-
-    #[test]
-    fn forgotten_moves_count_for_the_bound_and_for_nothing_else() {
-        let mut tree = moves(&[(0, 1), (1, 5)], Bounds { moves: 4, depth: 0 }).unwrap();
-        tree.forget();
-        assert_eq!((tree.forgotten(), tree.is_empty()), (2, true));
-        assert_eq!((tree.push(0, 7), tree.push(1, 8)), (Ok(1), Ok(2)));
-        assert_eq!(tree.main_line().copied().collect::<Vec<_>>(), [7, 8]);
-        assert_eq!(tree.push(2, 9), Err(Error::TooManyMoves(4)));
-    }
-
-    #[test]
-    fn a_tree_is_written_in_both_orders() {
-        let tree = moves(&[(0, 1), (1, 2), (0, 3), (3, 4), (2, 5), (2, 6), (6, 7)], WIDE).unwrap();
-        let text = |order| -> String {
-            let told = |part| match part {
-                Part::Open => "(".to_owned(),
-                Part::Move(number) => number.to_string(),
-                Part::Close => ")".to_owned(),
-            };
-            tree.parts(order).into_iter().map(told).collect()
-        };
-        assert_eq!(text(Order::Behind), "1(34)25(67)");
-        assert_eq!(text(Order::Beside), "(12(5)(67))(34)");
     }
 }

@@ -14,16 +14,6 @@ use azpy_core::search::Stop;
 use azpy_core::toy::Toy;
 
 #[test]
-fn a_batch_takes_what_waits_up_to_the_cap() {
-    for (requests, batches) in [(1, vec![1]), (3, vec![3]), (200, vec![200]), (256, vec![256]), (300, vec![256, 44])] {
-        let mut serving = Serving::new(one_leaf(), 256, None);
-        (0..requests).for_each(|who| serving.join_random(who, 0));
-        assert_eq!(serving.finish().len(), requests);
-        assert_eq!(serving.evaluator.sizes(), batches);
-    }
-}
-
-#[test]
 fn whoever_the_cap_leaves_over_comes_first() {
     let mut serving = Serving::new(one_leaf(), 32, None);
     let start = Asked::new(0, Toy::chain(60));
@@ -86,25 +76,30 @@ fn searches_that_need_no_evaluator_leave_the_others_their_turns() {
 
 #[test]
 fn a_request_finds_what_it_would_find_alone() {
-    for (eval_batch, max_batch, cached) in [(1, 256, false), (1, 5, true), (8, 16, true), (3, 7, false)] {
+    for (eval_batch, max_batch, split_from, cached) in
+        [(1, 256, 0, false), (1, 5, 0, true), (8, 16, 8, true), (3, 7, 0, false), (8, 64, usize::MAX, false)]
+    {
         let config = SearchConfig { eval_batch, ..SearchConfig::default() };
         let cache = cached.then(|| Arc::new(Cache::new(512)));
-        let mut serving = Serving::new(config, max_batch, cache);
-        let mut ended = Vec::new();
-        let size = |who: usize| [0, 1, 7, 40, 150][who % 5];
-        // They come a few at a time, three of them for the same position, and some give up.
-        for who in 0..60 {
-            let toy = Toy::random(who as u64 / 3, 7, true);
-            serving.join(Asked::new(who, toy), request(who, size(who)));
-            if who % 4 == 0 {
-                ended.append(&mut serving.round());
-                (0..=who).filter(|who| who % 11 == 10).for_each(|who| signal(who, Signal::Cancel));
+        let mut serving = Serving::splitting(config, max_batch, split_from, cache);
+        let (mut ended, size) = (Vec::new(), |who: usize| [0, 1, 7, 40, 150][who % 5]);
+        // They come a few at a time, three of them for the same position, and some give up. One pipeline has its batch
+        // evaluated while the other one's is there.
+        for turn in 0.. {
+            for who in (4 * turn..60).take(4) {
+                serving.join(Asked::new(who, Toy::random(who as u64 / 3, 7, true)), request(who, size(who)));
+            }
+            (0..60.min(4 * turn)).filter(|who| who % 11 == 10).for_each(|who| signal(who, Signal::Cancel));
+            serving.gather(turn % 2);
+            serving.evaluate((turn + 1) % 2).unwrap();
+            ended.append(&mut serving.take_back((turn + 1) % 2).ended);
+            if turn >= 15 && serving.scheduler.is_empty() {
+                break;
             }
         }
-        ended.append(&mut serving.finish());
         ended.retain(|open| open.request.token % 11 != 10);
         assert!(serving.evaluator.sizes().iter().all(|&rows| rows <= max_batch));
-        assert!(ended.len() >= 54);
+        assert_eq!(ended.len(), 55);
         for OpenSearch { search, request: Request { token: who, .. }, .. } in ended {
             let root = Asked::new(who, Toy::random(who as u64 / 3, 7, true));
             let twin = alone(&root, config, size(who), who as u64);
@@ -118,20 +113,14 @@ fn a_request_finds_what_it_would_find_alone() {
 fn a_deadline_is_kept_beside_others_that_have_none() {
     let mut serving = Serving::new(one_leaf(), 64, None);
     serving.evaluator.a_row_takes = Duration::from_micros(100);
-    let start = Asked::new(0, Toy::chain(4000));
     // Three rounds' worth of others that never end.
-    for who in 0..192 {
-        serving.join(Asked { who, ..start.clone() }, request(who, u32::MAX));
-    }
+    (0..192).for_each(|who| serving.join_endless(who, None));
     let mut ended = Vec::new();
-    for _ in 0..5 {
-        assert!(serving.round().is_empty());
-    }
+    serving.rounds(5);
     for who in 200..220 {
         let asked = serving.evaluator.now;
         let allowed = Duration::from_millis(13 + who as u64);
-        let request = Request { deadline: Some(asked + allowed), ..request(who, u32::MAX) };
-        serving.join(Asked { who, ..start.clone() }, request);
+        serving.join_endless(who, Some(asked + allowed));
         while ended.is_empty() {
             // Rounds take 6.4 or 2.6 ms.
             serving.evaluator.a_row_takes = Duration::from_micros(140) - serving.evaluator.a_row_takes;
@@ -145,21 +134,6 @@ fn a_deadline_is_kept_beside_others_that_have_none() {
         assert!(search.result().visits.iter().sum::<u32>() > 0);
         check_tree(&search);
     }
-}
-
-#[test]
-fn too_little_time_is_enough_for_the_network_alone() {
-    let mut serving = Serving::new(one_leaf(), 8, None);
-    let (start, mut ended) = (Asked::new(0, Toy::chain(4000)), Vec::new());
-    for who in 0..30 {
-        serving.join(Asked { who, ..start.clone() }, request(who, u32::MAX));
-    }
-    serving.rounds(3);
-    let hurried = Request { deadline: Some(serving.evaluator.now), ..request(30, u32::MAX) };
-    serving.join(Asked { who: 30, ..start }, hurried);
-    (0..2).for_each(|_| ended.append(&mut serving.round()));
-    let OpenSearch { search, request: Request { token, .. }, .. } = ended.pop().unwrap();
-    assert_eq!((token, search.stats().evaluations, search.result().visits), (30, 1, vec![0]));
 }
 
 #[test]
@@ -185,13 +159,9 @@ fn whoever_is_due_keeps_the_root_that_waits() {
 #[test]
 fn the_others_go_on_however_many_are_in_a_hurry() {
     let mut serving = Serving::new(one_leaf(), 8, None);
-    let start = Asked::new(0, Toy::chain(4000));
-    for who in 0..20 {
-        serving.join(Asked { who, ..start.clone() }, request(who, u32::MAX));
-    }
+    (0..20).for_each(|who| serving.join_endless(who, None));
     for who in 100..900 {
-        let hurried = Request { deadline: Some(serving.evaluator.now), ..request(who, u32::MAX) };
-        serving.join(Asked { who, ..start.clone() }, hurried);
+        serving.join_endless(who, Some(serving.evaluator.now));
         if who % 10 == 0 {
             serving.round();
         }
@@ -310,11 +280,11 @@ fn a_roll_and_a_finished_game_are_told_apart_at_once() {
     let mut serving = Serving::new(one_leaf(), 8, None);
     let roll = Asked::new(0, Toy::parse("?(1:+ 1:-)").unwrap());
     serving.join(roll, request(0, 10));
-    let ended = serving.finish();
-    assert!(matches!(ended[0].search.fault(), Some(GameFault::ChanceRoot)));
+    assert!(matches!(serving.finish()[0].search.fault(), Some(GameFault::ChanceRoot)));
     serving.join(Asked::new(1, Toy::parse("-").unwrap()), request(1, 10));
-    let ended = serving.finish();
-    assert_eq!((ended[0].search.stop(), serving.evaluator.batches.len()), (Stop::GameOver, 0));
+    let over = serving.finish()[0].search.result();
+    assert_eq!((over.stop, over.value, over.action), (Stop::GameOver, -1.0, None));
+    assert!(serving.evaluator.batches.is_empty());
 }
 
 #[test]
@@ -333,17 +303,10 @@ fn those_who_leave_are_given_back_and_the_others_go_on() {
 #[test]
 fn a_search_that_is_told_to_stop_gives_what_it_knows() {
     let mut serving = Serving::new(one_leaf(), 4, None);
-    for who in 0..3 {
-        serving.join(Asked::new(who, Toy::chain(4000)), request(who, u32::MAX));
-    }
+    (0..3).for_each(|who| serving.join_endless(who, None));
     serving.rounds(30);
     signal(1, Signal::Stop);
     let stopped = serving.scheduler.look(serving.evaluator.now);
     assert_eq!((stopped.len(), stopped[0].request.token, stopped[0].search.stop()), (1, 1, Stop::Stopped));
     assert_eq!(stopped[0].search.result().visits.iter().sum::<u32>(), 29);
-    // Before it has begun, the root is evaluated all the same.
-    signal(3, Signal::Stop);
-    serving.join_random(3, u32::MAX);
-    let ended = serving.round();
-    assert_eq!((ended[0].request.token, ended[0].search.stats().evaluations), (3, 1));
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::common::check_tree;
 use crate::common::engine::*;
-use azpy_core::batched::{Rounds, Workers};
+use crate::common::{check_tree, finish, moves};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{GameTree, KEPT_TREES, Request};
 use azpy_core::game::{Action, Game, Turn};
-use azpy_core::search::{Search, stream_for};
+use azpy_core::rng::{Stream, mix};
+use azpy_core::search::Search;
 use azpy_core::toy::Toy;
 
 #[test]
@@ -25,12 +25,8 @@ fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
     let mut tried = 0;
     for (seed, config) in (0..40).flat_map(|seed| configs.map(|config| (seed, config))) {
         let root = Asked::new(0, Toy::random(seed, 6, true));
-        let mut legal = Vec::new();
-        if !matches!(root.turn(), Turn::Player(_)) {
-            continue;
-        }
-        root.legal_actions(&mut legal);
-        if legal.len() < 3 {
+        let legal = moves(&root);
+        if !matches!(root.turn(), Turn::Player(_)) || legal.len() < 3 {
             continue;
         }
         let allowed: Vec<Action> = legal.iter().copied().skip(seed as usize % 2).step_by(2).collect();
@@ -56,23 +52,6 @@ fn a_restricted_root_is_that_of_a_game_with_these_actions_only() {
     assert!(tried > 20, "{tried}");
 }
 
-/// What a search of its own finds that plays and searches in turn.
-struct Twin {
-    searches: Vec<Search<Asked>>,
-    runs: u64,
-}
-
-impl Twin {
-    fn search(&mut self, simulations: u32) -> azpy_core::search::SearchResult {
-        let search = self.searches.last_mut().unwrap();
-        search.begin(simulations, stream_for(5, 0, self.runs)).unwrap();
-        self.runs += 1;
-        let mut rounds = Rounds::new(Workers::Serial, None);
-        while rounds.run(std::slice::from_mut(search), &mut Recording::new()).unwrap() {}
-        search.result()
-    }
-}
-
 #[test]
 fn a_game_keeps_its_tree_and_takes_actions_back() {
     let (mut undone, mut advanced, mut forgotten) = (0, 0, 0);
@@ -80,29 +59,26 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
         let config = one_leaf();
         let root = Asked::new(0, Toy::random(seed, 15, false));
         let mut game_tree: GameTree<Asked, usize> = GameTree::new(root.clone(), config, 5);
-        let mut twin = Twin { searches: vec![Search::new(root, config)], runs: 0 };
+        let (mut twin, mut runs) = (vec![Search::new(root, config)], 0);
         let mut serving = Serving::new(config, 16, None);
-        let mut stream = azpy_core::rng::Stream::keyed(&[seed]);
+        let mut stream = Stream::keyed(&[seed]);
         for step in 0..40 {
-            let mut legal = Vec::new();
-            if matches!(game_tree.position().turn(), Turn::Player(_)) {
-                game_tree.position().legal_actions(&mut legal);
-            }
+            let legal = moves(game_tree.position());
             // Forth for a while, then back.
             match stream.bits() % 8 {
                 0 | 4..8 if (step >= 22 || stream.bits().is_multiple_of(8)) && game_tree.undo() => {
-                    twin.searches.pop();
+                    twin.pop();
                     undone += 1;
                 }
                 1 | 4..8 if !legal.is_empty() => {
                     let action = legal[stream.bits() as usize % legal.len()];
                     game_tree.play(action);
-                    let mut next = twin.searches.last().unwrap().clone();
+                    let mut next = twin.last().unwrap().clone();
                     next.advance(action);
-                    twin.searches.push(next);
+                    twin.push(next);
                     advanced += 1;
-                    if let Some(at) = (twin.searches.len() - 1).checked_sub(KEPT_TREES + 1) {
-                        twin.searches[at] = Search::new(twin.searches[at].root().clone(), config);
+                    if let Some(at) = (twin.len() - 1).checked_sub(KEPT_TREES + 1) {
+                        twin[at] = Search::new(twin[at].root().clone(), config);
                         forgotten += 1;
                     }
                 }
@@ -123,7 +99,10 @@ fn a_game_keeps_its_tree_and_takes_actions_back() {
                         assert!(game_tree.next(1).is_none(), "one at a time");
                         serving.scheduler.join(search, asked, serving.evaluator.now);
                         let ended = serving.finish().pop().unwrap();
-                        assert_eq!(ended.search.result(), twin.search(simulations), "seed {seed}, step {step}");
+                        let twin = twin.last_mut().unwrap();
+                        finish(twin, simulations, &[mix(5), 0, runs], &mut Recording::new());
+                        runs += 1;
+                        assert_eq!(ended.search.result(), twin.result(), "seed {seed}, step {step}");
                         check_tree(&ended.search);
                         game_tree.give_back(ended.search, true);
                     }

@@ -24,35 +24,6 @@ impl Evaluator<Asked> for Panicking {
 }
 
 #[test]
-fn two_pipelines_alternate_and_change_nothing() {
-    for (eval_batch, max_batch, split_from, cached) in
-        [(1, 256, 0, false), (1, 5, 0, true), (8, 16, 8, true), (3, 7, 0, false), (8, 64, usize::MAX, false)]
-    {
-        let config = SearchConfig { eval_batch, ..SearchConfig::default() };
-        let cache = cached.then(|| Arc::new(Cache::new(512)));
-        let mut serving = Serving::splitting(config, max_batch, split_from, cache);
-        (0..40).for_each(|who| serving.join_random(who, 60));
-        let mut ended = Vec::new();
-        // One has its batch evaluated while the other one's is there.
-        for turn in 0.. {
-            serving.gather(turn % 2);
-            serving.evaluate((turn + 1) % 2).unwrap();
-            ended.append(&mut serving.take_back((turn + 1) % 2).ended);
-            if serving.scheduler.is_empty() {
-                break;
-            }
-        }
-        assert_eq!(ended.len(), 40);
-        assert!(serving.evaluator.sizes().iter().all(|&rows| rows <= max_batch));
-        for open in ended {
-            let who = open.request.token;
-            let twin = alone(&Asked::random(who), config, 60, who as u64);
-            assert_eq!(open.search.result(), twin.result());
-        }
-    }
-}
-
-#[test]
 fn pipelines_share_what_does_not_fill_two_batches() {
     for (split_from, requests, sizes) in [(0, 40, [20, 20]), (41, 40, [40, 0]), (0, 200, [64, 64]), (0, 1, [1, 0])] {
         let mut serving = Serving::splitting(one_leaf(), 64, split_from, None);
@@ -126,7 +97,7 @@ fn requests_count_before_they_reach_the_scheduler() {
 
 #[test]
 fn an_ended_search_gets_its_root_on_a_busy_engine() {
-    for priority in [Priority::Analysis, Priority::Ponder] {
+    for priority in [Priority::Play, Priority::Analysis, Priority::Ponder] {
         for by_deadline in [false, true] {
             let mut serving = Serving::new(one_leaf(), 1, None);
             serving.join_random(0, u32::MAX);

@@ -1,6 +1,6 @@
 //! What a look at a finished search shows is what happened in it.
 
-use crate::common::{Hashed, finish, go_on, hashed_answer, run};
+use crate::common::{Hashed, after, finish, go_on, hashed_answer, moves, run};
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::Uniform;
 use azpy_core::game::{Game, Player, Pov, PovValue, Turn};
@@ -57,8 +57,7 @@ fn values(tree: &Tree, id: NodeId, state: &Toy, view: Player) -> Vec<f64> {
         Turn::Terminal => found = vec![f64::from(state.outcome().0); node.visits as usize],
         Turn::Chance => {}
         Turn::Player(player) => {
-            let (mut legal, mut row) = (Vec::new(), vec![0.0; 3]);
-            state.legal_actions(&mut legal);
+            let (legal, mut row) = (moves(state), vec![0.0; 3]);
             state.encode(&mut row);
             let value = hashed_answer(&row, &legal, &mut vec![0.0; legal.len()]);
             found.push(f64::from(PovValue(value).absolute(player).0));
@@ -69,12 +68,6 @@ fn values(tree: &Tree, id: NodeId, state: &Toy, view: Player) -> Vec<f64> {
     }
     assert_eq!(found.len(), node.visits as usize);
     found
-}
-
-fn after(state: &Toy, action: u32) -> Toy {
-    let mut state = state.clone();
-    state.play(action);
-    state
 }
 
 #[test]
@@ -138,16 +131,6 @@ fn a_node_that_grew_late_has_no_standard_error_and_no_bound() {
         }
     }
     assert!(grown > 100, "only {grown} such nodes");
-}
-
-#[test]
-fn where_all_values_are_equal_nothing_scatters() {
-    let config = SearchConfig { c_puct: 4.0, ..SearchConfig::default() };
-    let search = run(&Toy::parse("1(0(+ +) + -)").unwrap(), config, 400, 0, &mut Uniform);
-    let [unsure, win, loss] = standard_errors(search.tree())[..] else { unreachable!() };
-    // One visit of 0, then wins; the others are finished games.
-    assert!(unsure > 0.0);
-    assert_eq!((win, loss), (0.0, 0.0));
 }
 
 #[test]

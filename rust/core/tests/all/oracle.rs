@@ -2,8 +2,9 @@
 
 use crate::common::{Hashed, Naive, run};
 use azpy_core::config::{Fpu, SearchConfig};
-use azpy_core::game::{Game, Turn};
-use azpy_core::rng::Stream;
+use azpy_core::game::{Game, Payoff, Turn};
+use azpy_core::look::{standard_errors, variations};
+use azpy_core::search::Search;
 use azpy_core::toy::Toy;
 
 /// Options with which a search is textbook PUCT.
@@ -17,24 +18,33 @@ pub(crate) fn configs() -> [SearchConfig; 4] {
     ]
 }
 
-fn assert_equal<G: Game>(root: &G, config: SearchConfig, simulations: u32) {
-    let search = run(root, config, simulations, 0, &mut Hashed);
-    let mut naive = Naive::new(root.clone());
-    let mut dice = Stream::keyed(&[0]);
-    // The search's own first draw: a seed for streams that leaves may ask for.
-    dice.bits();
-    for _ in 0..=simulations {
-        naive.simulate(&config, &mut dice);
-    }
+/// What the search knows is what the twin wrote down: mean values of every player, and the standard errors for the player to move.
+pub(crate) fn assert_equal<G: Game>(search: &Search<G>, twin: &Naive<G>) {
     let result = search.result();
-    assert_eq!(result.visits, naive.visits(), "{config:?}, {simulations} simulations of\n{}", root.render());
-    assert_eq!(result.visits.iter().sum::<u32>(), simulations);
-    let Turn::Player(player) = root.turn() else { unreachable!() };
-    for (found, sum) in result.values.iter().zip(&naive.sums) {
-        assert!((f64::from(*found) - sum / f64::from(naive.n)).abs() < 1e-6);
+    assert_eq!(result.visits, twin.visits(), "{}", search.root().render());
+    let Turn::Player(player) = search.root().turn() else { unreachable!() };
+    for (found, sum) in result.values.iter().zip(&twin.sums) {
+        assert!((f64::from(*found) - sum / f64::from(twin.n)).abs() < 1e-6, "{result:?} {:?}", twin.sums);
     }
-    assert_eq!((result.values.len(), result.values[player.index()]), (root.num_players(), result.value));
-    assert_eq!(search.tree().nodes().iter().filter(|node| node.visits > 0).count(), count(&naive));
+    assert_eq!((result.values.len(), result.value), (twin.sums.len(), result.values[player.index()]));
+    let (errors, lines) = (standard_errors(search.tree()), variations(search.tree(), usize::MAX, 1));
+    for (index, (_, _, child)) in twin.children.iter().enumerate() {
+        let Some(child) = child else { continue };
+        let mean = child.sums[player.index()] / f64::from(child.n);
+        assert!((f64::from(result.q[index]) - mean).abs() < 1e-6);
+        let line = lines.iter().find(|line| line.actions[0] == result.actions[index]).unwrap();
+        let is_one_number = G::Payoff::ZERO_SUM || child.sums.len() == 1;
+        assert_eq!(line.values.len(), if is_one_number { 0 } else { child.sums.len() });
+        for (value, sum) in line.values.iter().zip(&child.sums) {
+            assert!((f64::from(*value) - sum / f64::from(child.n)).abs() < 1e-6);
+        }
+        if child.n > 1 {
+            let deviation = |value: &G::Payoff| (f64::from(value.of(player)) - mean).powi(2);
+            let sum: f64 = child.values.iter().map(deviation).sum();
+            let error = (sum / (f64::from(child.n) * f64::from(child.n - 1))).sqrt();
+            assert!((f64::from(errors[index]) - error).abs() < 1e-6, "{} {error}", errors[index]);
+        }
+    }
 }
 
 fn count<G: Game>(naive: &Naive<G>) -> usize {
@@ -47,7 +57,12 @@ fn visits_equal_recursive_puct_on_random_trees() {
         let toy = Toy::random(seed, 7, seed % 2 == 1);
         for config in configs() {
             for simulations in [0, 1, 2, 16, 100, 1000] {
-                assert_equal(&toy, config, simulations);
+                let search = run(&toy, config, simulations, 0, &mut Hashed);
+                let mut twin = Naive::new(toy.clone());
+                twin.finish(&config, simulations + 1, 0);
+                assert_equal(&search, &twin);
+                assert_eq!(search.result().visits.iter().sum::<u32>(), simulations);
+                assert_eq!(search.tree().nodes().iter().filter(|node| node.visits > 0).count(), count(&twin));
             }
         }
     }
@@ -78,15 +93,4 @@ fn many_leaves_at_a_time_do_not_starve_a_leaf_that_waits() {
         };
         assert!((evaluations(1) - evaluations(8)).abs() <= 4, "seed {seed}: {} {}", evaluations(1), evaluations(8));
     }
-}
-
-#[test]
-fn the_same_stream_rolls_the_same_dice() {
-    let toy = Toy::random(3, 6, true);
-    let visits = |seed| {
-        let search = run(&toy, SearchConfig::default(), 500, seed, &mut Hashed);
-        search.tree().nodes().iter().map(|node| node.visits).collect::<Vec<_>>()
-    };
-    assert_eq!(visits(1), visits(1));
-    assert_ne!(visits(1), visits(2));
 }

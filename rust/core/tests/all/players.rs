@@ -4,57 +4,19 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use crate::common::selfplay::{all, draw};
-use crate::common::{Hashed, Naive, go_on, hashed_values, run};
-use crate::oracle::configs;
+use crate::common::{Hashed, Naive, after, go_on, hashed_values, moves, run};
+use crate::oracle::{assert_equal, configs};
 use azpy_core::batched::Workers;
 use azpy_core::config::SearchConfig;
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Game, GameFault, Payoff, Player, Pov, Turn, Values, ranked};
-use azpy_core::look::{standard_errors, variations};
+use azpy_core::look::standard_errors;
 use azpy_core::record::GameRecord;
 use azpy_core::replay::{Draw, ReplayBuffer};
 use azpy_core::rng::Stream;
 use azpy_core::search::Search;
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
-
-/// The twin after so many simulations, each drawn from the stream that the search had.
-fn naive(naive: &mut Naive<Toy<Values>>, config: &SearchConfig, simulations: u32, seed: u64) {
-    let mut dice = Stream::keyed(&[seed]);
-    // The search's own first draw: a seed for streams that leaves may ask for.
-    dice.bits();
-    for _ in 0..simulations {
-        naive.simulate(config, &mut dice);
-    }
-}
-
-/// What the search knows is what the twin wrote down: mean values of every player, and the standard errors for the player to move.
-fn assert_equal(search: &Search<Toy<Values>>, twin: &Naive<Toy<Values>>) {
-    let result = search.result();
-    assert_eq!(result.visits, twin.visits(), "{}", search.root().render());
-    let Turn::Player(player) = search.root().turn() else { unreachable!() };
-    for (found, sum) in result.values.iter().zip(&twin.sums) {
-        assert!((f64::from(*found) - sum / f64::from(twin.n)).abs() < 1e-6, "{result:?} {:?}", twin.sums);
-    }
-    assert_eq!((result.values.len(), result.value), (twin.sums.len(), result.values[player.index()]));
-    let (errors, lines) = (standard_errors(search.tree()), variations(search.tree(), usize::MAX, 1));
-    for (index, (_, _, child)) in twin.children.iter().enumerate() {
-        let Some(child) = child else { continue };
-        let mean = child.sums[player.index()] / f64::from(child.n);
-        assert!((f64::from(result.q[index]) - mean).abs() < 1e-6);
-        let line = lines.iter().find(|line| line.actions[0] == result.actions[index]).unwrap();
-        assert_eq!(line.values.len(), if child.sums.len() > 1 { child.sums.len() } else { 0 });
-        for (value, sum) in line.values.iter().zip(&child.sums) {
-            assert!((f64::from(*value) - sum / f64::from(child.n)).abs() < 1e-6);
-        }
-        if child.n > 1 {
-            let deviation = |value: &Values| (f64::from(value.of(player)) - mean).powi(2);
-            let sum: f64 = child.values.iter().map(deviation).sum();
-            let error = (sum / f64::from(child.n * (child.n - 1))).sqrt();
-            assert!((f64::from(errors[index]) - error).abs() < 1e-6, "{} {error}", errors[index]);
-        }
-    }
-}
 
 #[test]
 fn visits_equal_recursive_max_n_for_one_to_four_players() {
@@ -66,7 +28,7 @@ fn visits_equal_recursive_max_n_for_one_to_four_players() {
                 let simulations = [1, 7, 60, 200][seed as usize % 4];
                 let mut search = run(&toy, config, simulations, seed, &mut Hashed);
                 let mut twin = Naive::new(toy.clone());
-                naive(&mut twin, &config, simulations + 1, seed);
+                twin.finish(&config, simulations + 1, seed);
                 assert_equal(&search, &twin);
                 // The tree goes on below the most visited action, where a player has the turn and it was evaluated.
                 let action = search.result().action.unwrap();
@@ -77,7 +39,7 @@ fn visits_equal_recursive_max_n_for_one_to_four_players() {
                     continue;
                 }
                 go_on(&mut search, 40, seed, &mut Hashed);
-                naive(&mut twin, &config, 40, seed);
+                twin.finish(&config, 40, seed);
                 assert_equal(&search, &twin);
                 reused += 1;
             }
@@ -156,11 +118,7 @@ fn many_leaves_at_a_time_converge_to_the_exact_max_n_values() {
 /// not for the others.
 fn max_n(toy: &Toy<Values>) -> Option<Vec<f64>> {
     let numbers = |values: Values| values.numbers().iter().map(|&number| f64::from(number)).collect();
-    let after = |action| {
-        let mut next = toy.clone();
-        next.play(action);
-        max_n(&next)
-    };
+    let after = |action| max_n(&after(toy, action));
     match toy.turn() {
         Turn::Terminal => Some(numbers(toy.outcome())),
         Turn::Chance => {
@@ -174,9 +132,7 @@ fn max_n(toy: &Toy<Values>) -> Option<Vec<f64>> {
             Some(mean)
         }
         Turn::Player(player) => {
-            let mut legal = Vec::new();
-            toy.legal_actions(&mut legal);
-            let values = legal.into_iter().map(after).collect::<Option<Vec<_>>>()?;
+            let values = moves(toy).into_iter().map(after).collect::<Option<Vec<_>>>()?;
             let own = |values: &Vec<f64>| values[player.index()];
             let best = values.iter().max_by(|a, b| own(a).total_cmp(&own(b)))?;
             // Near ties are visited alike for long.
@@ -209,22 +165,10 @@ fn one_players_values_are_proven_and_those_of_three_refused() {
 
 /// Every score that a game of one player can end with, ascending.
 fn scores(toy: &Toy<Values>) -> Vec<f32> {
-    let mut actions = Vec::new();
-    match toy.turn() {
-        Turn::Terminal => return vec![toy.outcome().of(Player::Zero)],
-        Turn::Player(_) => toy.legal_actions(&mut actions),
-        Turn::Chance => {
-            let mut outcomes = Vec::new();
-            toy.chance_outcomes(&mut outcomes);
-            actions.extend(outcomes.into_iter().map(|(outcome, _)| outcome));
-        }
+    if toy.turn() == Turn::Terminal {
+        return vec![toy.outcome().of(Player::Zero)];
     }
-    let after = |action| {
-        let mut next = toy.clone();
-        next.play(action);
-        scores(&next)
-    };
-    let mut found: Vec<_> = actions.into_iter().flat_map(after).collect();
+    let mut found: Vec<_> = moves(toy).into_iter().flat_map(|action| scores(&after(toy, action))).collect();
     found.sort_by(f32::total_cmp);
     found
 }
@@ -243,7 +187,7 @@ fn a_score_to_beat_makes_wins_and_losses_of_scores() {
             let config = SearchConfig { score_to_beat, ..base };
             let search = run(&toy, config, 120, seed, &mut Hashed);
             let mut twin = Naive::new(toy.clone());
-            naive(&mut twin, &config, 121, seed);
+            twin.finish(&config, 121, seed);
             assert_equal(&search, &twin);
             // Without dice the best that can be had is the best score, as it counts.
             let result = run(&toy, SearchConfig { score_to_beat, ..solver }, 2_000, seed, &mut Hashed).result();
@@ -367,10 +311,11 @@ fn self_play_of_three_players_refuses_the_solver() {
     let start = Toy::random_of(3, 5, 12, true);
     let layout = Layout { games: Some(0), ..Layout::default() };
     let search = SearchConfig { solver: true, ..SearchConfig::default() };
-    let config = SelfPlayConfig { search, ..SelfPlayConfig::default() };
-    let refused = SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None).err().unwrap();
-    assert!(refused.to_string().contains("this game has 3 players"), "{refused}");
-    let config = SelfPlayConfig { resign_at: 0.9, ..SelfPlayConfig::default() };
-    let refused = SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None).err().unwrap();
-    assert!(refused.to_string().contains("resign_at is for games of two players with a zero sum"), "{refused}");
+    let refused = |config| {
+        let play = SelfPlay::start(&start, config, &layout, vec![Hashed], &Workers::Serial, None);
+        play.err().unwrap().to_string()
+    };
+    assert!(refused(SelfPlayConfig { search, ..SelfPlayConfig::default() }).contains("this game has 3 players"));
+    let resigns = SelfPlayConfig { resign_at: 0.9, ..SelfPlayConfig::default() };
+    assert!(refused(resigns).contains("resign_at is for games of two players with a zero sum"));
 }

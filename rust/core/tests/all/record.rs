@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::common::selfplay::{Batch, draw};
 use azpy_core::batched::Workers;
-use azpy_core::game::Player;
 use azpy_core::record::{FAST_SEARCH, GameRecord, MIXED_NETWORKS, PLAYED, Ply, SEARCHED};
 use azpy_core::replay::{Draw, ReplayBuffer};
 use azpy_core::toy::Toy;
@@ -77,20 +76,10 @@ fn a_record_is_written_and_read_as_these_bytes() {
     let resigned = GameRecord { resigned: true, ..game() };
     assert_eq!(GameRecord::from_bytes(&stored(2, b"\x02\0\0\0", &[])), Ok(resigned.clone()));
     assert_eq!(resigned.to_bytes(), stored(2, b"\x02\0\0\0", &[]));
-}
-
-#[test]
-fn a_game_with_a_noted_resignation_is_read_as_any_other() {
-    assert_eq!(GameRecord::from_bytes(&stored(4, NO_PLY, &[])), Ok(game()));
-    assert_eq!(GameRecord::from_bytes(&stored(4, b"\x01\0\0\0", &[])), Ok(game()));
-}
-
-#[test]
-fn values_are_of_the_player_who_is_asked_about() {
-    for (ply, value) in [0.5, 0.25].into_iter().enumerate() {
-        assert_eq!([Player::Zero, Player::One].map(|player| game().root_value_of(ply, player)), [value, -value]);
+    // Older versions marked games that were played on although a player would have resigned.
+    for noted in [NO_PLY, b"\x01\0\0\0"] {
+        assert_eq!(GameRecord::from_bytes(&stored(4, noted, &[])), Ok(game()));
     }
-    assert_eq!([Player::Zero, Player::One].map(|player| game().outcome_of(player)), [-1.0, 1.0]);
 }
 
 /// The same game as an imported one, of which the second ply's search is not known.
@@ -106,13 +95,6 @@ fn imported() -> GameRecord {
         priors: vec![0.25, 0.75],
         ..game()
     }
-}
-
-#[test]
-fn imported_games_have_samples_and_no_score_to_beat() {
-    assert_eq!(imported().samples(), 2);
-    let ranked = GameRecord { score_to_beat: Some(0.5), ..with_targets() };
-    assert_eq!(ranked.as_imported(None).score_to_beat, None);
 }
 
 /// A game of which player 1 gave up its only ply, as it would have been lost.
@@ -132,10 +114,13 @@ fn resigned() -> GameRecord {
 }
 
 #[test]
-fn a_resigned_game_is_imported_with_its_outcome() {
-    let imported = resigned().as_imported(None);
-    imported.check(&toy()).unwrap();
-    assert_eq!(imported.outcomes, resigned().outcomes);
+fn imported_games_have_samples_their_outcome_and_no_score_to_beat() {
+    assert_eq!(imported().samples(), 2);
+    let ranked = GameRecord { score_to_beat: Some(0.5), ..with_targets() };
+    assert_eq!(ranked.as_imported(None).score_to_beat, None);
+    let given_up = resigned().as_imported(None);
+    given_up.check(&toy()).unwrap();
+    assert_eq!(given_up.outcomes, resigned().outcomes);
 }
 
 /// The game whose second ply has these flags, and no entries.

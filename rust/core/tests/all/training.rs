@@ -1,10 +1,12 @@
 //! What self-play does for the sake of training: fast searches among the full ones.
 
+use crate::common::finish;
 use crate::common::selfplay::{Network, all, config, start, toy};
-use azpy_core::batched::{Rounds, Workers};
+use azpy_core::batched::Workers;
 use azpy_core::game::Game;
 use azpy_core::record::{FAST_SEARCH, GameRecord, SEARCHED};
-use azpy_core::search::{Search, SearchResult, stream_for};
+use azpy_core::rng::mix;
+use azpy_core::search::{Search, SearchResult};
 use azpy_core::selfplay::{Layout, SelfPlay, SelfPlayConfig};
 use azpy_core::toy::Toy;
 
@@ -24,9 +26,7 @@ fn search_of(start: &Toy, game: &GameRecord, ply: usize, config: &SelfPlayConfig
     }
     let mut search = Search::new(state, search_config);
     let simulations = config.simulations_of(is_fast);
-    search.begin(simulations, stream_for(config.seed, game.game_id, ply as u64)).unwrap();
-    let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut Network::new(3)).unwrap() {}
+    finish(&mut search, simulations, &[mix(config.seed), game.game_id, ply as u64], &mut Network::new(3));
     search.result()
 }
 

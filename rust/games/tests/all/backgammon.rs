@@ -7,7 +7,7 @@ use azpy_core::game::{Action, Game, Player, Turn, Value};
 use azpy_core::text::Notation;
 use azpy_games::Backgammon;
 
-use crate::common::{Random, Solver, after, encode, legal, moves, outcomes};
+use crate::common::{Random, Solver, after, encode, legal, moves};
 
 /// A board as the player to move sees it: own checkers above 0 and the opponent's below, on points 1 to 24 (0 is not
 /// used).
@@ -120,7 +120,6 @@ struct Met {
     passes: usize,
     half: usize,
     doubles: usize,
-    ends: usize,
 }
 
 /// Compares all plays of a roll.
@@ -138,7 +137,6 @@ fn compare(before: &Backgammon, mover: Player, outcome: Action, met: &mut Met) {
     met.passes += usize::from(most == 0);
     met.half += usize::from(most == 1);
     met.doubles += usize::from(dice[0] == dice[1]);
-    met.ends += lines.len();
 }
 
 /// A position with 15 checkers a side, the own ones mostly on `own` points (numbered by their player).
@@ -237,55 +235,6 @@ fn position(text: &str) -> Backgammon {
     Backgammon::default().parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn names(game: &Backgammon) -> Vec<String> {
-    legal(game).into_iter().map(|action| game.action_name(action)).collect()
-}
-
-#[test]
-fn the_opening_roll_is_no_double_and_player_zero_begins() {
-    let start = Backgammon::default();
-    assert_eq!(start.turn(), Turn::Chance);
-    let rolls = outcomes(&start);
-    assert_eq!(rolls.len(), 15);
-    assert!(rolls.iter().all(|&(_, p)| p == 1.0 / 15.0));
-    for (outcome, _) in rolls {
-        assert_eq!(after(&start, outcome).turn(), Turn::Player(Player::Zero));
-    }
-    let mut next = start;
-    for action in next.parse_actions("3-1 8/5 6/5").unwrap() {
-        next.try_play(action).unwrap();
-    }
-    let rolls = outcomes(&next);
-    assert_eq!(rolls.len(), 21);
-    for (outcome, p) in rolls {
-        let name = next.action_name(outcome);
-        let double = name.as_bytes()[0] == name.as_bytes()[2];
-        assert_eq!(p, if double { 1.0 / 36.0 } else { 2.0 / 36.0 }, "{name}");
-        assert!(name.as_bytes()[0] >= name.as_bytes()[2], "{name}");
-        assert_eq!(after(&next, outcome).turn(), Turn::Player(Player::One));
-    }
-}
-
-#[test]
-fn checkers_move_from_the_highest_place_down_and_the_higher_die_first() {
-    let game = position("x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1");
-    // 24/21/20 is 24/20 by the other order too, and so on: the lower die first is for checkers that go before others.
-    assert_eq!(names(&game), ["6/3", "8/5", "13/10", "24/21", "8/7", "24/23"]);
-    let one = after(&game, game.parse_actions("24/23").unwrap()[0]);
-    assert_eq!(names(&one), ["6/3", "8/5", "13/10"]);
-    assert_eq!(
-        one.to_text().unwrap(),
-        "x=24:1,23:1,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x roll=3-1 left=3 closed=23,24 plies=1"
-    );
-    // One checker by both dice, the lower one first: only where the other way hits something else.
-    for (blots, both_ways) in [("6:15", false), ("4:1,6:14", true), ("2:1,6:14", true), ("2:1,4:1,6:13", true)] {
-        let game = position(&format!("x=24:1,6:14 o={blots} turn=x roll=3-1"));
-        let by_low = after(&game, game.parse_actions("24/23").unwrap()[0]);
-        let on = names(&by_low).iter().any(|name| name.starts_with("23/20"));
-        assert_eq!(on, both_ways, "{}", by_low.render());
-    }
-}
-
 #[test]
 fn gammons_and_backgammons_count_double_and_threefold() {
     let values = |o: &str| {
@@ -310,34 +259,18 @@ fn gammons_and_backgammons_count_double_and_threefold() {
 
 #[test]
 fn as_many_rolls_bear_off_the_last_two_checkers_as_is_known() {
-    // Of 36, by the two points (often printed, in Robertie's books for one). Whoever does not, loses here.
-    let known = [
-        ("1:1", 36),
-        ("6:1", 27),
-        ("2:1,1:1", 36),
-        ("3:1,1:1", 34),
-        ("4:1,1:1", 29),
-        ("5:1,1:1", 23),
-        ("6:1,1:1", 15),
-        ("2:2", 26),
-        ("3:1,2:1", 25),
-        ("4:1,2:1", 23),
-        ("5:1,2:1", 19),
-        ("6:1,2:1", 13),
-        ("3:2", 17),
-        ("4:1,3:1", 17),
-        ("5:1,3:1", 14),
-        ("6:1,3:1", 10),
-        ("4:2", 11),
-        ("5:1,4:1", 10),
-        ("6:1,4:1", 8),
-        ("5:2", 6),
-        ("6:1,5:1", 6),
-        ("6:2", 4),
-    ];
-    for (places, rolls) in known {
-        let off = if places.ends_with(":2") || places.contains(',') { 13 } else { 14 };
-        let game = Backgammon::new(false).parse(&format!("x={places},off:{off} o=1:1,off:14 turn=x")).unwrap();
+    // Of 36, by the points of the two (often printed, in Robertie's books for one). Whoever does not, loses here.
+    let known: [&[i32]; 6] =
+        [&[36], &[36, 26], &[34, 25, 17], &[29, 23, 17, 11], &[23, 19, 14, 10, 6], &[15, 13, 10, 8, 6, 4]];
+    let mut cases = vec![("1:1,off:14".to_owned(), 36), ("6:1,off:14".to_owned(), 27)];
+    for (high, row) in (1..).zip(known) {
+        for (low, &rolls) in (1..).zip(row) {
+            let places = if low == high { format!("{high}:2") } else { format!("{high}:1,{low}:1") };
+            cases.push((format!("{places},off:13"), rolls));
+        }
+    }
+    for (places, rolls) in cases {
+        let game = Backgammon::new(false).parse(&format!("x={places} o=1:1,off:14 turn=x")).unwrap();
         let value = Solver::default().value(&game);
         assert!((value - (2.0 * f64::from(rolls) / 36.0 - 1.0)).abs() < 1e-6, "{places}: {value}");
     }

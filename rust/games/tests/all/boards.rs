@@ -4,7 +4,8 @@ use azpy_core::game::{Action, Player};
 use azpy_core::text::Notation;
 use azpy_games::{Breakthrough, Gomoku, TicTacToe};
 
-use crate::common::{Oracle, Random, Solver, agree, has_row, planes};
+use crate::common::{Oracle, Random, Solver, agree, planes};
+use crate::exact::Scanned;
 
 fn gomoku(size: usize, k: usize) -> Gomoku {
     Gomoku::new(size, k).unwrap()
@@ -14,63 +15,20 @@ fn breakthrough(width: usize, height: usize) -> Breakthrough {
     Breakthrough::new(width, height).unwrap()
 }
 
-/// Stones by cell, and a look at all rows.
-struct Rows {
-    size: usize,
-    k: usize,
-    board: Vec<Option<Player>>,
-    mover: Player,
-}
-
-impl Rows {
-    fn new(size: usize, k: usize) -> Self {
-        Self { size, k, board: vec![None; size * size], mover: Player::Zero }
-    }
-}
-
-impl Oracle for Rows {
-    fn turn(&self) -> Result<Player, Option<Player>> {
-        let last = self.mover.opponent();
-        match has_row(&self.board, self.size, self.k, last) {
-            true => Err(Some(last)),
-            false if !self.board.contains(&None) => Err(None),
-            false => Ok(self.mover),
-        }
-    }
-
-    fn legal(&self) -> Vec<Action> {
-        (0..self.board.len()).filter(|&cell| self.board[cell].is_none()).map(|cell| cell as Action).collect()
-    }
-
-    fn encode(&self) -> Vec<f32> {
-        planes(&self.board, self.mover, 2)
-    }
-
-    fn play(&mut self, action: Action) {
-        self.board[action as usize] = Some(self.mover);
-        self.mover = self.mover.opponent();
-    }
-}
-
 #[test]
 fn gomoku_and_tic_tac_toe_agree_with_a_look_at_all_rows() {
+    let scanned = |size, k| Scanned::new(size, size, k, 2, size * size);
     let mut ends = [0; 3];
     for (size, k, games) in [(3, 3, 300), (4, 4, 300), (5, 4, 200), (6, 2, 20), (9, 5, 60), (15, 5, 8), (19, 6, 2)] {
         for seed in 0..games {
-            let winner = agree(gomoku(size, k), &mut Rows::new(size, k), &mut Random(seed));
+            let winner = agree(gomoku(size, k), &mut scanned(size, k), &mut Random(seed));
             ends[winner.map_or(2, Player::index)] += 1;
         }
     }
     assert!(ends.iter().all(|&games| games > 50), "the games are one-sided: {ends:?}");
     for seed in 0..200 {
-        agree(TicTacToe::new(), &mut Rows::new(3, 3), &mut Random(seed));
+        agree(TicTacToe::new(), &mut scanned(3, 3), &mut Random(seed));
     }
-}
-
-#[test]
-fn small_gomoku_boards_have_known_values() {
-    assert_eq!(Solver::default().value(&gomoku(3, 3)), 0.0);
-    assert_eq!(Solver::default().value(&gomoku(4, 3)), 1.0);
 }
 
 /// Pieces by cell, and every step of every piece looked at.
@@ -157,9 +115,10 @@ fn breakthrough_agrees_with_a_look_at_every_step() {
 }
 
 #[test]
-fn breakthrough_4x3_is_won_by_the_first_player() {
-    assert_eq!(Solver::default().value(&breakthrough(4, 3)), 1.0);
-    assert_eq!(Solver::default().value(&breakthrough(3, 4)), 1.0);
+fn small_boards_have_known_values() {
+    assert_eq!([3, 4].map(|size| Solver::default().value(&gomoku(size, 3))), [0.0, 1.0]);
+    let breakthroughs = [breakthrough(4, 3), breakthrough(3, 4)];
+    assert_eq!(breakthroughs.map(|start| Solver::default().value(&start)), [1.0, 1.0]);
 }
 
 #[test]

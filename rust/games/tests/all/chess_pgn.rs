@@ -7,7 +7,7 @@ use azpy_games::Chess;
 
 use crate::chess::{at, az119};
 use crate::chess_notation::starts;
-use crate::common::{BOUNDS, Random, check_written, random_tree, tree_text};
+use crate::common::{self, BOUNDS, Random, check_written, notes_of, random_tree, tree_text};
 
 pub(crate) const GAME: &str = r#"% a line that is no part of it
 [Event "a \"game\" of \\ its own"]
@@ -209,14 +209,10 @@ fn comments_and_glyphs_are_kept() {
     let text = "[Event \"x\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\"]\n\n{ two\n words } 1. e4! {a} {b} \
                 ({better} 1. d4 $10 (1. c4 {c}) {d}) 1... e5?! ; to the end\n 2. Qh5 N $146 ± Nc6 3. Qxf7+?? $9 *";
     let game = read(text).unwrap();
-    let said = |number: usize| {
-        let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
-        notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect::<Vec<_>>().join(" ")
-    };
     let by_name: Vec<_> = (1..=game.moves.all().len())
-        .map(|number| (game.moves.all()[number - 1].1.short.as_str(), said(number)))
+        .map(|number| (game.moves.all()[number - 1].1.short.as_str(), notes_of(&game, number).join(" ")))
         .collect();
-    assert_eq!(said(0), "C two words");
+    assert_eq!(notes_of(&game, 0), ["C two words"]);
     let notes = |name: &str| by_name.iter().find(|(short, _)| *short == name).unwrap().1.as_str();
     assert_eq!(notes("e4"), "C a b NAG 1");
     assert_eq!((notes("d4"), notes("c4"), notes("e5")), ("C better d NAG 10", "C c", "C to the end NAG 6"));
@@ -286,11 +282,7 @@ fn games_with_variations_are_read_as_they_were_written() {
 
 #[test]
 fn a_game_is_written_with_numbers_where_they_are_needed() {
-    let write = |start: &Chess, moves: &[(Option<usize>, &str)], tags: &[(&str, &str)]| {
-        let moves: Vec<_> = moves.iter().map(|(before, name)| (*before, (*name).to_owned())).collect();
-        let tags: Vec<_> = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        start.write_variations(&moves, &tags, &[], BOUNDS)
-    };
+    let write = |start: &Chess, moves: &[_], tags: &[_]| common::write(start, moves, tags, BOUNDS);
     let moves =
         [(None, "e2e4"), (None, "d2d4"), (Some(1), "d7d5"), (Some(0), "e7e5"), (Some(3), "g1f3"), (Some(0), "c7c5")];
     let text = write(&az119(), &moves, &[("Result", "1-0"), ("White", "a\n\"b\" \\"), ("Opening", "x")]).unwrap();

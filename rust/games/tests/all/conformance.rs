@@ -100,6 +100,8 @@ fn counts_stand_beside_the_names_of_their_players() {
         ("game2048(size=2)", "2,./4,2 score 4", &["4 points"]),
         ("pig", "6/0 table 4 player 1 ply 9", &["6 of 20", "0 of 20, 4 on the table"]),
         ("dice_nim", "heap 9 player 1", &["", "9 of 12 left"]),
+        ("backgammon", "x=24:2,13:5,8:3,6:5 o=24:2,13:5,8:3,6:5 turn=x", &["167 pips, 0 off"; 2]),
+        ("backgammon", "x=bar:2,6:3,off:10 o=1:1,off:14 turn=x", &["68 pips, 10 off", "1 pip, 14 off"]),
     ] {
         assert_eq!(opened(spec).parse(text).unwrap().counts(), counts, "{spec} {text}");
     }
@@ -149,27 +151,6 @@ fn check_line<G: Notation>(start: &G, line: &[Action]) {
     assert_eq!(start.parse(&text).map(|read| read.key()), Ok(state.key()), "{text}");
 }
 
-fn connect_fours() -> Vec<ConnectFour> {
-    // The usual board, small and long ones, and boards that use all 64 bits.
-    [
-        (7, 6, 4),
-        (4, 4, 4),
-        (4, 4, 3),
-        (5, 4, 4),
-        (4, 5, 4),
-        (3, 5, 3),
-        (1, 3, 3),
-        (1, 5, 3),
-        (6, 1, 2),
-        (1, 63, 63),
-        (32, 1, 32),
-    ]
-    .into_iter()
-    .chain([(8, 7, 5), (16, 3, 4), (4, 15, 4)])
-    .map(|(width, height, k)| ConnectFour::new(width, height, k).unwrap())
-    .collect()
-}
-
 #[test]
 fn tic_tac_toe_conforms() {
     conforms(&[TicTacToe::new()], 500);
@@ -177,10 +158,11 @@ fn tic_tac_toe_conforms() {
 
 #[test]
 fn connect_four_conforms() {
-    let (small, large): (Vec<_>, Vec<_>) =
-        connect_fours().into_iter().partition(|one| one.width() * one.height() <= 20);
-    conforms(&small, 40);
-    conforms(&large, 10);
+    let start = |(width, height, k)| ConnectFour::new(width, height, k).unwrap();
+    let small = [(4, 4, 4), (4, 4, 3), (5, 4, 4), (4, 5, 4), (3, 5, 3), (1, 3, 3), (1, 5, 3), (6, 1, 2)];
+    conforms(&small.map(start), 40);
+    // The usual board, long ones, and boards that use all 64 bits.
+    conforms(&[(7, 6, 4), (1, 63, 63), (32, 1, 32), (8, 7, 5), (16, 3, 4), (4, 15, 4)].map(start), 10);
 }
 
 fn three(width: usize, height: usize, k: usize) -> ConnectFourForThree {

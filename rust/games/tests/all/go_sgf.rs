@@ -6,7 +6,7 @@ use azpy_core::text::Notation;
 use azpy_core::written::{Bounds, Notes, Unfit, Variations};
 use azpy_games::{Go9, Go19};
 
-use crate::common::{BOUNDS, Random, check_written, legal, random_tree, tree_text};
+use crate::common::{self, BOUNDS, Random, check_written, legal, notes_of, random_tree, tree_text};
 
 fn go(size: usize) -> Go9 {
     Go9::new(size, 7.5, true).unwrap()
@@ -286,10 +286,7 @@ fn a_game_that_is_shown_has_its_own_komi_and_keeps_its_notes() {
                 B[bb](;W[ee]N[n])(;W[ff]))";
     let game = read(text).unwrap();
     assert_eq!((game.start.komi(), game.left_out.len()), (0.5, 0));
-    let notes = |number: usize| -> Vec<_> {
-        let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
-        notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect()
-    };
+    let notes = |number: usize| notes_of(&game, number);
     assert_eq!(notes(0), ["C start\nof it", "ST 2"]);
     assert_eq!(notes(1), ["C x\n\ny", "LB cc:1,dd:]", "TR aa:bb"]);
     assert_eq!((notes(2), notes(3)), (vec![], vec!["N n".to_owned()]));
@@ -354,11 +351,7 @@ fn komi_is_read_as_servers_write_it() {
 
 #[test]
 fn notes_of_equal_moves_of_later_nodes_and_of_moves_that_are_set_up_are_kept() {
-    let notes = |text: &str, number: usize| -> Vec<_> {
-        let game = read(text).unwrap();
-        let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
-        notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect()
-    };
+    let notes = |text: &str, number: usize| notes_of(&read(text).unwrap(), number);
     let twice = "(;SZ[9];B[cc](;W[dd]C[one])(;W[dd]C[two]TR[aa]))";
     assert_eq!(notes(twice, 2), ["C one\n\ntwo", "TR aa"]);
     assert_eq!(notes("(;SZ[9];B[cc]PB[Ann]EV[x])", 1), ["EV x", "PB Ann"]);
@@ -436,11 +429,7 @@ fn games_with_variations_are_read_as_they_were_written() {
 
 #[test]
 fn what_is_no_game_is_not_written() {
-    let write = |game: &Go9, moves: &[(Option<usize>, &str)], tags: &[(&str, &str)]| {
-        let moves: Vec<_> = moves.iter().map(|(before, name)| (*before, (*name).to_owned())).collect();
-        let tags: Vec<_> = tags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        game.write_variations(&moves, &tags, &[], Bounds { moves: 4, depth: 1 })
-    };
+    let write = |game: &Go9, moves: &[_], tags: &[_]| common::write(game, moves, tags, Bounds { moves: 4, depth: 1 });
     let text = write(&go(5), &[(None, "C3"), (Some(0), "pass"), (Some(1), "pass"), (None, "A1")], &[("PB", "a]\\")]);
     let expected = "(;FF[4]GM[1]CA[UTF-8]AP[azpy]PB[a\\]\\\\]SZ[5]KM[7.5]RE[B+17.5](\n;B[cc];W[];B[])(;B[ae]))\n";
     assert_eq!(text.unwrap(), expected);

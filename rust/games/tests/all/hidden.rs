@@ -20,7 +20,7 @@ use azpy_games::any::AnyGame;
 use azpy_games::registry::BUILT_IN;
 use azpy_games::{DiceNim, KuhnPoker, LeducPoker, LiarsDice};
 
-use crate::common::{after, encode, legal, outcomes};
+use crate::common::{after, encode, legal, moves, outcomes};
 
 /// A network whose answers are a function of the observation: it can see nothing else.
 #[derive(Clone, Copy)]
@@ -74,15 +74,10 @@ fn value<G: Game>(state: &G) -> f64 {
 
 /// All positions at players' turns.
 fn turns<G: Game>(start: &G, found: &mut Vec<G>) {
-    let next = match start.turn() {
-        Turn::Terminal => return,
-        Turn::Chance => outcomes(start).into_iter().map(|(outcome, _)| outcome).collect(),
-        Turn::Player(_) => {
-            found.push(start.clone());
-            legal(start)
-        }
-    };
-    next.into_iter().for_each(|action| turns(&after(start, action), found));
+    if let Turn::Player(_) = start.turn() {
+        found.push(start.clone());
+    }
+    moves(start).into_iter().for_each(|action| turns(&after(start, action), found));
 }
 
 fn mover<G: Game>(state: &G) -> Player {

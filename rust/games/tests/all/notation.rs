@@ -61,22 +61,9 @@ fn positions_are_written_as_documented() {
 fn what_is_read_can_be_played_on() {
     let drawn = TicTacToe::new().parse(" ..x/.o./...\n x ").unwrap();
     assert_eq!(drawn.key(), after(&TicTacToe::new(), "c3 b2").key());
-    let won = Hex::new(3, false).unwrap().parse("x.o/x.o/x.. o").unwrap();
-    assert_eq!((won.turn(), won.outcome().0), (Turn::Terminal, 1.0));
-    let full = ConnectFour::new(4, 1, 2).unwrap().parse("xoox x").unwrap();
-    assert_eq!((full.turn(), full.outcome().0), (Turn::Terminal, -1.0));
     // A stone of the chain to come; the set that is joined to a side must be known.
     let nearly = Hex::new(3, false).unwrap().parse("x.o/x.o/... x").unwrap();
     assert_eq!(after(&nearly, "a3").turn(), Turn::Terminal);
-    // The first stone may be swapped, and only with the option.
-    for (swap, actions) in [(true, 9), (false, 8)] {
-        let first = Hex::new(3, swap).unwrap().parse(".../.x./... o").unwrap();
-        assert_eq!(moves(&first).len(), actions);
-    }
-    let passes = Othello::new(4).unwrap().parse(".xxo/xxxx/xxxx/xxxx x").unwrap();
-    assert_eq!(moves(&passes), [16]);
-    assert_eq!(Pig::default().parse("0/20 table 0 player 0 ply 30").unwrap().outcome().0, -1.0);
-    assert_eq!(DiceNim::default().parse("heap 0 player 1").unwrap().outcome().0, 1.0);
     // Not a board but the start, and a line of no plies.
     assert_eq!(TicTacToe::new().parse(" \n").unwrap(), TicTacToe::new());
 }

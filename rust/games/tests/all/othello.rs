@@ -1,20 +1,14 @@
-//! Othello against a plain reading of its rules, with known counts, the exact result on 4x4, and passes by hand.
+//! Othello against a plain reading of its rules, with known counts and the exact result on 4x4.
 
 use std::collections::HashMap;
 
-use azpy_core::game::{Action, Game, Player, Turn, Value};
-use azpy_core::text::Notation;
+use azpy_core::game::{Action, Game, Player, Turn};
 use azpy_games::Othello;
 
 use crate::common::{Oracle, Random, after, agree, legal, perft, planes};
 
 fn othello(size: usize) -> Othello {
     Othello::new(size).unwrap()
-}
-
-/// A position as drawn: x, o and dots, row by row.
-fn drawn(rows: &[&str], mover: char) -> Othello {
-    othello(rows.len()).parse(&format!("{} {mover}", rows.join("/"))).unwrap()
 }
 
 /// Discs by cell, and a walk from a cell in each direction.
@@ -139,37 +133,4 @@ fn best_difference(state: &Othello, known: &mut HashMap<u128, i32>) -> i32 {
 #[test]
 fn othello_4x4_is_won_by_the_second_player_with_eight_discs_more() {
     assert_eq!(best_difference(&othello(4), &mut HashMap::new()), -8);
-}
-
-#[test]
-fn who_cannot_move_passes_and_only_then() {
-    const PASS: Action = 16;
-    let stuck = [".oxx", ".xx.", ".xxx", ".x.."];
-    let game = drawn(&stuck, 'o');
-    assert_eq!((legal(&game), game.action_name(PASS)), (vec![PASS], "pass".to_owned()));
-    let passed = after(&game, PASS);
-    assert_eq!((passed.turn(), passed.discs()), (Turn::Player(Player::Zero), game.discs()));
-    assert_ne!(passed.key(), game.key());
-    assert_eq!(passed, drawn(&stuck, 'x'));
-    assert_eq!(legal(&passed), [0]);
-    // The last disc turns over: neither player can move, and empty cells are left.
-    let end = after(&passed, 0);
-    assert_eq!((end.turn(), end.outcome()), (Turn::Terminal, Value(1.0)));
-    assert_eq!(end.discs().map(u64::count_ones), [10, 0]);
-}
-
-#[test]
-fn the_game_is_over_where_neither_can_move() {
-    for mover in ['x', 'o'] {
-        let ends = [
-            (["xxxx", "xxxx", "oooo", "oooo"], 0.0),
-            (["xxxx", "xxxo", "oooo", "oooo"], -1.0),
-            ([".x..", ".xx.", ".xx.", "...."], 1.0),
-            (["x...", ".oo.", ".oo.", "...x"], -1.0),
-        ];
-        for (rows, outcome) in ends {
-            let game = drawn(&rows, mover);
-            assert_eq!((game.turn(), game.outcome()), (Turn::Terminal, Value(outcome)), "{}", game.render());
-        }
-    }
 }

@@ -81,27 +81,12 @@ fn games_end_by_holes_or_by_length() {
 #[test]
 fn keys_tell_apart_whatever_the_words_do() {
     let boards = ["x=1:13,12:2 o=1:15", "x=1:12,2:1,12:2 o=1:15", "x=1:13,12:2 o=1:14,2:1", "x=1:12,12:2,off:1 o=1:15"];
-    let turns = [
-        "turn=x",
-        "turn=o",
-        "turn=x plies=1",
-        "turn=x points=2,0",
-        "turn=x points=0,2",
-        "turn=x holes=2,0",
-        "turn=x holes=0,2",
-        "turn=x runs=0,1",
-        "turn=x runs=1,0",
-        "turn=x rolls=1,0",
-        "turn=x rolls=0,1",
-        "turn=x rolls=3,0",
-        "turn=x roll=4-3",
-        "turn=o roll=4-3",
-        "turn=x roll=4-2",
-        "turn=x roll=3-3",
-        "turn=x roll=6-1 holes=2,0 stage=choice",
-        "turn=x roll=6-1 holes=2,0",
-    ];
-    let mut texts: Vec<_> = boards.iter().flat_map(|board| turns.map(|turn| format!("{board} {turn}"))).collect();
+    let turns = "turn=x; turn=o; turn=x plies=1; turn=x points=2,0; turn=x points=0,2; turn=x holes=2,0; \
+        turn=x holes=0,2; turn=x runs=0,1; turn=x runs=1,0; turn=x rolls=1,0; turn=x rolls=0,1; turn=x rolls=3,0; \
+        turn=x roll=4-3; turn=o roll=4-3; turn=x roll=4-2; turn=x roll=3-3; \
+        turn=x roll=6-1 holes=2,0 stage=choice; turn=x roll=6-1 holes=2,0";
+    let mut texts: Vec<_> =
+        boards.iter().flat_map(|board| turns.split("; ").map(move |turn| format!("{board} {turn}"))).collect();
     texts.retain(|text| !text.contains("choice") || text.starts_with("x=1:13,12:2 "));
     for first in ["roll=4-3 left=3 first=1", "roll=4-2 left=2 first=1", "roll=4-1 left=1 first=1"] {
         texts.push(format!("x=1:12,5:1,12:2 o=1:15 turn=x {first}"));
@@ -118,10 +103,6 @@ fn positions_that_make_no_sense_are_refused_with_the_reason() {
     let refused = |text: &str| Trictrac::default().parse(text).unwrap_err().to_string();
     let with = |more: &str| refused(&format!("x=1:13,12:2 o=1:15 {more}"));
     assert_eq!(refused("x=1:2 o=1:15 turn=x"), "x has 2 checkers, including those off; expected 15");
-    assert!(with("").starts_with("turn= is missing: expected x=FIELDS"));
-    assert!(refused("turn=x").starts_with("x= is missing"));
-    assert_eq!(with("turn=x turn=o"), "turn= is given twice");
-    assert!(with("turn=x z=3").starts_with("\"z=3\" is not understood"));
     assert_eq!(with("turn=z"), "turn must be x or o, got \"z\"");
     assert_eq!(refused("x=1:16 o=1:15 turn=x"), "x has \"1:16\": expected field:number, as in 1:13 or off:2");
     assert_eq!(refused("x=1:15,2:1 o=1:15 turn=x"), "x has more than 15 checkers");

@@ -42,15 +42,8 @@ fn count_walls(game: &WallGame) -> usize {
 // Worked examples
 
 #[test]
-fn example_1_on_2x2() {
-    let start = standard(2, 2);
-    assert_eq!(count_walls(&start), 4);
-    assert_eq!(count_walls(&after(&start, 0)), 0);
-}
-
-#[test]
-fn examples_2_and_3_count_walls_and_first_actions() {
-    for (columns, rows, count, then) in [(3, 3, 12, 10), (8, 8, 112, 110), (12, 10, 218, 216)] {
+fn examples_1_to_3_count_walls_and_first_actions() {
+    for (columns, rows, count, then) in [(2, 2, 4, 0), (3, 3, 12, 10), (8, 8, 112, 110), (12, 10, 218, 216)] {
         let start = standard(columns, rows);
         assert_eq!((count_walls(&start), legal(&start).len()), (count, count + 4));
         assert_eq!(legal(&board(columns, rows, CLASSIC)).len(), count + 2);
@@ -104,6 +97,12 @@ fn examples_6_to_11_say_who_wins_and_when() {
         (8, ruled, "cats g8 d1 mice a1 h8 turn 9 red second", "Ch8", Some(1.0)),
         (8, ruled, "cats g8 b1 mice a1 h8 walls >a1 turn 9 red second", "Ch8", Some(1.0)),
         (8, ruled, "cats c1 g8 mice h8 a1 turn 9 blue second", "Ch8", Some(-1.0)),
+        // Blue's mouse steps onto Red's cat in Blue's own turn, and Red's turn may end early.
+        (8, STANDARD, "cats d4 a3 mice a1 d5 turn 3 blue second", "Md4", Some(1.0)),
+        (8, ruled, "cats d4 a3 mice a1 d5 turn 3 blue second", "Md4", Some(1.0)),
+        (8, ruled, "cats d4 a3 mice a1 d5 turn 3 red", "Cd5 end_turn", Some(0.0)),
+        (8, ruled, "cats d4 a3 mice a1 d5 turn 3 red", "Cd5.^h2", Some(0.0)),
+        (8, ruled, "cats d4 a2 mice a1 d5 turn 3 red", "Ma2 end_turn", Some(-1.0)),
         // The mover's capture is looked at first.
         (8, STANDARD, red, "Cd5", Some(1.0)),
         (8, STANDARD, blue, "Cd5", Some(-1.0)),
@@ -193,15 +192,20 @@ impl Naive {
     }
 }
 
+/// Compares the walls of a board; returns how many of them are forbidden.
+fn compare_walls(game: &WallGame) -> usize {
+    let naive = Naive::of(game);
+    assert_eq!(walls(game), naive.walls(), "{}", game.render());
+    naive.open.iter().flatten().count() - count_walls(game)
+}
+
 /// Compares so many boards; returns how many walls were forbidden by the search.
 fn compare_legality(boards: u64, most: u64, seed: u64) -> usize {
     let (mut random, mut forbidden) = (Random(seed), 0);
     for _ in 0..boards {
         let count = (random.next() % (2 * most * most)) as usize;
         let game = random_board(&mut random, most, count);
-        let naive = Naive::of(&game);
-        assert_eq!(walls(&game), naive.walls(), "{}", game.render());
-        forbidden += naive.open.iter().flatten().count() - count_walls(&game);
+        forbidden += compare_walls(&game);
     }
     forbidden
 }
@@ -225,9 +229,7 @@ fn walls_are_what_a_search_finds_in_whole_games() {
                     break;
                 }
                 if ply % every == 0 {
-                    let naive = Naive::of(&game);
-                    assert_eq!(walls(&game), naive.walls(), "{}", game.render());
-                    forbidden += naive.open.iter().flatten().count() - count_walls(&game);
+                    forbidden += compare_walls(&game);
                 }
                 // Mostly steps, so that walls and pieces meet in many ways.
                 let legal = legal(&game);
@@ -245,20 +247,11 @@ fn walls_are_what_a_search_finds_in_whole_games() {
 #[test]
 fn keys_tell_apart_all_that_the_future_depends_on() {
     let pieces = "cats b3 c3 mice a1 c1";
-    let texts = [
-        "turn 2 red",
-        "turn 2 blue",
-        "turn 3 red",
-        "turn 2 red second",
-        "turn 2 red second not Ca3",
-        "turn 2 red second not Cb2",
-        "turn 2 red second not Ma2",
-        "walls >a1 turn 2 red",
-        "walls >b3 turn 2 red",
-        "walls ^a1 turn 2 red",
-    ];
+    let texts = "turn 2 red, turn 2 blue, turn 3 red, turn 2 red second, turn 2 red second not Ca3, \
+        turn 2 red second not Cb2, turn 2 red second not Ma2, walls >a1 turn 2 red, walls >b3 turn 2 red, \
+        walls ^a1 turn 2 red";
     let mut games: Vec<_> =
-        texts.iter().map(|text| standard(3, 3).parse(&format!("{pieces} {text}")).unwrap()).collect();
+        texts.split(", ").map(|text| standard(3, 3).parse(&format!("{pieces} {text}")).unwrap()).collect();
     for text in ["cats c3 b3 mice a1 c1", "cats b3 c3 mice c1 a1", "cats b3 a1 mice c3 c1"] {
         games.push(standard(3, 3).parse(&format!("{text} turn 2 red second")).unwrap());
     }
@@ -427,7 +420,7 @@ fn freestyle_begins_with_the_draw_of_its_seed() {
     let text = undrawn.to_text().unwrap();
     assert_eq!(after(&undrawn, 7).parse(&text).unwrap(), undrawn, "wherever it is read");
     assert_eq!(undrawn.max_plies(), 401);
-    assert!(undrawn.render().contains("to be drawn") && undrawn.to_svg().starts_with("<svg"));
+    assert!(undrawn.render().contains("to be drawn"));
     // The same start on every machine and in every release.
     let texts = [0, 1, u64::MAX].map(|seed| WallGame::with_seed(FREESTYLE, seed).unwrap().to_text().unwrap());
     let expected = [

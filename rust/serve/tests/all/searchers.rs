@@ -19,6 +19,7 @@ type Game = AnyGame<TwoPlayers>;
 type Kept = (usize, usize, Arc<Mutex<Vec<Action>>>);
 
 /// Does nothing by itself.
+#[derive(Default)]
 struct Scripted {
     /// The games that were made.
     games: Vec<Weak<Mutex<Vec<Action>>>>,
@@ -109,19 +110,7 @@ fn session() -> Session<Game, Scripted> {
         Arc::new(Player { name, about, simulations: 9, ..Player::new(start.clone(), SearchConfig::default()) })
     };
     let limits = Limits { simulations: 100, seconds: 9.0, ..LIMITS };
-    let searcher = Scripted {
-        games: Vec::new(),
-        players: vec![player("one"), player("two")],
-        renewals: 0,
-        begun: Vec::new(),
-        stopped: Vec::new(),
-        cancelled: Vec::new(),
-        events: VecDeque::new(),
-        refuses: None,
-        renews_meanwhile: false,
-        fault: None,
-        unplayable: None,
-    };
+    let searcher = Scripted { players: vec![player("one"), player("two")], ..Scripted::default() };
     Session::new(searcher, limits, 0)
 }
 
@@ -242,11 +231,6 @@ fn players_of_one_game_keep_trees_of_their_own() {
     }
     let begun: Vec<_> = session.searcher.begun.iter().map(|(player, played, _)| (*player, played.clone())).collect();
     assert_eq!(begun, [(0, Some(vec![6])), (1, Some(vec![6, 7])), (0, Some(vec![6, 8]))]);
-    let unknown = said(&mut session, json!({"id": "a", "model": "three"}));
-    assert_eq!(
-        unknown,
-        [(json!({"id": "a", "error": "model: unknown name \"three\"; available models: one, two"}), 400)]
-    );
 }
 
 #[test]

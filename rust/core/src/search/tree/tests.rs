@@ -3,11 +3,6 @@
 use super::*;
 
 #[test]
-fn a_node_takes_32_bytes() {
-    assert_eq!(size_of::<Node>(), 32);
-}
-
-#[test]
 fn a_million_releases_leave_no_trace() {
     let mut tree = Tree::default();
     tree.mark(ROOT);
@@ -27,25 +22,6 @@ fn a_million_releases_leave_no_trace() {
     }
     assert_eq!(before, (tree.node(ROOT).value_sum.to_bits(), tree.node(1).value_sum.to_bits()));
     assert!(tree.nodes().iter().all(|node| node.in_flight == 0));
-}
-
-#[test]
-fn the_kept_subtree_keeps_its_statistics_and_the_old_memory() {
-    let mut tree = Tree::default();
-    tree.mark(ROOT);
-    tree.expand(ROOT, Kind::Decision(Player::One), &[3, 5], &[0.25, 0.75]);
-    tree.ascend(&[ROOT], Value(0.5));
-    for id in [ROOT, 2] {
-        tree.mark(id);
-    }
-    tree.expand(2, Kind::Decision(Player::Zero), &[1, 4, 6], &[0.2, 0.3, 0.5]);
-    tree.ascend(&[ROOT, 2], Value(-0.25));
-    tree.keep_subtree(5);
-    assert_eq!(tree.nodes().len(), 4);
-    assert_eq!((tree.node(ROOT).visits, tree.node(ROOT).value_sum), (1, -0.25));
-    assert_eq!(tree.children(ROOT).iter().map(|child| child.action).collect::<Vec<_>>(), [1, 4, 6]);
-    tree.keep_subtree(9);
-    assert_eq!((tree.nodes().len(), tree.node(ROOT).kind), (1, Kind::New));
 }
 
 /// What is known below a node, each child by its action; in depth-first order.

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::hashed_answer;
-use azpy_core::batched::{Rounds, SearchError, Workers};
+use super::{finish, hashed_answer};
+use azpy_core::batched::{SearchError, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::{OpenSearch, Pipeline, Priority, Request, Scheduler, Signal, Took};
 use azpy_core::evaluator::{Batch, Evaluator};
 use azpy_core::game::{Action, Game, PovValue, Sizes, Turn, Value};
-use azpy_core::search::{Search, stream_for};
+use azpy_core::rng::mix;
+use azpy_core::search::Search;
 use azpy_core::toy::Toy;
 
 /// How a game fails, if it does.
@@ -184,6 +185,11 @@ impl Serving {
         self.scheduler.join(search, request, self.evaluator.now);
     }
 
+    /// A request for a search that does not end by itself.
+    pub fn join_endless(&mut self, who: usize, deadline: Option<Instant>) {
+        self.join(Asked::new(who, Toy::chain(4000)), Request { deadline, ..request(who, u32::MAX) });
+    }
+
     /// A request about a game that its number chooses.
     pub fn join_random(&mut self, who: usize, simulations: u32) {
         self.join(Asked::random(who), request(who, simulations));
@@ -264,8 +270,6 @@ pub fn tokens(open: &[Ended]) -> Vec<usize> {
 /// What a search of its own finds.
 pub fn alone(root: &Asked, config: SearchConfig, simulations: u32, seed: u64) -> Search<Asked> {
     let mut search = Search::new(root.clone(), config);
-    search.begin(simulations, stream_for(seed, 0, 0)).unwrap();
-    let mut rounds = Rounds::new(Workers::Serial, None);
-    while rounds.run(std::slice::from_mut(&mut search), &mut Recording::new()).unwrap() {}
+    finish(&mut search, simulations, &[mix(seed), 0, 0], &mut Recording::new());
     search
 }

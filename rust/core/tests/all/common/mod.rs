@@ -90,6 +90,24 @@ pub fn finish<G: Game>(
     while rounds.run(std::slice::from_mut(search), evaluator).unwrap() {}
 }
 
+/// The legal actions, or the outcomes of a roll; nothing at the end.
+pub fn moves<G: Game>(state: &G) -> Vec<Action> {
+    let (mut moves, mut outcomes) = (Vec::new(), Vec::new());
+    match state.turn() {
+        Turn::Player(_) => state.legal_actions(&mut moves),
+        Turn::Chance => state.chance_outcomes(&mut outcomes),
+        Turn::Terminal => {}
+    }
+    moves.extend(outcomes.into_iter().map(|(outcome, _)| outcome));
+    moves
+}
+
+pub fn after<G: Game>(state: &G, action: Action) -> G {
+    let mut next = state.clone();
+    next.play(action);
+    next
+}
+
 /// Promise 2: nothing in flight, sums of visits, |Q| <= 1, priors that sum to 1.
 pub fn check_tree<G: Game>(search: &Search<G>) {
     let tree = search.tree();
@@ -136,6 +154,16 @@ impl<G: Game> Naive<G> {
         Self { n: 0, sums, values: vec![], children: vec![], expanded: false, game }
     }
 
+    /// So many simulations, with the stream of this seed, as [`finish`] has it.
+    pub fn finish(&mut self, config: &SearchConfig, simulations: u32, seed: u64) {
+        let mut dice = Stream::keyed(&[seed]);
+        // The search's own first draw: a seed for streams that leaves may ask for.
+        dice.bits();
+        for _ in 0..simulations {
+            self.simulate(config, &mut dice);
+        }
+    }
+
     /// One simulation; what it found.
     pub fn simulate(&mut self, config: &SearchConfig, dice: &mut Stream) -> G::Payoff {
         let value = match self.game.turn() {
@@ -159,8 +187,7 @@ impl<G: Game> Naive<G> {
             }
             Turn::Player(player) if !self.expanded => {
                 self.expanded = true;
-                let mut legal = Vec::new();
-                self.game.legal_actions(&mut legal);
+                let legal = moves(&self.game);
                 let mut logits = vec![0.0; legal.len()];
                 let value = hashed_values(&self.game, &legal, &mut logits);
                 let highest = logits.iter().copied().fold(f32::MIN, f32::max);
@@ -201,11 +228,7 @@ impl<G: Game> Naive<G> {
 
     fn child(&mut self, index: usize) -> &mut Self {
         let (action, _, child) = &mut self.children[index];
-        child.get_or_insert_with(|| {
-            let mut next = self.game.clone();
-            next.play(*action);
-            Box::new(Naive::new(next))
-        })
+        child.get_or_insert_with(|| Box::new(Naive::new(after(&self.game, *action))))
     }
 
     pub fn visits(&self) -> Vec<u32> {

@@ -20,6 +20,7 @@ use super::hashed_answer;
 pub struct Network {
     pub id: u64,
     pub calls: Arc<AtomicU64>,
+    pub rows: Arc<AtomicU64>,
     pub fail: Arc<AtomicBool>,
     pub panics: bool,
     /// Networks with another salt answer otherwise.
@@ -28,7 +29,7 @@ pub struct Network {
 
 impl Network {
     pub fn new(id: u64) -> Self {
-        Self { id, calls: Arc::default(), fail: Arc::default(), panics: false, salt: 0.0 }
+        Self { id, calls: Arc::default(), rows: Arc::default(), fail: Arc::default(), panics: false, salt: 0.0 }
     }
 }
 
@@ -36,6 +37,7 @@ impl<G: Game<Payoff = Value>> Evaluator<G> for Network {
     type Error = &'static str;
     fn evaluate_batch(&mut self, batch: evaluator::Batch<'_, G>) -> Result<(), Self::Error> {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        self.rows.fetch_add(batch.rows() as u64, Ordering::SeqCst);
         assert!(!self.panics, "asked to panic");
         let asked = batch.states.iter().all(|state| matches!(state.turn(), Turn::Player(_)));
         assert!(asked, "a finished game or a roll was evaluated");

@@ -3,8 +3,8 @@
 //! Everything here is slow and obvious on purpose: it is the yardstick, not the product.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
+use azpy_core::Error;
 use azpy_core::game::{Action, Game, Payoff, Player, Turn};
 use azpy_core::text::{Notation, play_named};
 use azpy_core::written::{Bounds, Moves, Named, Notes, Order, Part, ReadMove, Variations};
@@ -97,6 +97,24 @@ pub(crate) fn check_written<G: Notation>(rules: &G, read: &Variations<G>) -> Str
     text
 }
 
+/// A game of these moves and tags as text.
+pub(crate) fn write<G: Notation>(
+    start: &G,
+    moves: &[(Option<usize>, &str)],
+    tags: &[(&str, &str)],
+    bounds: Bounds,
+) -> Result<String, Error> {
+    let moves: Vec<Named> = moves.iter().map(|&(before, name)| (before, name.to_owned())).collect();
+    let tags: Vec<_> = tags.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+    start.write_variations(&moves, &tags, &[], bounds)
+}
+
+/// The notes of a move, or of the start for 0.
+pub(crate) fn notes_of<G>(game: &Variations<G>, number: usize) -> Vec<String> {
+    let notes = if number == 0 { &game.notes } else { &game.moves.all()[number - 1].1.notes };
+    notes.iter().map(|(name, values)| format!("{name} {}", values.join(","))).collect()
+}
+
 /// The legal actions of a player's turn, the outcomes of a chance turn, nothing at the end.
 pub(crate) fn moves<G: Game>(state: &G) -> Vec<Action> {
     match state.turn() {
@@ -168,38 +186,19 @@ pub(crate) fn keys_differ<G: Game>(positions: impl IntoIterator<Item = (String, 
     }
 }
 
-/// Half a key is hash enough: keys are well mixed. Twice as fast as SipHash in a debug build.
-#[derive(Default)]
-struct HalfKey(u64);
-
-impl Hasher for HalfKey {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are u128");
-    }
-
-    fn write_u128(&mut self, key: u128) {
-        self.0 = key as u64;
-    }
-}
-
 /// Exact values by recursion over every line of play, for games small enough.
 ///
 /// Positions are remembered by key, so a wrong key shows as a wrong value.
 #[derive(Default)]
 pub(crate) struct Solver {
-    known: HashMap<u128, f64, BuildHasherDefault<HalfKey>>,
+    known: HashMap<u128, f64>,
 }
 
 impl Solver {
     /// The value of `state` for player 0 if both play best and dice are averaged.
     pub(crate) fn value<G: Game>(&mut self, state: &G) -> f64 {
-        match state.turn() {
-            Turn::Terminal => return f64::from(state.outcome().of(Player::Zero)),
-            Turn::Chance | Turn::Player(_) => {}
+        if state.turn() == Turn::Terminal {
+            return f64::from(state.outcome().of(Player::Zero));
         }
         if let Some(&value) = self.known.get(&state.key()) {
             return value;
@@ -233,16 +232,13 @@ impl Solver {
     }
 }
 
-/// Lines of play of exactly `depth` plies (games that end earlier do not count).
+/// Lines of play of exactly `depth` plies, also past a draw.
 pub(crate) fn perft<G: Game>(state: &G, depth: usize) -> u64 {
-    if depth == 0 {
-        return 1;
+    match depth {
+        0 => 1,
+        1 => legal(state).len() as u64,
+        _ => legal(state).into_iter().map(|action| perft(&after(state, action), depth - 1)).sum(),
     }
-    let moves = moves(state);
-    if depth == 1 {
-        return moves.len() as u64;
-    }
-    moves.into_iter().map(|action| perft(&after(state, action), depth - 1)).sum()
 }
 
 /// A plain reading of a game's rules.
