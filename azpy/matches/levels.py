@@ -184,6 +184,7 @@ class Calibration:
     """Measures the ladder of a run's player. What was played before counts, if it was the same player.
 
     Args:
+        run: the run's folder.
         evaluator: of the run's network.
         options: of `Search`, as az-engine and az-play have it search.
         book: the openings.

@@ -121,7 +121,7 @@ def fit(
     imported: bool = False,
     part: int = 0,
 ) -> Iterator[Fitted]:
-    """Take `steps` gradient steps (at least 1), or fewer once time is up, but one at least.
+    """Take `steps` gradient steps. Stop early once time is up, after at least one.
 
     The run's budget gives the learning rate and the end of its time. The buffer holds at least one position. Iteration
     0 is before self-play, at the full learning rate. `imported` is that of `sampling_of`, and `part` is the number of

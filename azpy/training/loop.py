@@ -53,6 +53,7 @@ class Loop:
     """Iterations of self-play in a run folder. A subclass calls `__init__` when it is ready to go on.
 
     Args:
+        settings, budget: of the run.
         start: where its games begin, see `start_of`.
         path: the run folder; made, or gone on with.
         packages: whose versions the run depends on.
@@ -304,7 +305,9 @@ class Loop:
 def worker_rows(
     before: Mapping[str, WorkerState], after: Sequence[WorkerState], seconds: float
 ) -> list[dict[str, Any]]:
-    """One row for each worker that is alive or did something between two looks at the fleet, after `seconds` of play.
+    """One row for each worker that is alive or did something between two looks at the fleet.
+
+    `before` is by name; `seconds` of play lie between the two.
 
     Returns:
         Rows with `worker` (its name), `alive`, `held`, `behind`, `silent` (see `WorkerState`), and what happened in

@@ -176,7 +176,7 @@ def piped(with_pipelines: Callable[[int], Settings]) -> tuple[int, str]:
 
 
 def costs_of(start: State, settings: Settings, network: str | None = None) -> Costs:
-    """Measure what a game costs, with the device and the pipelines of the settings; in a deterministic run no time.
+    """Measure what a game costs, with the device and pipelines of the settings; no time in a deterministic run.
 
     `network` is the only candidate; None: there are several.
 

@@ -28,6 +28,7 @@ class Lessons:
     """The imported games of a run, if it has any.
 
     Args:
+        settings, start: of the run.
         path: the run folder, which may not be there yet.
         files: see `Trainer`; they are read if the run has neither games nor a checkpoint.
 

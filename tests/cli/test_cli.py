@@ -4,6 +4,7 @@ import argparse
 import errno
 import importlib.util
 import io
+import itertools
 import os
 import re
 import shlex
@@ -316,7 +317,7 @@ def test_every_command_says_its_version_without_torch() -> None:
         ("train", ["--config", LONG], f"{LONG} cannot be "),
         ("match", ["random", LONG], f"{LONG} cannot be used: "),
     ],
-    ids=range(14),
+    ids=itertools.count(),
 )
 def test_wrong_arguments_are_named_in_plain_words(command: str, arguments: list[str], text: str, one_line: Any) -> None:
     main = importlib.import_module(f"azpy.cli.{command}").main
@@ -517,7 +518,7 @@ def test_the_commands_that_a_run_ends_with_can_be_typed(
         ("hex", {"iterations": 1}, Finished("t", 3, 1.0), ["to train longer: az-train hex --out t --iterations=6"]),
         ("hex", {}, Finished("t", 3, 1.0, repeatable=True), ["to repeat this run: az-train --config t/config.toml"]),
     ],
-    ids=range(7),
+    ids=itertools.count(),
 )
 def test_the_end_of_a_run_names_the_next_steps(
     game: str, settings: dict[str, Any], done: Finished, texts: list[str], capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,4 @@
-"""Backgammon is OpenSpiel's: positions after turns, rolls, outcomes."""
+"""Backgammon is OpenSpiel's: positions after turns, rolls, outcomes. Endings are exact."""
 
 import random
 import re
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import azpy
-from oracles import after
+from oracles import Solver, after
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -106,3 +106,23 @@ def test_turns_end_where_openspiels_do(scoring: str, gammons: int, part: int) ->
     games = [play_both(scoring, gammons, 10 * part + n) for n in range(10 if part else 2)]
     assert sum(compared for compared, _ in games) > 1000
     assert {outcome for _, outcome in games} <= ({1, 2, 3} if gammons else {1})
+
+
+def test_who_can_bear_off_is_found_as_a_plain_recursion_says() -> None:
+    rng, decided = random.Random(3), 0
+    solver = Solver()
+    for seed in range(40):
+        places = [[rng.randint(1, 6) for _ in range(2)] for _ in range(2)]
+        sides = [",".join(f"{n}:{side.count(n)}" for n in sorted(set(side))) for side in places]
+        roll = f"{rng.randint(1, 6)}-{rng.randint(1, 6)}"
+        state = azpy.parse_state("backgammon(gammons=0)", f"x={sides[0]},off:13 o={sides[1]},off:13 turn=x roll={roll}")
+        exact = solver.actions(state)
+        *worse, best = sorted(exact.values())
+        if not worse or best - worse[-1] <= 0.05:
+            continue
+        decided += 1
+        result = azpy.Search(azpy.UniformEvaluator(), simulations=20_000, eval_batch=8, seed=seed).run(state)
+        assert result.action is not None
+        assert exact[result.action] == best, f"{state}: {result.action} instead of {exact}"
+        assert abs(result.q[result.actions.tolist().index(result.action)] - best) < 0.05
+    assert decided > 3

@@ -98,7 +98,7 @@ def test_games_that_are_right_have_no_warning(name: str, few_lines: None) -> Non
 def test_every_rule_has_a_game_that_breaks_it() -> None:
     # rust/core/src/conformance.rs has games in Rust that break rules.
     broken = {*planted_games.PLANTED.values(), *planted_games.WARNED.values()}
-    broken.update(*(rules.split() for _, rules, *_ in EDITS))
+    broken.update(rule for _, rule, *_ in EDITS if " " not in rule)
     assert broken | {"planes", "refusal", "symmetry", "text", "unfinished"} == set(RULES)
 
 

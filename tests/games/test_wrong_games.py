@@ -115,7 +115,9 @@ CASES = [(edit, game) for edit in EDITS for game in edit[0]]
 def test_the_five_games_are_right_and_the_wrong_ones_a_hundred() -> None:
     for game in GAMES.values():
         report = check_game(f"small_games:{game}", games=60, seconds=5)
-        assert (report.failure, report.warnings, report.games) == (None, [], 60)
+        assert (report.failure, report.warnings) == (None, [])
+        assert report.games
+        assert report.elsewhere
     assert len(CASES) >= 100
 
 

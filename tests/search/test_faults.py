@@ -132,6 +132,18 @@ def test_sys_exit_in_an_evaluator_ends_the_program() -> None:
     assert said == (7, "", "")
 
 
+def test_a_search_is_as_good_as_new_after_a_fault() -> None:
+    # Nothing stays in flight: the visits of the next search are those of a fresh one.
+    evaluator = FailsAt(7, 9, Boom())
+    failing = azpy.Search(evaluator, simulations=300, eval_batch=8)
+    with pytest.raises(Boom):
+        failing.run(STATE)
+    evaluator.call = 1 << 30
+    again, fresh = failing.run(STATE), azpy.Search(Hashed(7), simulations=300, eval_batch=8).run(STATE)
+    assert again.visits.tolist() == fresh.visits.tolist()
+    assert again.value == fresh.value
+
+
 # Games in Python.
 
 

