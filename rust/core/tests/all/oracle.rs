@@ -18,7 +18,8 @@ pub(crate) fn configs() -> [SearchConfig; 4] {
     ]
 }
 
-/// What the search knows is what the twin wrote down: mean values of every player, and the standard errors for the player to move.
+/// What the search knows is what the twin wrote down: the mean values of all players, and the standard errors for the
+/// player to move.
 pub(crate) fn assert_equal<G: Game>(search: &Search<G>, twin: &Naive<G>) {
     let result = search.result();
     assert_eq!(result.visits, twin.visits(), "{}", search.root().render());
