@@ -300,7 +300,7 @@ def mates(board: chess.Board, moves: int) -> bool:
 
 
 def is_mated(board: chess.Board, moves: int) -> bool:
-    """Whether the player to move is mated, or will be in so many moves of the opponent, whatever is played."""
+    """Whether the opponent mates the player to move in `moves` moves, whatever that player does; 0: it is mated now."""
     if moves == 0 or not any(board.legal_moves):
         return board.is_checkmate()
     return all(mates(after(board, move), moves) for move in board.legal_moves)

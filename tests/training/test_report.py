@@ -141,7 +141,7 @@ def match(iteration: int, score: float, opponent: str = "mcts-100") -> dict[str,
     ("rows", "word"),
     [
         (iterations(value_spread=0.01), "Value collapse"),
-        (iterations(value_spread=0.01, draws=None), "Value collapse"),  # nobody draws a game alone
+        (iterations(value_spread=0.01, draws=None), "Value collapse"),  # games of one player have no draws
         (iterations(explained_variance=-0.2), "value misleads"),
         (iterations(draws=1.0), "All draws"),
         (iterations(draws=1.0, value_spread=0.0), "All draws"),

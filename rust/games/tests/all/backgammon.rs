@@ -259,7 +259,7 @@ fn gammons_and_backgammons_count_double_and_threefold() {
 
 #[test]
 fn as_many_rolls_bear_off_the_last_two_checkers_as_is_known() {
-    // Of 36, by the points of the two (often printed, in Robertie's books for one). Whoever does not, loses here.
+    // Of 36, by the points of the two (printed in Robertie's books). A player who does not bear off now loses.
     let known: [&[i32]; 6] =
         [&[36], &[36, 26], &[34, 25, 17], &[29, 23, 17, 11], &[23, 19, 14, 10, 6], &[15, 13, 10, 8, 6, 4]];
     let mut cases = vec![("1:1,off:14".to_owned(), 36), ("6:1,off:14".to_owned(), 27)];
