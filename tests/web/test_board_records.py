@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from selenium.webdriver.common.keys import Keys
 
 import azpy
@@ -124,19 +125,22 @@ def test_a_rude_record_is_refused_and_the_game_goes_on(board: Board, address: st
     assert (board.rows, board.one("status").text) == (["1. a1 $constructor !"], "X wins by magic.")
 
 
-def test_half_of_a_surrogate_pair_in_a_comment_survives_a_reload(board: Board, address: str) -> None:
+@pytest.mark.parametrize("length", [1, 70_000], ids=["WebSocket", "POST"])
+def test_half_of_a_surrogate_pair_in_a_comment_survives_a_reload(board: Board, address: str, length: int) -> None:
     board.open(address, "noughts")
     board.choose("side", "all")
     board.click("b2")
     board.script(
         """
-        document.getElementById("comment").value = "half \\ud83d";
-        document.getElementById("comment").dispatchEvent(new Event("input"));
-        """
+        const comment = document.getElementById("comment");
+        comment.value = "\\ud83d" + "x".repeat(arguments[0]);
+        comment.dispatchEvent(new Event("input"));
+        """,
+        length,
     )
     board.driver.refresh()
     board.until(lambda: board.moves == ["b2"] and board.state == "open")
-    assert board.script("return document.getElementById('comment').value.startsWith('half ')")
+    assert board.script("return document.getElementById('comment').value.length") == 1 + length
 
 
 def test_a_game_without_room_leaves_the_earlier_ones(board: Board, address: str) -> None:
