@@ -143,6 +143,26 @@ def test_half_of_a_surrogate_pair_in_a_comment_survives_a_reload(board: Board, a
     assert board.script("return document.getElementById('comment').value.length") == 1 + length
 
 
+def test_a_saved_record_brings_back_variations_and_notes(board: Board, address: str, saved: Path) -> None:
+    board.open(address, "noughts")
+    board.choose("side", "all")
+    board.unfold("comment").send_keys("the start")
+    board.click("b2")
+    board.one("comment").send_keys('a "quoted" note, \\ and two\nlines')
+    board.click("a1")
+    board.one("back").click()
+    board.until(lambda: board.ply == 1)
+    board.click("c3")
+    board.one("comment").send_keys("of the variation")
+    rows, record = board.rows, board.save(saved, "record")
+    board.begin()
+    assert board.load(record) == ""
+    assert board.rows == rows
+    loaded = json.loads(board.script("return localStorage.getItem('azpy board game')"))["record"]
+    assert {"game": "tic_tac_toe"} | loaded == json.loads(record)
+    assert all(note in record for note in ("the start", "two\\nlines", "of the variation"))
+
+
 def test_a_game_without_room_leaves_the_earlier_ones(board: Board, address: str) -> None:
     board.open(address, "noughts")
     board.choose("side", "all")
