@@ -26,6 +26,7 @@ from azpy.matches.programs import MOST_SLOTS, ProgramSpec, Transcripts
 from azpy.matches.protocols import load_program, needs_nodes, parse_program
 from azpy.matches.query import parse_search, query_text
 from azpy.runs.reader import BOX, StoredRun, boxed, checkpoint_at, how_to_make, names_in_box, read_model
+from azpy.settings.presets import usual_settings
 from azpy.settings.run import ABOUT, Settings, match_search, unfit, unused
 from azpy.system import usable_cores
 
@@ -241,7 +242,7 @@ def load_players(
                 name = str(folder) if spec.run is None or spec.run.parent != BOX else spec.run.name
             network = open_model(spec.model.resolve())
             run = None if spec.run is None else StoredRun(spec.run)
-            search = match_search(Settings if run is None else run.settings, start)
+            search = match_search(usual_settings(start.game) if run is None else run.settings, start)
             if run is not None and start.num_players == 1 and folder.name.isdigit():
                 search["score_to_beat"] = run.score_to_beat(int(folder.name))
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}

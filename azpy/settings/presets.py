@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from azpy.games.names import name_of
-from azpy.settings.run import ABOUT, unused
+from azpy.settings.run import ABOUT, Settings, unused
 
 # Many games with few simulations each: docs/explanation/strength.md has the runs, and search.md beside it those of
 # Connect Four.
@@ -83,6 +83,11 @@ def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dic
         given: settings of the user, see `beside`.
     """
     return beside(PRESETS.get(name_of(game), {}), given)
+
+
+def usual_settings(game: str) -> Settings:
+    """The settings of a run of the game whose user gives none; a model that is not from a run plays by them."""
+    return Settings(game, **preset_of(game))
 
 
 def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

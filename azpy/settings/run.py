@@ -351,11 +351,11 @@ def function_flags(settings: Mapping[str, Any]) -> list[str]:
     return [word for name, spec in named.items() if is_own(spec) for word in (f"--{name}", spec)]
 
 
-def match_search(settings: Settings | type[Settings], game: Any) -> dict[str, Any]:
+def match_search(settings: Settings, game: Any) -> dict[str, Any]:
     """How a model searches where it plays to win: options of `Search`.
 
     Args:
-        settings: of the run.
+        settings: of the run, or the game's `usual_settings`.
         game: a position of the game. The solver, which is on by default, goes where it can prove nothing.
 
     Raises:

@@ -160,8 +160,14 @@ def plays(text: str, seed: int = 1) -> list[int]:
 def test_a_model_searches_with_the_c_puct_of_its_run(run: str) -> None:
     """A weight of 0.01 plays what the run's weight of 2 does not."""
     assert plays(run) == plays(f"{run}?c_puct=2") != plays(f"{run}?c_puct=0.01")
+
+
+def test_a_model_without_a_run_plays_by_the_preset_of_its_game(run: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("free.onnx").write_bytes(Path("c4/checkpoints/000010/model.onnx").read_bytes())
-    assert plays("free.onnx") == plays(f"{run}?c_puct=2.5")  # the default
+    assert load("free.onnx", 60).search == load(f"{run}?c_puct=2.5&lookahead=4", 60).search
+    assert plays("free.onnx") == plays(f"{run}?c_puct=2.5&lookahead=4")
+    assert main(["mcts:2", "random", "--game", "othello(size=4)", "--games", "2"]) == 0
+    assert "from 1 distinct opening of 6 random plies" in capsys.readouterr().out
 
 
 def test_a_player_takes_search_settings_of_its_own(run: str) -> None:

@@ -275,10 +275,10 @@ def test_levels_and_looks_ahead_are_refused_by_name(tmp_path: Path, one_line: Ca
     said = one_line(main, ["--calibrate", str(tmp_path / "run"), "--game", THREE], "az-match: ")
     assert "--calibrate measures levels by pairs of games of two players with a zero sum, and " in said
     for game in (Trio, Together):
-        assert match_search(Settings, azpy.State(game()))["solver"] is False
+        assert match_search(Settings("x"), azpy.State(game()))["solver"] is False
         with pytest.raises(SettingsError, match="match_lookahead 4: solver and lookahead are for games of one"):
             match_search(Settings("x", match_lookahead=4), azpy.State(game()))
-    assert match_search(Settings, azpy.State(TossAlone()))["solver"] is True
+    assert match_search(Settings("x"), azpy.State(TossAlone()))["solver"] is True
 
 
 @pytest.mark.parametrize(("game", "line"), [(THREE, "score of A 0."), (ALONE, "A minus B +")])

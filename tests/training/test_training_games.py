@@ -12,7 +12,7 @@ from azpy.games.names import make_game
 from azpy.learning.export import to_onnx
 from azpy.learning.learner import Learner
 from azpy.matches.arena import RandomPlayer, SearchPlayer
-from azpy.settings.presets import preset_of
+from azpy.settings.presets import preset_of, usual_settings
 from azpy.settings.run import Settings, match_search
 from oracles import whole_match
 from training_runs import events_of
@@ -50,7 +50,7 @@ def train(game: str, thousands: int, changes: dict[str, Any], folder: Path) -> t
 def score(game: str, model: Path | bytes, simulations: int, **options: Any) -> float:
     """Of 100 games against a random player."""
     player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), simulations, **options)
-    plies = Settings(game, **preset_of(game)).match_opening_plies
+    plies = usual_settings(game).match_opening_plies
     return whole_match(make_game(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
 
 
@@ -72,7 +72,7 @@ def test_a_short_run_of_chess_learns_and_beats_random(tmp_path: Path) -> None:
     small = {"games_per_iteration": 8, "passes": 2.0, "batch_size": 128}
     untrained, model = train(game, 400, small, tmp_path)
     before, after = (
-        score(game, each, 64, **match_search(Settings, azpy.make_game(game))) for each in (untrained, model)
+        score(game, each, 64, **match_search(usual_settings(game), azpy.make_game(game))) for each in (untrained, model)
     )
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     losses = [row["policy_loss"] for row in rows if row["kind"] == "iteration"]
