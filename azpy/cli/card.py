@@ -22,7 +22,7 @@ from azpy.reports.report import Rows, summary
 from azpy.runs import storage
 from azpy.runs.reader import StoredRun, read_metrics
 from azpy.settings.run import function_flags
-from azpy.settings.toml import facts_in, path_argument, repeat_command, to_toml
+from azpy.settings.toml import path_argument, repeat_command, to_toml
 
 _PUBLISHED = ("model.onnx", "model.safetensors")
 
@@ -53,7 +53,8 @@ def write_card(run: StoredRun, iteration: int, folder: str, license_name: str) -
     parts = {name: run.model(iteration, name) for name in _PUBLISHED}
     manifest = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
     # The format is that of this version, which writes the file anew.
-    made_with = {name: fact for name, fact in facts_in(run.path / "config.toml").items() if name != "format"}
+    kept = ((name, fact) for name, fact in run.made_with.items() if name != "format")
+    made_with = {name: fact for name, fact in kept if isinstance(fact, str | int)}
     rows = [
         row
         for row in read_metrics(run.path / "metrics.jsonl")[0]

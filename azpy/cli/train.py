@@ -21,7 +21,7 @@ from azpy.errors import SettingsError, one_line
 from azpy.fleet.channels.ray import environment
 from azpy.games.names import imported, make_game, must_be_typed
 from azpy.runs import storage
-from azpy.settings.choosing import Piping, Placing, Sizing, choose, listed, warn_of_idle
+from azpy.settings.choosing import choose, listed, warn_of_idle
 from azpy.settings.presets import preset_of
 from azpy.settings.run import ABOUT, GROUPS, Settings, function_flags, is_own, network_form
 from azpy.settings.toml import path_argument, repeat_command
@@ -51,26 +51,6 @@ def _parser() -> Parser:
             add, rare = sections[about.group]
             add_setting(add if name in _BRIEF else rare, name)
     return parser
-
-
-def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
-    """The settings and the run folder that a command line names; nothing is measured.
-
-    Raises:
-        SettingsError: a flag that is unknown or out of range.
-    """
-    return _choose(_parser().parse_args(arguments))[:2]
-
-
-def _choose(
-    options: argparse.Namespace,
-    sizing: Sizing | None = None,
-    placing: Placing | None = None,
-    piping: Piping | None = None,
-) -> tuple[Settings, str, str]:
-    """As `choose`, for a command line."""
-    typed = {name: value for name, value in vars(options).items() if name in ABOUT}
-    return choose(typed, options.config, options.out, sizing, placing, piping)
 
 
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -107,7 +87,9 @@ def _train(arguments: Sequence[str]) -> int:
     if options.list_games:
         print(_games())
         return 0
-    settings, out, said = _choose(options, *(() if options.collect_only else (_sized, _placed, _piped)))
+    given = {name: value for name, value in vars(options).items() if name in ABOUT}
+    measures = () if options.collect_only else (_sized, _placed, _piped)
+    settings, out, said = choose(given, options.config, options.out, *measures)
     if settings.workers == "ray":
         for name, value in environment().items():
             os.environ.setdefault(name, value)
@@ -123,7 +105,6 @@ def _train(arguments: Sequence[str]) -> int:
             network_form(spec)
     if said:
         print(one_line(said), flush=True)
-    given = {name: value for name, value in vars(options).items() if name in ABOUT}
     began = bool(options.supervised) or 0 in storage.numbered(Path(out, "games"), ".npz")
     warn_of_idle(settings, given, supervised=began, collects=options.collect_only, has_model=options.model is not None)
     with _opened(settings, out, options) as run, Display() as display:

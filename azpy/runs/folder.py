@@ -42,7 +42,7 @@ from azpy.runs.reader import (
     safetensors,
 )
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
-from azpy.settings.toml import parse_file, run_id_of, to_toml
+from azpy.settings.toml import made_with, parse_file, run_id_of, to_toml
 from azpy.system import move, sync_folder
 
 _ALWAYS_SAID = ("game", "network", "seed", "deterministic")  # settings that the config.toml of every version has
@@ -103,7 +103,7 @@ class RunFolder:
         self._run_id = None if self._settings.get("deterministic") else secrets.token_hex(8)
         if config.exists():
             old = _read_config(config)
-            self._run_id = run_id_of(old)
+            self._run_id = run_id_of(made_with(old))
             self.changed = _changes(old, self._settings)
             _check_same_run(config, self.changed, fixed)
             if there := self.checkpoints():
@@ -128,8 +128,8 @@ class RunFolder:
 
     def write_settings(self) -> None:
         """Write config.toml again. Call it once the folder is known to be usable."""
-        made_with = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
-        self.replace("config.toml", to_toml(self._settings, made_with, self.path, self.flags))
+        facts = self._made_with | ({} if self._run_id is None else {"run_id": self._run_id})
+        self.replace("config.toml", to_toml(self._settings, facts, self.path, self.flags))
 
     def close(self) -> None:
         """Let go of the folder, whatever fails."""

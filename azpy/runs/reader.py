@@ -21,7 +21,7 @@ from azpy.games.names import is_python_class, make_game, refuse_untyped
 from azpy.runs import storage
 from azpy.runs.games import SealedGames, read_journal
 from azpy.settings.run import Settings, combine, identity
-from azpy.settings.toml import read_run_config
+from azpy.settings.toml import read_run_config, run_id_of
 
 STOPPED = ("stopped", "stopped_collecting")
 _FIGURES = {  # what rows of metrics.jsonl must have to be read back, by kind
@@ -69,6 +69,9 @@ class StoredRun:
     A run folder is data only. If its game is a Python class, `start` imports the class's module, and only if `game`
     names the class, as `module:Class`.
 
+    Attributes:
+        made_with: versions of packages, the format of the folder and the run's id, as config.toml has them.
+
     Raises:
         RunError: no run folder, or its config.toml is damaged.
         SettingsError: `game` is not the run's game.
@@ -82,7 +85,7 @@ class StoredRun:
         if not config.is_file():
             raise RunError(f"{self.path} is not a run folder: it has no config.toml")
         try:
-            given, run_id = read_run_config(config)
+            given, self.made_with = read_run_config(config)
         except SettingsError as error:
             if isinstance(cause := error.__cause__, OSError):
                 raise storage.refused(config, cause) from error
@@ -94,7 +97,7 @@ class StoredRun:
         if game not in (None, self.settings.game):
             raise SettingsError(f"{self.path}'s game is {self.settings.game!r}, got {game!r}: give the run's game")
         self._typed = game
-        self._sealed = SealedGames(self.path / "games", identity(vars(self.settings), run_id))
+        self._sealed = SealedGames(self.path / "games", identity(vars(self.settings), run_id_of(self.made_with)))
 
     def __fspath__(self) -> str:
         return str(self.path)

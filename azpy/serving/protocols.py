@@ -15,17 +15,16 @@ from azpy.serving.wall_game import WallGame
 
 
 class _Row(NamedTuple):
-    about: str
     open: Callable[[Mapping[str, Player], Conversation], Protocol | JsonLines | WallGame]
     games: tuple[str, ...] = ()  # that it is for; none for every game
     answers_all: bool = False  # whether the end of the input and SIGTERM leave open searches time to end
 
 
 PROTOCOLS = {
-    "gomocup": _Row("Gomoku, five in a row", Gomocup, ("gomoku",)),
-    "gtp": _Row("Go and Othello", Gtp, ("go", "othello")),
-    "json": _Row("analysis queries for every game; KataGo's names of fields for Go", JsonLines, answers_all=True),
-    "uci": _Row("chess", Uci, ("chess",)),
-    "ugi": _Row("every game, with azpy's names of actions", partial(Uci, word="ugi")),
-    "wallgame": _Row("the Wall Game's JSON lines, version 3", WallGame, ("wall_game",), answers_all=True),
+    "gomocup": _Row(Gomocup, ("gomoku",)),
+    "gtp": _Row(Gtp, ("go", "othello")),
+    "json": _Row(JsonLines, answers_all=True),
+    "uci": _Row(Uci, ("chess",)),
+    "ugi": _Row(partial(Uci, word="ugi")),
+    "wallgame": _Row(WallGame, ("wall_game",), answers_all=True),
 }

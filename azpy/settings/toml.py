@@ -39,7 +39,7 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         found = tomllib.loads(plain_text(Path(path).read_bytes()))
     except RecursionError as error:
         raise ValueError("brackets are nested too deeply") from error
-    made = _made_with(found)
+    made = made_with(found)
     number = made.get("format", _FORMAT)
     if not isinstance(number, int) or number > _FORMAT:
         raise RunError(
@@ -62,8 +62,8 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     return read_run_config(path)[0]
 
 
-def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str | None]:
-    """`read_config`'s settings and `run_id_of` of one file, with the errors of `read_config`."""
+def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """The settings and `made_with` of one file, with the errors of `read_config`."""
     try:
         given = parse_file(path)
     except OSError as error:
@@ -71,8 +71,8 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
     except ValueError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
 
-    here, run_id = versions()["azpy"], run_id_of(given)
-    writer = _made_with(given).get("azpy", here)
+    here, facts = versions()["azpy"], made_with(given)
+    writer = facts.get("azpy", here)
     by = "" if writer == here else f" (azpy {writer} wrote the file)"
     written = given.pop(_MADE_WITH, None) is not None
     for name in [name for name in given if name not in ABOUT and written]:
@@ -83,25 +83,18 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], str |
         settings = {name: checked(name, value) for name, value in given.items()}
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
-    return settings, run_id
+    return settings, facts
 
 
-def _made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+def made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the file of a run says of its making besides the settings: versions, its own format, and the run's id."""
     table = parsed.get(_MADE_WITH)
     return table if isinstance(table, dict) else {}
 
 
-def facts_in(path: str | os.PathLike[str]) -> dict[str, str | int]:
-    """What the file of a run says of its making besides the settings: versions, and its own format.
-
-    Errors are those of `parse_file`.
-    """
-    return {name: fact for name, fact in _made_with(parse_file(path)).items() if isinstance(fact, str | int)}
-
-
-def run_id_of(parsed: Mapping[str, Any]) -> str | None:
-    """The random id of a run, from its file; None for deterministic runs (equal runs have equal files) and old runs."""
-    found = _made_with(parsed).get("run_id")
+def run_id_of(facts: Mapping[str, Any]) -> str | None:
+    """The random id of a run; None for deterministic runs (equal runs have equal files) and old runs."""
+    found = facts.get("run_id")
     return found if isinstance(found, str) else None
 
 

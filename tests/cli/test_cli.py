@@ -22,13 +22,14 @@ import azpy
 import azpy_cli
 from azpy.cli.common import Parser, run_command
 from azpy.cli.progress import Display, Screen, live_bar
-from azpy.cli.train import _say_next, main, settings_from
+from azpy.cli.train import _say_next, main
 from azpy.settings.run import Settings, combine
 from azpy.training.events import Finished, Matched, Played, Saved
 from azpy.training.timing import STAGES
 from oracles import pairs_of
 from running import az, ended, program
 from starts import Starts
+from training_runs import settings_from
 
 LONG = "x" * 300  # no file can have this name
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"

@@ -20,12 +20,12 @@ import azpy
 from azpy.__main__ import main as command_line
 from azpy.cli.export import main as az_export
 from azpy.cli.train import main as train
-from azpy.cli.train import settings_from
 from azpy.errors import EXTRAS
 from azpy.matches.ratings import round_interval
 from azpy.runs.folder import RunFolder
 from models import make_model
 from running import ended
+from training_runs import settings_from
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -18,6 +18,7 @@ from azpy.games.lines import replayed
 from azpy.games.names import make_game
 from azpy.games.openspiel import open_spiel
 from oracles import after
+from training_runs import settings_from
 
 pyspiel = pytest.importorskip("pyspiel")
 
@@ -163,7 +164,7 @@ def test_a_game_that_names_a_file_is_made_only_where_it_is_typed(
     one_line(train.main, ["--out", "run"], f"{reason}the command line if you trust it\n")
     with pytest.raises(SettingsError, match="reading the run would open the files that it names"):
         _ = azpy.load_run("run").start
-    assert train.settings_from([spec, "--out", "run"])[0].game == spec
+    assert settings_from([spec, "--out", "run"])[0].game == spec
 
 
 def test_without_openspiel_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,13 +12,13 @@ import pytest
 import azpy
 from azpy import _core
 from azpy.cli.bench import _parser as bench_parser
-from azpy.cli.train import settings_from
 from azpy.errors import SettingsError
 from azpy.matches.query import parse_search
 from azpy.serving.limits import NO_LIMITS
 from azpy.settings import Settings
 from many_players import Knapsack
 from oracles import Hashed, after, another
+from training_runs import settings_from
 
 UNIFORM = azpy.UniformEvaluator()
 

@@ -1,6 +1,7 @@
 """Small training runs."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 import azpy
+from azpy.cli.train import _parser
 from azpy.playing.selfplay import open_self_play
 from azpy.runs.reader import StoredRun, read_checkpoint
-from azpy.settings.run import Settings
+from azpy.settings.choosing import choose
+from azpy.settings.run import ABOUT, Settings
 from azpy.training.collector import Collector
 from azpy.training.events import Saved
 from azpy.training.trainer import Trainer
@@ -22,6 +25,12 @@ SMALL |= {"match_games": 4, "final_match_games": 4}
 
 def settings(**changes: Any) -> Settings:
     return Settings(**(SMALL | changes))
+
+
+def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
+    """The settings and the run folder that a command line of az-train names; nothing is measured."""
+    given = vars(_parser().parse_args(arguments))
+    return choose({name: value for name, value in given.items() if name in ABOUT}, given["config"], given["out"])[:2]
 
 
 def events_of(settings: Settings, path: Path, until: int | None = None, kind: Any = Trainer) -> list[Any]:

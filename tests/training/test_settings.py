@@ -17,7 +17,7 @@ import pytest
 
 import azpy
 from azpy._core import OPTIONS
-from azpy.cli.train import _parser, main, settings_from
+from azpy.cli.train import _parser, main
 from azpy.errors import RunError, SettingsError, SettingsWarning
 from azpy.runs.folder import RunFolder
 from azpy.runs.reader import StoredRun
@@ -38,6 +38,7 @@ from azpy.settings.run import (
 from azpy.settings.toml import path_argument, read_config, repeat_command, to_toml
 from azpy.system import made_with
 from oracles import another
+from training_runs import settings_from
 
 NAMES = [field.name for field in dataclasses.fields(Settings)]
 NUMBERS = [name for name in NAMES if ABOUT[name].kind in (int, float)]

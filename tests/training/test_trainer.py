@@ -13,7 +13,6 @@ import pytest
 
 import azpy
 import sound_games
-from azpy.cli.train import settings_from
 from azpy.devices import Device
 from azpy.errors import ModelError, RunError, SettingsError
 from azpy.evaluators.onnx import OnnxEvaluator, network_id
@@ -29,7 +28,7 @@ from azpy.training.fitting import window_size
 from azpy.training.generations import Generations
 from azpy.training.timing import STAGES
 from azpy.training.trainer import Trainer
-from training_runs import SMALL, opened_rows, run, run_until, same_weights, settings
+from training_runs import SMALL, opened_rows, run, run_until, same_weights, settings, settings_from
 
 
 def opened(path: Path) -> RunFolder:
