@@ -8,7 +8,7 @@ use std::{fs, io};
 use azpy_core::config::SearchConfig;
 use azpy_core::engine::GameTree;
 use azpy_core::evaluator::Rollout;
-use azpy_core::game::{Action, Game, Payoff, Turn};
+use azpy_core::game::{Action, Game, Payoff, Turn, legal_of, rolls_of};
 use azpy_core::search::SearchResult;
 use azpy_core::text::{Notation, Position, shown};
 use azpy_games::any::AnyGame;
@@ -156,15 +156,9 @@ impl<P: Payoff> OpenGame for SearchedGame<P> {
     fn moves(&self) -> Vec<Move> {
         let (game, found) = (self.game.borrow(), &self.found);
         let position = game.position();
-        let (mut legal, mut rolls) = (Vec::new(), Vec::new());
-        match position.turn() {
-            Turn::Player(_) => position.legal_actions(&mut legal),
-            Turn::Chance => position.chance_outcomes(&mut rolls),
-            Turn::Terminal => {}
-        }
         let plain = |action| Move { action, name: position.action_name(action), ..Move::default() };
-        let rolls = rolls.into_iter().map(|(outcome, probability)| Move { probability, ..plain(outcome) });
-        let mut moves: Vec<Move> = legal.into_iter().map(plain).chain(rolls).collect();
+        let rolls = rolls_of(position).into_iter().map(|(outcome, probability)| Move { probability, ..plain(outcome) });
+        let mut moves: Vec<Move> = legal_of(position).into_iter().map(plain).chain(rolls).collect();
         // A search has all legal actions, in the same order.
         for (index, each) in moves.iter_mut().enumerate().take(found.actions.len()) {
             each.visits = found.visits[index];

@@ -90,13 +90,8 @@ pub enum Error {
     #[error("{0}")]
     Bytes(String),
     /// A game record that the rules do not bear out.
-    #[error("{why}")]
-    Record {
-        /// The ply at which that shows, if it is one.
-        ply: Option<usize>,
-        /// What is wrong, the ply included.
-        why: String,
-    },
+    #[error("{0}")]
+    Record(String),
     /// The same, for one of many games.
     #[error("game {game_id} breaks the rules: {why}")]
     InvalidGame {
@@ -113,13 +108,6 @@ pub enum Error {
         /// What the system says.
         why: String,
     },
-}
-
-impl Error {
-    /// What is wrong at one ply of a record.
-    pub(crate) fn at_ply(ply: usize, why: String) -> Self {
-        Self::Record { ply: Some(ply), why }
-    }
 }
 
 /// A sentence of a game's own notation.
@@ -164,25 +152,11 @@ pub enum Unfit {
 }
 
 impl Unfit {
-    /// The sentence.
-    #[must_use]
-    pub fn into_text(self) -> String {
-        match self {
-            Self::Text(text)
-            | Self::Variant(text)
-            | Self::Start(text)
-            | Self::Size(text)
-            | Self::Komi(text)
-            | Self::Action(text)
-            | Self::AfterEnd(text) => text,
-        }
-    }
-
-    /// The same, with the line of `text` that has byte `at`.
+    /// The same sentence, with the line of `text` that has byte `at`.
     #[must_use]
     pub fn in_line_of(self, text: &str, at: usize) -> Self {
         let is_over = matches!(self, Self::AfterEnd(_));
-        let why = Wrong { at, why: self.into_text() }.in_line_of(text);
+        let why = Wrong { at, why: self.to_string() }.in_line_of(text);
         if is_over { Self::AfterEnd(why) } else { Self::Action(why) }
     }
 }

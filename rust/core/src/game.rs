@@ -304,27 +304,38 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`PlayError`] names what was expected; the state is then unchanged.
     fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
-        match self.turn() {
-            Turn::Terminal => return Err(PlayError::Terminal(action)),
-            Turn::Player(_) => {
-                let mut legal = Vec::new();
-                self.legal_actions(&mut legal);
-                if !legal.contains(&action) {
-                    return Err(PlayError::Illegal { action, legal });
-                }
-            }
-            Turn::Chance => {
-                let mut outcomes = Vec::new();
-                self.chance_outcomes(&mut outcomes);
-                if !outcomes.iter().any(|&(outcome, _)| outcome == action) {
-                    let outcomes = outcomes.into_iter().map(|(outcome, _)| outcome).collect();
-                    return Err(PlayError::NoSuchOutcome { action, outcomes });
-                }
-            }
+        match (self.turn(), on_offer(self)) {
+            (Turn::Terminal, _) => return Err(PlayError::Terminal(action)),
+            (_, offered) if offered.contains(&action) => self.play(action),
+            (Turn::Player(_), legal) => return Err(PlayError::Illegal { action, legal }),
+            (Turn::Chance, outcomes) => return Err(PlayError::NoSuchOutcome { action, outcomes }),
         }
-        self.play(action);
         Ok(())
     }
+}
+
+/// The legal actions; none where it is no player's turn.
+pub fn legal_of<G: Game>(state: &G) -> Vec<Action> {
+    let mut legal = Vec::new();
+    if matches!(state.turn(), Turn::Player(_)) {
+        state.legal_actions(&mut legal);
+    }
+    legal
+}
+
+/// The outcomes of the roll, with their probabilities; none where none is due.
+pub fn rolls_of<G: Game>(state: &G) -> Vec<(Action, f32)> {
+    let mut rolls = Vec::new();
+    if state.turn() == Turn::Chance {
+        state.chance_outcomes(&mut rolls);
+    }
+    rolls
+}
+
+/// What can be played here, or rolled; none where the game is over.
+pub fn on_offer<G: Game>(state: &G) -> Vec<Action> {
+    let rolled = rolls_of(state).into_iter().map(|(outcome, _)| outcome);
+    legal_of(state).into_iter().chain(rolled).collect()
 }
 
 /// Plays games to their ends at random; keeps its memory from one to the next.

@@ -8,12 +8,12 @@ mod line;
 use std::collections::HashSet;
 
 use crate::error::Error;
-use crate::game::{Action, Game, Payoff, Player, Turn};
+use crate::game::{Action, Game, Payoff, Player, Turn, on_offer};
 use crate::picture::{Mark, Touch, text_svg};
 use crate::written::{Bounds, Moves, Named, Notes, ReadMove, Unfit, Variations, WrittenGame};
 
 pub use line::read_line;
-use line::{listed, on_offer, write_line};
+use line::{listed, write_line};
 
 /// The most characters of a text that an error quotes.
 const MOST_SHOWN: usize = 60;
@@ -420,9 +420,10 @@ pub fn moves_of<G: Notation, T>(
         start.clone(),
         |state, _, &(index, name)| {
             let came = format!("move {index} is {}", shown(name));
-            let Some(offered) = on_offer(state) else {
+            if state.turn() == Turn::Terminal {
                 return Err(Unfit::AfterEnd(format!("{came}, but the game is over before it")));
-            };
+            }
+            let offered = on_offer(state);
             let Some(&action) = offered.iter().find(|&&action| state.action_name(action) == *name) else {
                 let names = listed(state, &offered);
                 return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));

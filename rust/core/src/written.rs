@@ -284,7 +284,7 @@ impl<M> Moves<M> {
                     if is_needed {
                         return Err(unfit.into());
                     }
-                    left_out.push(unfit.into_text());
+                    left_out.push(unfit.to_string());
                     if left_out.len() > MOST_LEFT_OUT {
                         return Err(Error::TooManyUnfit { most: MOST_LEFT_OUT, first: left_out.swap_remove(0) });
                     }

@@ -15,7 +15,7 @@ use azpy_core::text::{Notation, outcome_text};
 use crate::cells;
 use crate::error::Error;
 use crate::key::{Tag, digest};
-use crate::notation::{cell_name, check_players, counted, in_range, leader, letter, mark, marked, rows};
+use crate::notation::{cell_name, check_players, counted, everybody, in_range, leader, letter, mark, marked, rows};
 use crate::planes::{d4_cell, d4_planes};
 use crate::svg::{self, Svg};
 
@@ -141,10 +141,6 @@ impl<P: Payoff> Blokus<P> {
         self.placed[index].len() as i32 - CELLS as i32 + all + last
     }
 
-    fn everybody(&self) -> impl Iterator<Item = Player> + use<P> {
-        Player::ALL.into_iter().take(usize::from(self.players))
-    }
-
     #[inline]
     fn size(&self) -> usize {
         usize::from(self.size)
@@ -157,7 +153,7 @@ impl<P: Payoff> Blokus<P> {
     }
 
     fn owner_of(&self, row: usize, column: usize) -> Option<Player> {
-        self.everybody().find(|player| self.placed[player.index()].has(self.bit(row, column)))
+        everybody(self.players).find(|player| self.placed[player.index()].has(self.bit(row, column)))
     }
 
     /// The cells that a first piece may cover.
@@ -314,7 +310,7 @@ impl<P: Payoff> Game for Blokus<P> {
     }
 
     fn outcome(&self) -> P {
-        P::won_by(leader(self.everybody().map(|player| (player, self.score(player)))), self.num_players())
+        P::won_by(leader(everybody(self.players).map(|player| (player, self.score(player)))), self.num_players())
     }
 
     fn encode(&self, row: &mut [f32]) {
@@ -385,7 +381,7 @@ impl<P: Payoff> Game for Blokus<P> {
         for (row, glyphs) in rows(self.size(), self.size(), owner).enumerate() {
             lines.push(format!("{:>2} {glyphs}", self.size() - row));
         }
-        for player in self.everybody() {
+        for player in everybody(self.players) {
             let left = self.left[player.index()];
             let pieces = (0..PIECES).filter(|piece| left >> piece & 1 == 1);
             let names: Vec<_> = pieces.map(|piece| DRAWN[piece].0).collect();
@@ -423,14 +419,14 @@ impl<P: Payoff> Notation for Blokus<P> {
     }
 
     fn result_text(&self) -> String {
-        let mut scores: Vec<_> = self.everybody().map(|player| self.score(player)).collect();
+        let mut scores: Vec<_> = everybody(self.players).map(|player| self.score(player)).collect();
         scores.sort_unstable_by(|one, other| other.cmp(one));
         let lead = scores[0] - scores[1];
         outcome_text(self, &if lead == 0 { String::new() } else { format!("by {lead}") })
     }
 
     fn counts(&self) -> Vec<String> {
-        self.everybody().map(|player| counted(self.score(player), "point")).collect()
+        everybody(self.players).map(|player| counted(self.score(player), "point")).collect()
     }
 
     fn to_svg(&self) -> String {
@@ -438,7 +434,7 @@ impl<P: Payoff> Notation for Blokus<P> {
         let side = STEP * size as f32;
         let [width, height] = [slot(size, 2)[0] + SLOT, f32::max(side, 7.0 * SLOT)];
         let mut picture = Svg::new(width, height, self);
-        let starts = self.everybody().fold(Cells::NONE, |starts, player| starts.or(self.starts(player)));
+        let starts = everybody(self.players).fold(Cells::NONE, |starts, player| starts.or(self.starts(player)));
         for line in 0..size {
             for column in 0..size {
                 let (x, y) = (STEP * column as f32, STEP * line as f32);

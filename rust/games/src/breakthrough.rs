@@ -13,7 +13,7 @@ use azpy_core::text::{Notation, captured_men, outcome_text};
 
 use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{PLAYERS, board_or_line, cell_name, mark, read_board, rows, stones, write_board};
+use crate::notation::{PLAYERS, board_or_line, cell_name, mark, marked, read_board, rows, stones, write_board};
 use crate::planes::mirror_planes;
 use crate::svg::{self, Svg};
 
@@ -281,11 +281,7 @@ impl Notation for Breakthrough {
 
     /// The line below the board has the letters of the columns.
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        match glyph {
-            'x' if line < self.height() => Some(Player::Zero),
-            'o' if line < self.height() => Some(Player::One),
-            _ => None,
-        }
+        marked(glyph).filter(|_| line < self.height())
     }
 
     fn on_board(&self) -> Vec<(String, char)> {

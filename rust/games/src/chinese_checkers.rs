@@ -17,7 +17,7 @@ use azpy_core::text::{Notation, outcome_text, shown};
 
 use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{at_turn, board_or_line, check_players, in_range, leader, mark, marked, read_number};
+use crate::notation::{at_turn, board_or_line, check_players, everybody, in_range, leader, mark, marked, read_number};
 use crate::svg::{self, Svg};
 
 mod star;
@@ -85,7 +85,7 @@ impl<P: Payoff> ChineseCheckers<P> {
             most_turns: (players * max_turns) as u16,
             payoff: PhantomData,
         };
-        for player in start.everybody() {
+        for player in everybody(start.players) {
             start.pieces[player.index()] = STAR.points[start.point(player)];
         }
         start
@@ -97,10 +97,6 @@ impl<P: Payoff> ChineseCheckers<P> {
         let (seen, mut sum) = (&STAR.turned[(POINTS - self.point(player)) % POINTS], 0);
         self.pieces[player.index()].for_each(|cell| sum += STAR.places[seen[cell]].0);
         sum
-    }
-
-    fn everybody(&self) -> impl Iterator<Item = Player> + use<P> {
-        Player::ALL.into_iter().take(usize::from(self.players))
     }
 
     #[inline]
@@ -132,7 +128,7 @@ impl<P: Payoff> ChineseCheckers<P> {
     }
 
     fn piece(&self, cell: usize) -> Option<Player> {
-        self.everybody().find(|player| self.pieces[player.index()].has(cell))
+        everybody(self.players).find(|player| self.pieces[player.index()].has(cell))
     }
 
     #[inline]
@@ -143,12 +139,12 @@ impl<P: Payoff> ChineseCheckers<P> {
     /// The player who has all pieces in the opposite point at the end of a turn.
     #[inline]
     fn winner(&self) -> Option<Player> {
-        if self.hopper.is_some() { None } else { self.everybody().find(|&player| self.has_won(player)) }
+        if self.hopper.is_some() { None } else { everybody(self.players).find(|&player| self.has_won(player)) }
     }
 
     /// The player who alone is farthest, if there is one.
     fn farthest(&self) -> Option<Player> {
-        leader(self.everybody().map(|player| (player, self.progress(player))))
+        leader(everybody(self.players).map(|player| (player, self.progress(player))))
     }
 
     /// Where a piece on a cell goes in a direction of the board, and whether it hops.
@@ -274,7 +270,7 @@ impl<P: Payoff> Game for ChineseCheckers<P> {
             let (down, right) = STAR.places[seen[cell]];
             row[plane * AREA + down * SIDE + right] = 1.0;
         };
-        for player in self.everybody() {
+        for player in everybody(self.players) {
             let plane = (self.point(player) + POINTS - point) % POINTS;
             self.pieces[player.index()].for_each(|cell| put(plane, cell));
         }
@@ -394,7 +390,7 @@ impl<P: Payoff> Notation for ChineseCheckers<P> {
         }
         for cell in 0..CELLS {
             let (x, y) = star::middle(cell);
-            let home = self.everybody().find(|&player| STAR.points[self.point(player)].has(cell));
+            let home = everybody(self.players).find(|&player| STAR.points[self.point(player)].has(cell));
             let (rim, width) = home.map_or((svg::LINE, 1), |player| (svg::color(player), 3));
             let look = format!("fill=\"{}\" stroke=\"{rim}\" stroke-width=\"{width}\"", svg::EMPTY);
             picture.circle(x, y, star::RADIUS, &look);
@@ -470,7 +466,7 @@ impl<P: Payoff> ChineseCheckers<P> {
                 None => return Err(Error::form("a row is made of dots and letters of players", format!("{glyph:?}"))),
             }
         }
-        for player in self.everybody() {
+        for player in everybody(self.players) {
             let count = game.pieces[player.index()].len();
             if count as usize != PIECES {
                 return Err(Error::form(format!("{} has {PIECES} pieces", mark(player)), count));
@@ -481,7 +477,7 @@ impl<P: Payoff> ChineseCheckers<P> {
         }
         let last = usize::from(game.turns) + if hop.is_some() { 0 } else { game.num_players() - 1 };
         let last = Player::ALL[last % game.num_players()];
-        match self.everybody().find(|&player| player != last && game.has_won(player)) {
+        match everybody(self.players).find(|&player| player != last && game.has_won(player)) {
             Some(player) => Err(invalid!("the game was over when {} had filled the point", mark(player))),
             None => Ok(game),
         }

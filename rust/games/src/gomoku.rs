@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::grid;
 use crate::key::{Tag, digest};
 use crate::notation::{
-    FULL_BOARD, PLAYERS, board_or_line, cell_name, in_range, in_rows, read_board, stones, write_board,
+    FULL_BOARD, PLAYERS, board_or_line, cell_name, in_range, in_rows, marked, read_board, stones, write_board,
 };
 use crate::planes::{D4, cells_then, d4_cell, d4_planes};
 use lines::Lines;
@@ -220,8 +220,9 @@ impl Notation for Gomoku {
         cell_name(cell % size, size - cell / size)
     }
 
+    /// The first line has the letters of the columns.
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        grid::owner(line, glyph)
+        marked(glyph).filter(|_| line > 0)
     }
 
     fn on_board(&self) -> Vec<(String, char)> {

@@ -34,15 +34,6 @@ pub(crate) fn render(size: usize, letters: &[u8], stone: impl Fn(usize) -> Optio
     board
 }
 
-/// Whose a character of [`render`] is. Letters of columns are no stones.
-pub(crate) fn owner(line: usize, glyph: char) -> Option<Player> {
-    match glyph {
-        'x' if line > 0 => Some(Player::Zero),
-        'o' if line > 0 => Some(Player::One),
-        _ => None,
-    }
-}
-
 /// The board as an SVG document: player 0 has the black stones. `is_marked` says whether a cell's stone gets a ring.
 pub(crate) fn to_svg(
     size: usize,

@@ -14,7 +14,7 @@ use azpy_core::text::{Notation, outcome_text, play_line, shown};
 
 use crate::error::{Error, invalid};
 use crate::key::{Tag, digest};
-use crate::notation::{Words, check_players, limit_of_plies, mark, marked, read_number};
+use crate::notation::{Words, check_players, everybody, limit_of_plies, mark, marked, read_number};
 use crate::svg::{self, Svg};
 use crate::tables::picture::pips;
 
@@ -117,10 +117,6 @@ impl<P: Payoff> Maedn<P> {
         (self.die > 0).then_some(usize::from(self.die))
     }
 
-    fn everybody(&self) -> impl Iterator<Item = Player> + use<P> {
-        Player::ALL.into_iter().take(usize::from(self.players))
-    }
-
     #[inline]
     fn has(&self, player: Player, field: usize) -> bool {
         self.pieces[player.index()] >> field & 1 == 1
@@ -145,7 +141,7 @@ impl<P: Payoff> Maedn<P> {
 
     #[inline]
     fn winner(&self) -> Option<Player> {
-        self.everybody().find(|player| self.pieces[player.index()] == GOAL)
+        everybody(self.players).find(|player| self.pieces[player.index()] == GOAL)
     }
 
     /// One bit a field whose piece can go on by the die.
@@ -163,7 +159,7 @@ impl<P: Payoff> Maedn<P> {
             return;
         }
         let mover = self.mover;
-        for other in self.everybody().filter(|&other| other != mover) {
+        for other in everybody(self.players).filter(|&other| other != mover) {
             let theirs = (field + RING - self.ahead(other)) % RING;
             self.pieces[other.index()] &= !(1 << theirs);
         }
@@ -178,7 +174,7 @@ impl<P: Payoff> Maedn<P> {
     /// The owner of pieces on a ring field, counted from player 0's start.
     fn on_ring(&self, ring: usize) -> Option<Player> {
         let own = |player: Player| (ring + RING - self.seat(player) * (RING / SEATS)) % RING;
-        self.everybody().find(|&player| self.has(player, own(player)))
+        everybody(self.players).find(|&player| self.has(player, own(player)))
     }
 
     /// Column and row of a player's field, home or goal, as the board is drawn.
@@ -217,11 +213,11 @@ impl<P: Payoff> Maedn<P> {
             return Err(invalid!("a ring field has pieces of two players; fields count from each player's start"));
         }
         let turn = words.needed("turn")?;
-        let mover = self.everybody().find(|&player| turn == mark(player).to_string());
+        let mover = everybody(self.players).find(|&player| turn == mark(player).to_string());
         game.mover = mover.ok_or_else(|| Error::value("turn", "the letter of a player", shown(turn)))?;
         game.die = words.number("die", 1, u16::from(SIX))? as u8;
         game.plies = words.number("plies", 0, self.max_plies)?;
-        let winners = self.everybody().filter(|player| game.pieces[player.index()] == GOAL).count();
+        let winners = everybody(self.players).filter(|player| game.pieces[player.index()] == GOAL).count();
         if winners > 1 || (winners == 1 && game.die > 0) {
             return Err(invalid!("the game is over once a player's pieces are all in the goal, before a roll"));
         }
@@ -344,7 +340,7 @@ impl<P: Payoff> Game for Maedn<P> {
 
     fn encode(&self, row: &mut [f32]) {
         row.fill(0.0);
-        for player in self.everybody() {
+        for player in everybody(self.players) {
             let ahead = self.ahead(player);
             let features = &mut row[ahead / (RING / SEATS) * SEAT_FEATURES..][..SEAT_FEATURES];
             for field in self.pieces(player) {
@@ -382,7 +378,7 @@ impl<P: Payoff> Game for Maedn<P> {
         for ring in 0..RING {
             put(ring_place(ring), self.on_ring(ring).map_or('.', mark));
         }
-        for player in self.everybody() {
+        for player in everybody(self.players) {
             for field in RING..FIELDS {
                 put(self.place(player, field), if self.has(player, field) { mark(player) } else { '-' });
             }
@@ -428,7 +424,7 @@ impl<P: Payoff> Notation for Maedn<P> {
 
     fn counts(&self) -> Vec<String> {
         let in_goal = |player: Player| (self.pieces[player.index()] & GOAL).count_ones();
-        self.everybody().map(|player| format!("{} of {PIECES} in the goal", in_goal(player))).collect()
+        everybody(self.players).map(|player| format!("{} of {PIECES} in the goal", in_goal(player))).collect()
     }
 
     fn to_svg(&self) -> String {
@@ -439,7 +435,7 @@ impl<P: Payoff> Notation for Maedn<P> {
         for ring in 0..RING {
             circle(ring_place(ring), 0.42, &format!("fill=\"{}\" stroke=\"{}\"", svg::EMPTY, svg::LINE));
         }
-        for player in self.everybody() {
+        for player in everybody(self.players) {
             let color = svg::color(player);
             let rim = format!("fill=\"#ffffff\" stroke=\"{color}\" stroke-width=\"3\"");
             circle(self.place(player, 0), 0.42, &rim);
@@ -453,7 +449,7 @@ impl<P: Payoff> Notation for Maedn<P> {
             }
         }
         // A player's piece may stand on another player's start.
-        for player in self.everybody() {
+        for player in everybody(self.players) {
             for field in self.pieces(player) {
                 circle(self.place(player, field), 0.32, &format!("fill=\"{}\"", svg::color(player)));
             }
@@ -497,7 +493,7 @@ impl<P: Payoff> Notation for Maedn<P> {
 
     fn to_text(&self) -> Option<String> {
         let mut words = Vec::new();
-        for player in self.everybody().filter(|player| self.pieces[player.index()] != 0) {
+        for player in everybody(self.players).filter(|player| self.pieces[player.index()] != 0) {
             let fields: Vec<_> = self.pieces(player).into_iter().map(field_name).collect();
             words.push(format!("{}={}", mark(player), fields.join(",")));
         }

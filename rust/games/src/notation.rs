@@ -29,6 +29,11 @@ pub(crate) fn marked(mark: char) -> Option<Player> {
     Player::ALL.into_iter().find(|player| MARKS[player.index()] == mark)
 }
 
+/// So many players, in the order of their turns.
+pub(crate) fn everybody(players: u8) -> impl Iterator<Item = Player> {
+    Player::ALL.into_iter().take(usize::from(players))
+}
+
 /// The name of a board's column: letters from a on.
 pub(crate) fn letter(column: usize) -> char {
     char::from(b'a' + column as u8)

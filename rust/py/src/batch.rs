@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use azpy_core::batched::{RoundStats, Rounds, Workers};
 use azpy_core::cache::Cache;
 use azpy_core::config::SearchConfig;
-use azpy_core::game::{Action, Game, GameFault, Payoff, PlayError, Turn, Value, Values};
+use azpy_core::game::{Action, Game, GameFault, Payoff, PlayError, Turn, Value, Values, legal_of};
 use azpy_core::look::{self, Shown};
 use azpy_core::search::{Search, SearchResult, SearchStats, stream_for};
 use azpy_core::text::{Notation, Position};
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use crate::errors::{CoreError, GameError, RustError, caught, no_stop_iteration, search_error};
 use crate::evaluators::AnyEvaluator;
 use crate::listed::Listed;
-use crate::position::{AnyState, Fallible, legal_of, renewed};
+use crate::position::{AnyState, Fallible, renewed};
 use crate::settings::Whole;
 
 /// How long a search may go on before it looks for Ctrl-C.

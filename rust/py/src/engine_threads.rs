@@ -128,7 +128,7 @@ impl EngineThreads {
     /// Has a game go on with its next request. Called where no pipeline can end: in [`EngineThreads::enter`], or by a pipeline.
     pub(crate) fn go_on(&self, game_tree: &Arc<dyn AnyGameTree>) {
         let (name, spec) = game_tree.model();
-        if self.models.get(name, spec).is_some_and(|model| game_tree.go_on(model.as_any())) {
+        if self.models.get(name, spec).is_some_and(|model| game_tree.go_on(&*model)) {
             self.models.use_game_tree(game_tree);
         }
     }

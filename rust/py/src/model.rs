@@ -1,6 +1,6 @@
 //! One network of an engine and one game: their scheduler, and games that keep their trees.
 
-use std::any;
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -46,8 +46,7 @@ pub(crate) struct ModelSettings {
 
 /// One network of an engine and one game. No method is called with the GIL, for they wait for each other, and some of them
 /// for the GIL.
-pub(crate) trait AnyModel: EngineModel + Send + Sync {
-    fn as_any(&self) -> &dyn any::Any;
+pub(crate) trait AnyModel: EngineModel + Any + Send + Sync {
     /// Has a position searched; `allowed` are the root's actions to choose among, none for all.
     fn submit(&self, state: &AnyState, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()>;
     /// A game of this model's, which keeps its tree.
@@ -126,7 +125,7 @@ impl<P: Payoff> Model<P> {
         let error = broken.or(error).or_else(fault);
         let sound = error.is_none();
         let is_awaited = request.signal() != Signal::Cancel;
-        let game = request.game.as_ref().and_then(|game| game.as_any().downcast_ref::<OpenGame<P>>());
+        let game = request.game.as_ref().and_then(|game| (&**game as &dyn Any).downcast_ref::<OpenGame<P>>());
         let result = if let Some(game) = game {
             let found = || SearchResult::in_passing(&search, &request.request);
             let result = error.map_or_else(|| caught(found), Err);
@@ -193,10 +192,6 @@ impl<P: Payoff> EngineModel for Model<P> {
 }
 
 impl<P: Payoff> AnyModel for Model<P> {
-    fn as_any(&self) -> &dyn any::Any {
-        self
-    }
-
     fn submit(&self, state: &AnyState, request: QueuedRequest, allowed: Vec<Action>) -> PyResult<()> {
         let root = same_game(state, &self.first)?;
         let mut search = Search::new(root, self.config);
@@ -282,10 +277,6 @@ impl<P: Payoff> OpenGame<P> {
 }
 
 impl<P: Payoff> AnyGameTree for OpenGame<P> {
-    fn as_any(&self) -> &dyn any::Any {
-        self
-    }
-
     fn model(&self) -> (&str, &str) {
         (&self.model, &self.spec)
     }
@@ -323,7 +314,7 @@ impl<P: Payoff> AnyGameTree for OpenGame<P> {
         Ok(())
     }
 
-    fn go_on(&self, model: &dyn any::Any) -> bool {
+    fn go_on(&self, model: &dyn Any) -> bool {
         let Some(model) = model.downcast_ref::<Model<P>>() else {
             return false;
         };

@@ -65,24 +65,6 @@ pub(crate) fn remembered(state: AnyState) -> AnyState {
     }
 }
 
-/// The legal actions; none where it is no player's turn.
-pub(crate) fn legal_of(state: &AnyState) -> Vec<Action> {
-    let mut legal = Vec::new();
-    if matches!(state.turn(), Turn::Player(_)) {
-        state.legal_actions(&mut legal);
-    }
-    legal
-}
-
-/// The outcomes of the roll; none where none is due.
-pub(crate) fn rolls_of(state: &AnyState) -> Vec<(Action, f32)> {
-    let mut rolls = Vec::new();
-    if state.turn() == Turn::Chance {
-        state.chance_outcomes(&mut rolls);
-    }
-    rolls
-}
-
 /// How the rules end a written game that begins at `start`, for player 0; nothing where they do not, or where players do
 /// not share a zero sum.
 pub(crate) fn end_of(start: &AnyState, game: &WrittenGame) -> Option<f32> {

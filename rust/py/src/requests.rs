@@ -69,8 +69,7 @@ impl Responder {
 }
 
 /// A game that goes on in an engine. No method is called with the GIL.
-pub(crate) trait AnyGameTree: Send + Sync {
-    fn as_any(&self) -> &dyn Any;
+pub(crate) trait AnyGameTree: Any + Send + Sync {
     /// The name of its model, and of its game.
     fn model(&self) -> (&str, &str);
     /// The position after everything that was asked for.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, RwLock};
 
 use azpy_core::config::SearchConfig;
-use azpy_core::game::Game;
+use azpy_core::game::{Game, legal_of};
 use azpy_core::search::SearchStats;
 use azpy_core::selfplay::choose;
 use azpy_core::text::Position;
@@ -18,7 +18,6 @@ use crate::batch::{AnyBatch, BatchSettings, allowed_actions, batch_of, check_dra
 use crate::errors::caught;
 use crate::evaluators::{AnyEvaluator, Owned};
 use crate::listed::Listed;
-use crate::position::legal_of;
 use crate::result::{SearchResult, check_temperature, fill_policy, search_stats, set_fields};
 use crate::settings::{self, U64, Whole, whole, within};
 use crate::state::{State, any_state};

@@ -1,6 +1,6 @@
 //! `azpy.State`: a position of any game, written in Rust or in Python.
 
-use azpy_core::game::{Game, Player, Turn, Values};
+use azpy_core::game::{Game, Player, Turn, Values, legal_of, rolls_of};
 use azpy_core::text::{Notation, Position, result_words, unmarked};
 use azpy_games::any::AnyGame;
 use numpy::ndarray::Array3;
@@ -14,7 +14,7 @@ use crate::colors::{colored, terminal_shows_colors};
 use crate::errors::{RustError, caught};
 use crate::fault::{outcome_object, turn_number};
 use crate::listed::{Listed, short};
-use crate::position::{AnyState, Fallible, legal_of, rolls_of};
+use crate::position::{AnyState, Fallible};
 use crate::pygame::PyGame;
 use crate::registry::described;
 use crate::settings::{Whole, whole, within};

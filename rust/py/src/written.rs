@@ -102,7 +102,7 @@ impl GameReader {
             Unfit::Action(_) => "action",
             Unfit::AfterEnd(_) => "after end",
         });
-        let why = unfit.map(Unfit::into_text);
+        let why = unfit.map(|unfit| unfit.to_string());
         Ok(Some(WrittenGame { line, text, tags, result, actions, before, unfit: kind, why, outcome }))
     }
 }

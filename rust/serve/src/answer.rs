@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use azpy_core::game::{Action, Payoff, Player as Side, Turn};
+use azpy_core::game::{Action, Payoff, Player as Side, Turn, legal_of, rolls_of};
 use azpy_core::look::Variation;
 use azpy_core::picture::Touch;
 use azpy_core::text::Position;
@@ -254,15 +254,6 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
     }
     let notes = fields.optional("notes", notes_in)?;
     let marks = notes.map_or(Vec::new(), |notes| state.marks(&notes));
-    let (mut legal, mut outcomes, mut mover) = (Vec::new(), Vec::new(), None);
-    match state.turn() {
-        Turn::Player(player) => {
-            mover = Some(player.index());
-            state.legal_actions(&mut legal);
-        }
-        Turn::Chance => state.chance_outcomes(&mut outcomes),
-        Turn::Terminal => {}
-    }
     let action = |action| ShownAction {
         name: state.action_name(action),
         short: state.short_name(action),
@@ -271,7 +262,10 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
     let roll = |(outcome, probability)| ShownRoll { name: state.action_name(outcome), probability };
     let shown = ShowResponse {
         turn_number,
-        player: mover,
+        player: match state.turn() {
+            Turn::Player(player) => Some(player.index()),
+            _ => None,
+        },
         outcome: outcome(&state),
         result: (state.turn() == Turn::Terminal).then(|| state.result_text()),
         svg: state.to_svg(),
@@ -286,8 +280,8 @@ pub fn show<P: Position>(fields: &Object, player: &Player<P>, limits: &Limits) -
         places: state.places().into_iter().map(area).collect(),
         men,
         dead,
-        actions: legal.into_iter().map(action).collect(),
-        rolls: outcomes.into_iter().map(roll).collect(),
+        actions: legal_of(&state).into_iter().map(action).collect(),
+        rolls: rolls_of(&state).into_iter().map(roll).collect(),
     };
     Ok(action_response(fields, shown))
 }

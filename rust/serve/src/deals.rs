@@ -7,7 +7,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use azpy_core::game::{Action, GameFault, Player as Side, Turn, check_chance};
+use azpy_core::game::{Action, GameFault, Player as Side, Turn, check_chance, legal_of};
 use azpy_core::rng::Stream;
 use azpy_core::text::Position;
 use serde::Serialize;
@@ -57,14 +57,10 @@ impl<G: Position> Deal<G> {
             moves: Option<&'a [String]>,
         }
         let (state, is_over) = (&self.state, self.state.turn() == Turn::Terminal);
-        let mut legal = Vec::new();
-        if !is_over {
-            state.legal_actions(&mut legal);
-        }
         let seen = Seen {
             side: self.side.index(),
             view: if is_over { state.render() } else { state.render_view(self.side) },
-            actions: legal.into_iter().map(|action| state.action_name(action)).collect(),
+            actions: legal_of(state).into_iter().map(|action| state.action_name(action)).collect(),
             result: is_over.then(|| state.result_text()),
             outcome: outcome(state),
             moves: is_over.then_some(&self.played),
@@ -125,8 +121,7 @@ impl<G: Position, S: Searcher<G>> Session<G, S> {
         if deal.state.turn() == Turn::Terminal {
             return Err(Error::field("move", "the game is over: deal another one"));
         }
-        let mut legal = Vec::new();
-        deal.state.legal_actions(&mut legal);
+        let legal = legal_of(&deal.state);
         let names: Vec<String> = legal.iter().map(|&action| deal.state.action_name(action)).collect();
         let given = text(fields.field("move")?, "move")?;
         let place = names.iter().position(|name| name == given);

@@ -7,7 +7,7 @@ use std::fmt;
 use azpy_core::text::{shown, unmarked};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::error::Error;
 
@@ -146,14 +146,10 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
         Ok(value.into())
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
         Ok(value.into())
     }
 

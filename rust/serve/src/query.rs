@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use azpy_core::engine::Priority;
-use azpy_core::game::{Action, Player, Turn};
+use azpy_core::game::{Action, Player, Turn, legal_of};
 use azpy_core::text::Position;
 use azpy_core::written::Notes;
 use serde_json::Value;
@@ -180,8 +180,7 @@ impl<P: Position> Query<P> {
         if allowed.is_empty(player) && avoided.is_empty(player) {
             return Ok(None);
         }
-        let mut legal = Vec::new();
-        state.legal_actions(&mut legal);
+        let legal = legal_of(state);
         let mut found = legal.clone();
         found.retain(|&action| {
             let name = state.action_name(action);

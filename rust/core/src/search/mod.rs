@@ -7,7 +7,7 @@
 use std::cell::Cell;
 
 use crate::config::SearchConfig;
-use crate::game::{Action, Game, GameFault, Turn, can_prove};
+use crate::game::{Action, Game, GameFault, Turn, can_prove, legal_of};
 use crate::rng::{Stream, mix};
 use crate::search::ahead::Ply;
 use crate::search::mirror::Mirror;
@@ -292,11 +292,7 @@ impl<G: Game> Search<G> {
         if self.is_restricted() {
             return self.root.allowed.len();
         }
-        let mut legal = Vec::new();
-        if matches!(self.position.turn(), Turn::Player(_)) {
-            self.position.legal_actions(&mut legal);
-        }
-        legal.len()
+        legal_of(&self.position).len()
     }
 
     /// The position searched.

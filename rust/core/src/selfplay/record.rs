@@ -218,13 +218,13 @@ impl GameRecord {
         }
         record.outcomes = outcomes.to_vec();
         for (index, &action) in actions.iter().enumerate() {
-            let refused = |why| Err(Error::at_ply(index, why));
+            let refused = |why| Err(wrong(why));
             let (player, flags) = match state.turn() {
                 Turn::Player(player) => (player.index() as i8, PLAYED),
                 Turn::Chance => (-1, 0),
                 Turn::Terminal => return refused(format!("ply {index} comes after the end of the game")),
             };
-            state.try_play(action).map_err(|error| Error::at_ply(index, format!("ply {index}: {error}")))?;
+            state.try_play(action).map_err(|error| wrong(format!("ply {index}: {error}")))?;
             record.push(Ply { action, player, flags, network: 0 }, &[]);
         }
         record.check(start).map(|()| record)
@@ -264,7 +264,7 @@ impl GameRecord {
     /// Plays the record again from `start` and refuses one that the rules do not bear out.
     ///
     /// # Errors
-    /// [`Error::Record`]: what is wrong, and at which ply.
+    /// [`Error::Record`]: what is wrong, and at which ply if it is one.
     pub fn check<G: Game>(&self, start: &G) -> Result<(), Error> {
         if !self.shape_fits() {
             return Err(wrong("its arrays do not fit together"));
@@ -280,7 +280,7 @@ impl GameRecord {
         let mut state = start.clone();
         let mut legal = Vec::new();
         for (index, ply) in self.plies.iter().enumerate() {
-            let refused = |why| Err(Error::at_ply(index, why));
+            let refused = |why| Err(wrong(why));
             let player = match state.turn() {
                 Turn::Player(player) => player.index() as i8,
                 Turn::Chance => -1,
@@ -349,7 +349,7 @@ impl GameRecord {
     /// Whether a ply's numbers are some that a search can give.
     fn check_search(&self, index: usize) -> Result<(), Error> {
         let (ply, range) = (&self.plies[index], self.range(index));
-        let refused = |why| Err(Error::at_ply(index, why));
+        let refused = |why| Err(wrong(why));
         // A search is of one kind, and dice are not searched; nor is what was played elsewhere.
         let fits = match ply.flags & !MIXED_NETWORKS {
             SEARCHED | FAST_SEARCH => ply.player >= 0,
@@ -382,9 +382,9 @@ impl GameRecord {
     }
 }
 
-/// A record that the rules do not bear out, at no ply of its own.
+/// A record that the rules do not bear out.
 fn wrong(why: impl Into<String>) -> Error {
-    Error::Record { ply: None, why: why.into() }
+    Error::Record(why.into())
 }
 
 /// Visits as shares of their sum; all 0 without visits.

@@ -2,7 +2,7 @@
 
 use super::{Notation, shown};
 use crate::error::Error;
-use crate::game::{Action, Game, GameFault, Turn};
+use crate::game::{Action, GameFault, Turn, on_offer};
 
 /// How many names an error lists, and how much of each, in characters.
 const MOST_NAMES: usize = 40;
@@ -19,7 +19,8 @@ pub fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, Erro
     let (mut state, mut actions, mut text) = (start.clone(), Vec::new(), text.trim_start());
     while !text.is_empty() {
         let number = actions.len() + 1;
-        let Some(offered) = on_offer(&state) else {
+        let offered = on_offer(&state);
+        if state.turn() == Turn::Terminal {
             return Err(Error::AfterEnd { number, came: first_words(text, 1) });
         };
         // A game that breaks its promise must not read for ever.
@@ -56,21 +57,6 @@ pub(super) fn write_line<G: Notation>(start: &G, actions: &[Action]) -> Result<S
 /// The first words of a text, as an error repeats them.
 fn first_words(text: &str, count: usize) -> String {
     shown(&text.split_whitespace().take(count.max(1)).collect::<Vec<_>>().join(" "))
-}
-
-/// What can be played here, or rolled; `None` where the game is over.
-pub(super) fn on_offer<G: Game>(state: &G) -> Option<Vec<Action>> {
-    let mut offered = Vec::new();
-    match state.turn() {
-        Turn::Player(_) => state.legal_actions(&mut offered),
-        Turn::Chance => {
-            let mut outcomes = Vec::new();
-            state.chance_outcomes(&mut outcomes);
-            offered.extend(outcomes.into_iter().map(|(outcome, _)| outcome));
-        }
-        Turn::Terminal => return None,
-    }
-    Some(offered)
 }
 
 /// The action of `offered` with the longest name that `text` begins with (none if two have that name), and what
@@ -120,7 +106,7 @@ pub(super) fn listed<G: Notation>(state: &G, actions: &[Action]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::game::{Player, Sizes, Value};
+    use crate::game::{Game, Player, Sizes, Value};
 
     /// Three plies; at each the same actions are on offer, by these names and short names.
     #[derive(Clone)]

@@ -100,7 +100,7 @@ impl Notation for Chess {
         let begins_here = self.check_start(&game, &self.board);
         let mut actions = Vec::new();
         let played = begins_here.and_then(|()| self.clone().play_main_line(&game, &mut actions));
-        Ok(played.map(|()| actions).map_err(Unfit::into_text)?)
+        Ok(played.map(|()| actions)?)
     }
 
     /// A FEN, "FEN moves ...", "startpos moves ..." as UCI has them, a PGN, or the moves that lead there from here.
@@ -108,7 +108,7 @@ impl Notation for Chess {
         let (start, moves) = self.read_start(text)?;
         let game = pgn::read(moves, None).map_err(|wrong| wrong.why)?;
         let mut state = self.begin(start, &game)?;
-        state.play_main_line(&game, &mut Vec::new()).map_err(Unfit::into_text)?;
+        state.play_main_line(&game, &mut Vec::new())?;
         Ok(state)
     }
 
@@ -210,15 +210,13 @@ impl Notation for Chess {
             Encoding::Az119 => PAST_BOARDS,
         };
         let oldest = actions.len() - shown_boards.min(actions.len());
-        let mut state = Self::at(start.clone(), self.rules);
-        for &action in &actions[..oldest] {
-            state.play(action);
-        }
-        let first = oldest - state.history.run();
-        let mut state = Self::at(start.clone(), self.rules);
-        for &action in &actions[..first] {
-            state.play(action);
-        }
+        let after = |plies: usize| {
+            let mut state = Self::at(start.clone(), self.rules);
+            actions[..plies].iter().for_each(|&action| state.play(action));
+            state
+        };
+        let first = oldest - after(oldest).history.run();
+        let mut state = after(first);
         let mut text = fen_of(&state.board);
         for (index, &action) in actions[first..].iter().enumerate() {
             text += if index == 0 { " moves " } else { " " };
@@ -357,7 +355,7 @@ impl Chess {
     fn begin(&self, before: Option<Self>, game: &pgn::Pgn<'_>) -> Result<Self, Error> {
         match before {
             Some(start) => Ok(start),
-            None => Ok(self.start_of(game).map_err(Unfit::into_text)?.unwrap_or_else(|| self.clone())),
+            None => Ok(self.start_of(game).map_err(azpy_core::Error::from)?.unwrap_or_else(|| self.clone())),
         }
     }
 

@@ -8,7 +8,7 @@ use azpy_core::written::{Bounds, Named, Notes, Variations, WrittenGame};
 use super::{Go, HISTORY, LETTERS, sgf};
 use crate::cells::Cells;
 use crate::grid;
-use crate::notation::{mark, stones};
+use crate::notation::{mark, marked, stones};
 
 impl<const WORDS: usize> Notation for Go<WORDS> {
     /// Column letter without I and row number from the bottom, as in the Go Text Protocol, or "pass".
@@ -17,8 +17,9 @@ impl<const WORDS: usize> Notation for Go<WORDS> {
         if cell == self.num_cells() { "pass".to_owned() } else { self.cell_name(cell) }
     }
 
+    /// The first line has the letters of the columns.
     fn owner(&self, line: usize, glyph: char) -> Option<Player> {
-        grid::owner(line, glyph)
+        marked(glyph).filter(|_| line > 0)
     }
 
     fn on_board(&self) -> Vec<(String, char)> {

@@ -468,12 +468,22 @@ impl Board {
 
     /// Where a slot goes; a symmetry maps the rim to the rim.
     pub(super) fn image_of_slot(&self, symmetry: usize, slot: usize) -> usize {
-        let ([columns, rows], cells) = ([self.columns(), self.rows()], self.cells());
-        let (mut kind, cell) = (slot / cells, slot % cells);
+        let (kind, cell) = (slot / self.cells(), slot % self.cells());
+        let image = self.image(symmetry, cell, [usize::from(kind == 0), usize::from(kind == 1)]);
+        (kind ^ (symmetry >> 2 & 1)) * self.cells() + image
+    }
+
+    /// Where a cell goes.
+    pub(super) fn image_of_cell(&self, symmetry: usize, cell: usize) -> usize {
+        self.image(symmetry, cell, [0, 0])
+    }
+
+    /// Where a cell goes, or the cell of a slot: `beside` and `below` say whether the slot is its right or its lower edge.
+    fn image(&self, symmetry: usize, cell: usize, [beside, below]: [usize; 2]) -> usize {
+        let [columns, rows] = [self.columns(), self.rows()];
         let (mut column, mut row) = (cell / rows, cell % rows);
         // The mirror image of a cell's right edge is the left edge of the image: the right one of the cell before. The
         // rim, which is no slot, stays where it is.
-        let (beside, below) = (usize::from(kind == 0), usize::from(kind == 1));
         if symmetry & 1 != 0 {
             column = (2 * columns - 1 - beside - column) % columns;
         }
@@ -481,24 +491,9 @@ impl Board {
             row = (2 * rows - 1 - below - row) % rows;
         }
         if symmetry & 4 != 0 {
-            (column, row, kind) = (row, column, 1 - kind);
-        }
-        kind * cells + column * rows + row
-    }
-
-    /// Where a cell goes.
-    pub(super) fn image_of_cell(&self, symmetry: usize, cell: usize) -> usize {
-        let (mut column, mut row) = (cell / self.rows(), cell % self.rows());
-        if symmetry & 1 != 0 {
-            column = self.columns() - 1 - column;
-        }
-        if symmetry & 2 != 0 {
-            row = self.rows() - 1 - row;
-        }
-        if symmetry & 4 != 0 {
             (column, row) = (row, column);
         }
-        column * self.rows() + row
+        column * rows + row
     }
 
     /// All that tells boards of one size apart.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::iter::Peekable;
 use std::str::SplitWhitespace;
 
-use azpy_core::game::{Action, Game, Player, Turn};
+use azpy_core::game::{Action, Game, Player, Turn, legal_of};
 use azpy_core::picture::Touch;
 use azpy_core::text::{Notation, outcome_text, shown, touched_places};
 
@@ -267,10 +267,7 @@ impl WallGame {
 
     /// Legal actions that may belong to a turn of these parts: few, as there are hundreds of walls.
     fn candidates(&self, parts: &[&str]) -> Vec<Action> {
-        let mut legal = Vec::new();
-        if matches!(self.turn(), Turn::Player(_)) {
-            self.legal_actions(&mut legal);
-        }
+        let mut legal = legal_of(self);
         let slots = 2 * self.board.cells();
         let walls: Vec<_> = parts.iter().filter_map(|part| self.read_wall(part)).collect();
         let moves = |piece: usize| parts.iter().any(|part| part.starts_with(['C', 'M'][piece]));
