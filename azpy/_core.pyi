@@ -1,7 +1,7 @@
 """The Rust core. Import these names from `azpy`, not from here."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NoReturn, Protocol, TypedDict, Unpack, final, overload, type_check_only
+from typing import Any, Literal, NoReturn, Protocol, Self, TypedDict, Unpack, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import NDArray
@@ -297,7 +297,6 @@ class Message:
     def id(self) -> str: ...
     def action(self, renews: bool) -> str | None: ...
 
-@final
 class Session:
     def __new__(
         cls,
@@ -305,10 +304,10 @@ class Session:
         say: Callable[[str, int, tuple[str, int] | None, bool], object],
         limits: Any,
         renews: bool,
-        told: Callable[[], object],
         answered: Callable[[float], object],
+        told: Callable[[], object],
         seed: int,
-    ) -> Session: ...
+    ) -> Self: ...
     def take(self, message: Message) -> None: ...
     @property
     def is_busy(self) -> bool: ...

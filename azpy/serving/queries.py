@@ -7,7 +7,7 @@ keeps the games, has the players' engines search, and answers: `azpy._core.Sessi
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from azpy import _core
 from azpy.serving.limits import NO_LIMITS, Limits
@@ -40,7 +40,7 @@ class Response(NamedTuple):
         return Response(json.dumps({"id": identity, "retryAfter": 1, "error": said}), 503)
 
 
-class Session:
+class Session(_core.Session):
     """The messages of one client, and the responses to them.
 
     Args:
@@ -48,43 +48,24 @@ class Session:
             none.
         say: is called with each response, in any thread, and in several at once. Searches of all clients wait for it.
         limits: of this client.
-        renews: whether the action `renew` is there: a player's newest checkpoint is loaded.
+        renews: whether the action `renew` is there: a player's newest checkpoint is loaded, which takes seconds.
         answered: is called with the seconds that each answered search took, from its query to its answer.
         told: is called once there are no more responses for now.
     """
 
-    def __init__(
-        self,
+    def __new__(  # noqa: D102  the class says what it takes
+        cls,
         models: Mapping[str, PlayerEngine],
         say: Callable[[Response], object],
         limits: Limits = NO_LIMITS,
         renews: bool = False,
         answered: Callable[[float], object] = lambda _: None,
         told: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._say = say
+    ) -> Self:
         seed = secrets.randbits(64)  # of the draws of players without a seed
-        # `say` alone goes to the session: a session that held this object could never be freed.
-        self._session = _core.Session(
-            dict(models), lambda *response: say(Response(*response)), limits, renews, told, answered, seed
+        return super().__new__(
+            cls, dict(models), lambda *response: say(Response(*response)), limits, renews, answered, told, seed
         )
-
-    def take(self, message: _core.Message) -> None:
-        """Take a query or an action. The action `renew` takes seconds."""
-        self._session.take(message)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether searches go on. A search ends after its answer was said."""
-        return self._session.is_busy
-
-    def wait(self) -> None:
-        """Return when every query is answered."""
-        self._session.wait()
-
-    def close(self) -> None:
-        """Cancel the searches that go on, and drop the trees. There are no more responses."""
-        self._session.close()
 
 
 def about(name: str, player: Player, limits: Limits) -> dict[str, Any]:

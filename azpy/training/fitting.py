@@ -131,7 +131,7 @@ def fit(
         How far it is, after each step.
 
     Raises:
-        DivergedError: the losses or the learner's network are not finite.
+        RunError: the losses or the learner's network are not finite.
     """
     step, budget = Fitted(iteration, 0, steps, 0.0, 0.0), loop.budget
 
@@ -167,12 +167,8 @@ def fit(
         raise diverged(loop, step, "the network's weights are not finite", after=True)
 
 
-class DivergedError(RunError):
-    """The losses or the network are not finite. The text says when, names the losses, and gives advice."""
-
-
-def diverged(loop: Loop, step: Fitted, what: str, *, after: bool = False) -> DivergedError:
-    """The error of a step; `what` says what is not finite.
+def diverged(loop: Loop, step: Fitted, what: str, *, after: bool = False) -> RunError:
+    """The error of a step, which names the losses and gives advice; `what` says what is not finite.
 
     `step` has the mean losses of the steps before it; `after`: of the step itself too.
     """
@@ -190,7 +186,7 @@ def diverged(loop: Loop, step: Fitted, what: str, *, after: bool = False) -> Div
         good = f"{folder.path}/checkpoints/{checkpoints[-1]:06d}"
         again = f"; if it diverges again, delete {good} too" if len(checkpoints) > 1 else ""
         helps = f"The last good checkpoint is {good}, and the same command goes on from it: {lower}{again}"
-    return DivergedError(f"{at}. {helps}")
+    return RunError(f"{at}. {helps}")
 
 
 def load_newest(folder: RunFolder, learner: Learner) -> Checkpoint | None:

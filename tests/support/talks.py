@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import azpy
 from azpy._core import Message
@@ -134,9 +134,14 @@ class Asker(Session):
         said: the answers.
     """
 
-    def __init__(self, models: dict[str, PlayerEngine], limits: Limits = NO_LIMITS) -> None:
-        self.said, self._models = list[Any](), models
-        super().__init__(models, lambda answer: self.said.append(json.loads(answer.line)), limits)
+    said: list[Any]
+    _models: dict[str, PlayerEngine]
+
+    def __new__(cls, models: dict[str, PlayerEngine], limits: Limits = NO_LIMITS) -> Self:
+        said = list[Any]()
+        self = super().__new__(cls, models, lambda answer: said.append(json.loads(answer.line)), limits)
+        self.said, self._models = said, models
+        return self
 
     def ask(self, **fields: Any) -> None:
         self.take(Message(json.dumps(fields)))

@@ -18,7 +18,7 @@ from azpy.runs.folder import RunFolder
 from azpy.runs.reader import read_checkpoint
 from azpy.settings import Settings
 from azpy.training.events import Event, Fitted, Played, Started
-from azpy.training.fitting import DivergedError, diverged
+from azpy.training.fitting import diverged
 from azpy.training.trainer import Trainer
 
 SMALL: dict[str, Any] = {"game": "tic_tac_toe", "network": "1x8", "simulations": 8, "slots": 8, "eval_batch": 2}
@@ -45,7 +45,7 @@ def test_a_diverged_run_goes_on_from_the_last_good_checkpoint(tmp_path: Path) ->
     saved = [f"{iteration:06}" for iteration in range(1, last + 2)]
     train(tmp_path, iterations=last)
     for _ in range(2):  # another start with the same settings ends in the same way
-        with pytest.raises(DivergedError) as caught:
+        with pytest.raises(RunError) as caught:
             train(tmp_path, iterations=last + 1, learning_rate=TOO_HIGH)
         text = str(caught.value)
         losses = (
@@ -69,7 +69,7 @@ def test_a_diverged_run_goes_on_from_the_last_good_checkpoint(tmp_path: Path) ->
 def test_a_diverged_fit_to_imported_games_is_reported(tmp_path: Path, files: Path) -> None:  # noqa: F811
     chosen: dict[str, Any] = {"game": "go(size=5)", "iterations": 1}
     chosen |= {"supervised_passes": 1, "games_per_iteration": 2, "simulations": 2}
-    with pytest.raises(DivergedError, match=r"of the fit to the imported games: .* No checkpoint was saved yet"):
+    with pytest.raises(RunError, match=r"of the fit to the imported games: .* No checkpoint was saved yet"):
         train(tmp_path / "run", str(files), learning_rate=TOO_HIGH, **chosen)
     assert checkpoints(tmp_path / "run") == []
     train(tmp_path / "run", **chosen)
@@ -83,7 +83,7 @@ def test_held_out_figures_that_are_not_finite_end_the_fit(
 ) -> None:
     found = {"policy_loss": float("inf"), "value_loss": 1.0, "move_match": 0.0}
     monkeypatch.setattr(Learner, "measure", lambda *_: found)
-    with pytest.raises(DivergedError, match="held_out_policy_loss inf, held_out_value_loss 1, move_match 0"):
+    with pytest.raises(RunError, match="held_out_policy_loss inf, held_out_value_loss 1, move_match 0"):
         train(tmp_path / "run", str(files), game="go(size=5)", supervised_held_out=0.5)
 
 
@@ -150,6 +150,6 @@ def test_a_last_step_that_spoils_the_network_is_seen(tmp_path: Path, monkeypatch
         next(iter(self.network.parameters())).data.fill_(float("nan"))
 
     monkeypatch.setattr(Learner, "set_statistics", spoilt)
-    with pytest.raises(DivergedError, match="of iteration 1: the network's weights are not finite"):
+    with pytest.raises(RunError, match="of iteration 1: the network's weights are not finite"):
         train(tmp_path)
     assert checkpoints(tmp_path) == []

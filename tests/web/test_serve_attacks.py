@@ -22,11 +22,11 @@ from websockets.sync.client import connect
 from azpy.serving.models import open_model
 from azpy.serving.queries import Response, Session
 from azpy.web import response_queue, server
-from azpy.web.app import Bounds
+from azpy.web.app import Bounds, Site
 from azpy.web.response_queue import ResponseQueue
 from fuzz_lines import memory_mb
 from running import assert_soon, ended
-from served import process, serving, site_of, upgrade
+from served import process, running, serving, site_of, upgrade
 from talks import PATIENCE
 
 TOKEN = "a token of the tests"
@@ -87,7 +87,7 @@ FLOODS = {
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_ends_its_connection_and_costs_no_memory(name: str) -> None:
     begin, flood = FLOODS[name]
-    with process("uniform:2", "--game", "tic_tac_toe") as (address, running):
+    with process("uniform:2", "--game", "tic_tac_toe") as (address, server_process):
         if begin is None:
             line = request(address, "POST /query HTTP/1.1", JSON, f"Content-Length: {len(LONG)}")
             client = connected(address)
@@ -95,11 +95,11 @@ def test_a_flood_ends_its_connection_and_costs_no_memory(name: str) -> None:
         else:
             client = upgraded(address, small=True)
             client.sendall(begin)
-        before = memory_mb(running.pid)
+        before = memory_mb(server_process.pid)
         with client, pytest.raises(ConnectionError):  # noqa: PT012
             while True:
                 client.sendall(flood * 1_000)
-        assert memory_mb(running.pid) - before < 12
+        assert memory_mb(server_process.pid) - before < 12
         assert httpx.get(f"http://{address}/health").status_code == 200
 
 
@@ -160,11 +160,12 @@ def test_a_post_says_that_answers_were_dropped(name: str, most: int, monkeypatch
 
 
 def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site({"main": open_model("uniform:2", "pig", 2)})
     put, read = threading.Semaphore(0), ResponseQueue.get
 
     def slowly(self: Session, _: Any) -> None:
         for number in range(5):
-            self._say(Response(f'{{"turn":{number}}}', search=("1", number)))
+            site._clients[self].put(Response(f'{{"turn":{number}}}', search=("1", number)))
             assert put.acquire(timeout=PATIENCE)
 
     def get(self: ResponseQueue) -> Response:
@@ -173,7 +174,7 @@ def test_answers_are_read_while_their_query_is_taken(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Session, "take", slowly)
     monkeypatch.setattr(ResponseQueue, "get", get)
-    with serving("pig") as address:
+    with running(site) as address:
         response = httpx.post(f"http://{address}/query", json={"analyzeTurns": [0, 1]}, timeout=2 * PATIENCE)
     assert [json.loads(line)["turn"] for line in response.text.splitlines()] == [*range(5)]
 
@@ -184,7 +185,6 @@ def test_a_post_whose_client_left_counts_until_it_is_done(monkeypatch: pytest.Mo
 
     def waits(self: Session, message: Any) -> None:
         assert goes_on.wait(PATIENCE)
-        self._say = said.append
         take(self, message)
 
     def left(self: Session) -> None:
@@ -193,6 +193,7 @@ def test_a_post_whose_client_left_counts_until_it_is_done(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Session, "take", waits)
     monkeypatch.setattr(Session, "close", left)
+    monkeypatch.setattr(ResponseQueue, "put", lambda _, response: said.append(response))
     query = '{"id":"1","action":"query_version"}'
     with serving("pig", Bounds(posts=most)) as address, ExitStack() as stack:
         stack.callback(goes_on.set)

@@ -110,7 +110,7 @@ def test_a_query_during_a_stop_is_told_to_retry(monkeypatch: pytest.MonkeyPatch)
 
     def overtaken(self: Session, _: Any) -> None:
         site.ready = False
-        self._say(Response('{"error":"this engine is closed"}', 400))
+        site._clients[self].put(Response('{"error":"this engine is closed"}', 400))
 
     async def asked() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app=site.app), base_url="http://localhost") as web:

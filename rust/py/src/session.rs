@@ -386,10 +386,10 @@ impl Listener for Client {
 ///         searches of all clients wait for it.
 ///     limits: of the client, see `azpy.serving.limits.Limits`.
 ///     renews: whether there is an action `renew`.
-///     told: is called without arguments once all that there is was said.
 ///     answered: is called with the seconds that each answered search took.
+///     told: is called without arguments once all that there is was said.
 ///     seed: of the draws of players without a seed.
-#[pyclass(module = "azpy._core", frozen)]
+#[pyclass(module = "azpy._core", frozen, subclass)]
 pub(crate) struct Session(Arc<Client>);
 
 #[pymethods]
@@ -400,8 +400,8 @@ impl Session {
         say: Py<PyAny>,
         limits: &Bound<'_, PyAny>,
         renews: bool,
-        told: Py<PyAny>,
         answered: Py<PyAny>,
+        told: Py<PyAny>,
         #[pyo3(from_py_with = whole)] seed: i128,
     ) -> PyResult<Self> {
         let seed = within("seed", seed, 0, U64)?;
