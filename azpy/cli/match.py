@@ -51,7 +51,7 @@ from azpy.matches.ratings import PAIR_SCORES, Sprt, bradley_terry
 from azpy.matches.results import MatchResult, Round
 from azpy.matches.saved import SavedGames
 from azpy.runs import storage
-from azpy.settings.presets import usual_settings
+from azpy.settings.run import Settings
 
 _MATCH_GAMES, _PAIRING_GAMES = 200, 40
 _LIVE_SECONDS = 0.25  # how often a terminal shows the score so far
@@ -76,7 +76,7 @@ def _match(arguments: Sequence[str]) -> int:
     rare("--transcripts", type=Path, metavar="FOLDER", help=text)
     add("--json", action="store_true", help="print only the result, as JSON")
     add, rare = parser.section("Openings and games")
-    add_number(add, "--opening-plies", "opening plies of each pair of games (default: the run's or preset's)", low=0)
+    add_number(add, "--opening-plies", "opening plies of each pair of games (default: the run's, else 4)", low=0)
     add("--book", type=Path, metavar="FILE", help="play openings from a .pgn, .epd, .sgf or text file")
     add("--save", type=Path, metavar="FILE", help="append the games to a .pgn, .sgf or .jsonl file")
     add, rare = parser.section("Tournaments")
@@ -125,7 +125,7 @@ class _Table:
         else:
             plies = given.opening_plies
             # Where something is hidden, random plies are most of a short game, and the deals vary games enough.
-            usual = 0 if start.hides else (settings_of(specs) or usual_settings(start.game)).match_opening_plies
+            usual = 0 if start.hides else (settings_of(specs) or Settings).match_opening_plies
             plies = usual if plies is None else plies
             self.book = Book(start, plies, self.seed)
         timed = any(spec.program is not None and spec.program.movetime is not None for spec in specs)

@@ -53,6 +53,12 @@ def _parser() -> Parser:
     return parser
 
 
+def _choose(options: argparse.Namespace, *measures: Any) -> tuple[dict[str, Any], tuple[Settings, str, str]]:
+    """The settings that a command line gives, and `choose` of them."""
+    given = {name: value for name, value in vars(options).items() if name in ABOUT}
+    return given, choose(given, options.config, options.out, *measures)
+
+
 def _sized(settings: Settings, given: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     if not make_game(settings.game).hides:  # its errors come first
         print(f"{settings.game} has no preset: measuring the game and this machine for a few seconds", flush=True)
@@ -87,9 +93,8 @@ def _train(arguments: Sequence[str]) -> int:
     if options.list_games:
         print(_games())
         return 0
-    given = {name: value for name, value in vars(options).items() if name in ABOUT}
     measures = () if options.collect_only else (_sized, _placed, _piped)
-    settings, out, said = choose(given, options.config, options.out, *measures)
+    given, (settings, out, said) = _choose(options, *measures)
     if settings.workers == "ray":
         for name, value in environment().items():
             os.environ.setdefault(name, value)

@@ -12,7 +12,7 @@ from azpy.matches.players import game_of, load_players, parse_player, settings_o
 from azpy.matches.results import MatchResult
 from azpy.runs.reader import StoredRun
 from azpy.settings.presets import usual_settings
-from azpy.settings.run import match_search
+from azpy.settings.run import Settings, match_search
 
 
 def match(
@@ -40,8 +40,7 @@ def match(
         games: games of A, the same number in each seat (default: 200, or a few more).
         simulations: simulations per move, for players that do not name their own.
         device: the device of models in files.
-        opening_plies: random actions before each round of games (default: the `match_opening_plies` of the run, or of
-            the game's preset).
+        opening_plies: random actions before each round of games (default: the run's `match_opening_plies`, else 4).
         seed: the seed of openings, dice and players.
 
     Returns:
@@ -73,11 +72,9 @@ def match(
             return next(loaded).player
         if isinstance(one, Follower) or hasattr(one, "select_actions"):
             return cast("Player | Follower", one)
-        return SearchPlayer(one, simulations, **match_search(usual_settings(start.game), start))
+        return SearchPlayer(one, simulations, **match_search(usual_settings(start), start))
 
     players = player(a), player(b)
-    if opening_plies is None:
-        opening_plies = (settings_of(specs) or usual_settings(start.game)).match_opening_plies
-    book = Book(start, opening_plies, seed)
-    rounds = play_rounds(book, players, games // start.num_players, seed, slots_for(*players))
+    plies = (settings_of(specs) or Settings).match_opening_plies if opening_plies is None else opening_plies
+    rounds = play_rounds(Book(start, plies, seed), players, games // start.num_players, seed, slots_for(*players))
     return MatchResult(tuple(rounds), start.zero_sum)

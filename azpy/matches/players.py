@@ -242,7 +242,7 @@ def load_players(
                 name = str(folder) if spec.run is None or spec.run.parent != BOX else spec.run.name
             network = open_model(spec.model.resolve())
             run = None if spec.run is None else StoredRun(spec.run)
-            search = match_search(usual_settings(start.game) if run is None else run.settings, start)
+            search = match_search(usual_settings(start) if run is None else run.settings, start)
             if run is not None and start.num_players == 1 and folder.name.isdigit():
                 search["score_to_beat"] = run.score_to_beat(int(folder.name))
         warmth = {} if spec.temperature is None else {"temperature": spec.temperature}

@@ -42,7 +42,7 @@ from azpy.runs.reader import (
     safetensors,
 )
 from azpy.settings.run import SAME_GAMES_SETTINGS, default_of, identity, unused
-from azpy.settings.toml import made_with, parse_file, run_id_of, to_toml
+from azpy.settings.toml import facts_of, parse_file, run_id_of, to_toml
 from azpy.system import move, sync_folder
 
 _ALWAYS_SAID = ("game", "network", "seed", "deterministic")  # settings that the config.toml of every version has
@@ -103,7 +103,7 @@ class RunFolder:
         self._run_id = None if self._settings.get("deterministic") else secrets.token_hex(8)
         if config.exists():
             old = _read_config(config)
-            self._run_id = run_id_of(made_with(old))
+            self._run_id = run_id_of(facts_of(old))
             self.changed = _changes(old, self._settings)
             _check_same_run(config, self.changed, fixed)
             if there := self.checkpoints():

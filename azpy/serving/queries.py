@@ -4,6 +4,7 @@ The transport is not known here: `Session.take` gets a message, and `say` is cal
 keeps the games, has the players' engines search, and answers: `azpy._core.Session`, and below it `rust/serve`.
 """
 
+import copyreg
 import json
 import secrets
 from collections.abc import Callable, Mapping
@@ -47,6 +48,7 @@ class Session(_core.Session):
         models: players with their engines; other clients may use them too. The first one answers for a query that names
             none.
         say: is called with each response, in any thread, and in several at once. Searches of all clients wait for it.
+            It must not hold the session, which would never be freed.
         limits: of this client.
         renews: whether the action `renew` is there: a player's newest checkpoint is loaded, which takes seconds.
         answered: is called with the seconds that each answered search took, from its query to its answer.
@@ -66,6 +68,9 @@ class Session(_core.Session):
         return super().__new__(
             cls, dict(models), lambda *response: say(Response(*response)), limits, renews, answered, told, seed
         )
+
+
+copyreg.pickle(Session, _core.stays_here)
 
 
 def about(name: str, player: Player, limits: Limits) -> dict[str, Any]:

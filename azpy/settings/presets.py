@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from azpy._core import State
 from azpy.games.names import name_of
 from azpy.settings.run import ABOUT, Settings, unused
 
@@ -85,9 +86,9 @@ def preset_of(game: str, given: Mapping[str, Any] = MappingProxyType({})) -> dic
     return beside(PRESETS.get(name_of(game), {}), given)
 
 
-def usual_settings(game: str) -> Settings:
-    """The settings of a run of the game whose user gives none; a model that is not from a run plays by them."""
-    return Settings(game, **preset_of(game))
+def usual_settings(start: State) -> Settings:
+    """Return the defaults with the game's preset. A model file without a run folder plays by their `match_` options."""
+    return Settings(start.game, **(preset_of(start.game) if start.game_object is None else {}))
 
 
 def beside(chosen: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

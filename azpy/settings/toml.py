@@ -19,8 +19,7 @@ from typing import Any
 from azpy.errors import RunError, SettingsError, SettingsWarning, printable
 from azpy.games.names import must_be_typed
 from azpy.settings.run import ABOUT, GROUPS, checked, default_of, function_flags
-from azpy.system import made_with as versions
-from azpy.system import plain_text
+from azpy.system import made_with, plain_text
 
 _FORMAT = 1  # of the files that this version writes; a version refuses files with a higher number
 _MADE_WITH = "made_with"  # the table of facts that are no settings
@@ -39,12 +38,12 @@ def parse_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         found = tomllib.loads(plain_text(Path(path).read_bytes()))
     except RecursionError as error:
         raise ValueError("brackets are nested too deeply") from error
-    made = made_with(found)
+    made = facts_of(found)
     number = made.get("format", _FORMAT)
     if not isinstance(number, int) or number > _FORMAT:
         raise RunError(
             f"{path} has format {number!r}, written by azpy {made.get('azpy', '?')}, expected a format up to "
-            f"{_FORMAT}, as azpy {versions()['azpy']} reads: install the newer azpy"
+            f"{_FORMAT}, as azpy {made_with()['azpy']} reads: install the newer azpy"
         )
     return found
 
@@ -63,7 +62,7 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """The settings and `made_with` of one file, with the errors of `read_config`."""
+    """The settings and `facts_of` one file, with the errors of `read_config`."""
     try:
         given = parse_file(path)
     except OSError as error:
@@ -71,7 +70,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mappi
     except ValueError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}") from error
 
-    here, facts = versions()["azpy"], made_with(given)
+    here, facts = made_with()["azpy"], facts_of(given)
     writer = facts.get("azpy", here)
     by = "" if writer == here else f" (azpy {writer} wrote the file)"
     written = given.pop(_MADE_WITH, None) is not None
@@ -86,7 +85,7 @@ def read_run_config(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Mappi
     return settings, facts
 
 
-def made_with(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+def facts_of(parsed: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the file of a run says of its making besides the settings: versions, its own format, and the run's id."""
     table = parsed.get(_MADE_WITH)
     return table if isinstance(table, dict) else {}

@@ -16,6 +16,7 @@ import azpy
 from azpy import _core
 from azpy.evaluators.onnx import OnnxEvaluator
 from azpy.pending import Pending
+from azpy.serving.queries import Session
 from models import probe_model
 
 START = azpy.make_game("tic_tac_toe")
@@ -128,6 +129,7 @@ def test_objects_bound_to_a_process_refuse_to_pickle() -> None:
         found += [engine, engine.game(START), engine.submit(START, simulations=4)]
         found += [azpy.SelfPlay(START, azpy.UniformEvaluator(), games=1), azpy.ReplayBuffer(START)]
         found += [azpy.make_game("chess").read_variations("1. e4 e5"), _core.Walk(START), _core.Walk(START).facts()]
+        found += [Session({}, print)]
         for one in found:
             for copied in (pickle.dumps, copy.copy, copy.deepcopy, lambda one: pickle.dumps([{"it": one}])):
                 with pytest.raises(TypeError, match=rf"^azpy\.\S*{type(one).__name__} {REFUSED} where it is needed"):

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import azpy
-from azpy.cli.train import _parser
+from azpy.cli.train import _choose, _parser
 from azpy.playing.selfplay import open_self_play
 from azpy.runs.reader import StoredRun, read_checkpoint
-from azpy.settings.choosing import choose
-from azpy.settings.run import ABOUT, Settings
+from azpy.settings.run import Settings
 from azpy.training.collector import Collector
 from azpy.training.events import Saved
 from azpy.training.trainer import Trainer
@@ -29,8 +28,7 @@ def settings(**changes: Any) -> Settings:
 
 def settings_from(arguments: Sequence[str]) -> tuple[Settings, str]:
     """The settings and the run folder that a command line of az-train names; nothing is measured."""
-    given = vars(_parser().parse_args(arguments))
-    return choose({name: value for name, value in given.items() if name in ABOUT}, given["config"], given["out"])[:2]
+    return _choose(_parser().parse_args(arguments))[1][:2]
 
 
 def events_of(settings: Settings, path: Path, until: int | None = None, kind: Any = Trainer) -> list[Any]:

@@ -50,7 +50,7 @@ def train(game: str, thousands: int, changes: dict[str, Any], folder: Path) -> t
 def score(game: str, model: Path | bytes, simulations: int, **options: Any) -> float:
     """Of 100 games against a random player."""
     player = SearchPlayer(OnnxEvaluator(model, game=azpy.make_game(game)), simulations, **options)
-    plies = usual_settings(game).match_opening_plies
+    plies = usual_settings(azpy.make_game(game)).match_opening_plies
     return whole_match(make_game(game), player, RandomPlayer(), 100, seed=1, opening_plies=plies).score
 
 
@@ -71,9 +71,8 @@ def test_a_short_run_of_chess_learns_and_beats_random(tmp_path: Path) -> None:
     game = "chess(encoding=az18,max_plies=200)"
     small = {"games_per_iteration": 8, "passes": 2.0, "batch_size": 128}
     untrained, model = train(game, 400, small, tmp_path)
-    before, after = (
-        score(game, each, 64, **match_search(usual_settings(game), azpy.make_game(game))) for each in (untrained, model)
-    )
+    start = azpy.make_game(game)
+    before, after = (score(game, each, 64, **match_search(usual_settings(start), start)) for each in (untrained, model))
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     losses = [row["policy_loss"] for row in rows if row["kind"] == "iteration"]
     print(f"{game}: {before:.3f} untrained, {after:.3f} after 400,000 evaluations, policy losses {losses}")

@@ -304,7 +304,7 @@ pub trait Game: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`PlayError`] names what was expected; the state is then unchanged.
     fn try_play(&mut self, action: Action) -> Result<(), PlayError> {
-        match (self.turn(), on_offer(self)) {
+        match on_offer(self) {
             (Turn::Terminal, _) => return Err(PlayError::Terminal(action)),
             (_, offered) if offered.contains(&action) => self.play(action),
             (Turn::Player(_), legal) => return Err(PlayError::Illegal { action, legal }),
@@ -332,10 +332,15 @@ pub fn rolls_of<G: Game>(state: &G) -> Vec<(Action, f32)> {
     rolls
 }
 
-/// What can be played here, or rolled; none where the game is over.
-pub fn on_offer<G: Game>(state: &G) -> Vec<Action> {
-    let rolled = rolls_of(state).into_iter().map(|(outcome, _)| outcome);
-    legal_of(state).into_iter().chain(rolled).collect()
+/// Whose turn it is, and what can be played here, or rolled; none where the game is over.
+pub fn on_offer<G: Game>(state: &G) -> (Turn, Vec<Action>) {
+    let (turn, mut offered) = (state.turn(), Vec::new());
+    match turn {
+        Turn::Player(_) => state.legal_actions(&mut offered),
+        Turn::Chance => offered.extend(rolls_of(state).into_iter().map(|(outcome, _)| outcome)),
+        Turn::Terminal => {}
+    }
+    (turn, offered)
 }
 
 /// Plays games to their ends at random; keeps its memory from one to the next.

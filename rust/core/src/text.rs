@@ -420,10 +420,10 @@ pub fn moves_of<G: Notation, T>(
         start.clone(),
         |state, _, &(index, name)| {
             let came = format!("move {index} is {}", shown(name));
-            if state.turn() == Turn::Terminal {
+            let (turn, offered) = on_offer(state);
+            if turn == Turn::Terminal {
                 return Err(Unfit::AfterEnd(format!("{came}, but the game is over before it")));
             }
-            let offered = on_offer(state);
             let Some(&action) = offered.iter().find(|&&action| state.action_name(action) == *name) else {
                 let names = listed(state, &offered);
                 return Err(Unfit::Action(format!("{came}, which is not among the legal ones: {names}")));

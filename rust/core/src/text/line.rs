@@ -19,10 +19,10 @@ pub fn read_line<G: Notation>(start: &G, text: &str) -> Result<Vec<Action>, Erro
     let (mut state, mut actions, mut text) = (start.clone(), Vec::new(), text.trim_start());
     while !text.is_empty() {
         let number = actions.len() + 1;
-        let offered = on_offer(&state);
-        if state.turn() == Turn::Terminal {
+        let (turn, offered) = on_offer(&state);
+        if turn == Turn::Terminal {
             return Err(Error::AfterEnd { number, came: first_words(text, 1) });
-        };
+        }
         // A game that breaks its promise must not read for ever.
         if actions.len() >= start.max_plies() {
             return Err(GameFault::TooLong(start.max_plies()).into());
