@@ -8,7 +8,7 @@ use azpy_core::search::SearchStats;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::result::set_fields;
+use crate::listed::set_fields;
 
 /// Requests whose times the percentiles are of: the last so many.
 const TIMES_KEPT: usize = 4096;

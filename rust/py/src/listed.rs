@@ -1,4 +1,4 @@
-//! Numbers and lists as Python gives them.
+//! Numbers and lists as Python gives them, and dicts for it.
 
 use azpy_core::game::MAX_PLAYERS;
 use pyo3::conversion::FromPyObjectOwned;
@@ -8,6 +8,14 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyList, PyMemory
 use pyo3::{Borrowed, intern};
 
 use crate::settings::Whole;
+
+/// Sets the entries of a dict that have the names of fields.
+macro_rules! set_fields {
+    ($dict:expr, $from:expr; $($field:ident),+) => {
+        $($dict.set_item(stringify!($field), $from.$field)?;)+
+    };
+}
+pub(crate) use set_fields;
 
 /// Takes the entries of a list, a tuple, an array or another sequence.
 ///

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::fault::turn_number;
-use crate::result::set_fields;
+use crate::listed::set_fields;
 
 /// Calls `azpy.reports.tree_picture.to_svg(title, nodes)` with dicts that have the fields of its `Node`.
 pub(crate) fn drawn<'py>(py: Python<'py>, title: &str, shown: Vec<Shown>) -> PyResult<Bound<'py, PyAny>> {

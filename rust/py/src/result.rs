@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 
 use crate::batch::{AnyBatch, AnySearch};
 use crate::errors::caught;
+use crate::listed::set_fields;
 use crate::picture::drawn;
 use crate::settings::{SIZE, U64, Whole, whole, within};
 use crate::threads::looking;
@@ -356,14 +357,6 @@ impl SearchResult {
         format!("<azpy.SearchResult action {action}, value {:.3}, {visits} visits>", self.inner.value)
     }
 }
-
-/// Sets the entries of a dict that have the names of fields.
-macro_rules! set_fields {
-    ($dict:expr, $from:expr; $($field:ident),+) => {
-        $($dict.set_item(stringify!($field), $from.$field)?;)+
-    };
-}
-pub(crate) use set_fields;
 
 pub(crate) fn search_stats<'py>(py: Python<'py>, stats: &SearchStats) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);

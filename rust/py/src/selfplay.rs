@@ -21,10 +21,9 @@ use crate::errors::{RustError, forked, no_stop_iteration, selfplay_error};
 use crate::evaluators::{AnyEvaluator, is_evaluating};
 use crate::fault::Fault;
 use crate::games::any_game;
-use crate::listed::Listed;
+use crate::listed::{Listed, set_fields};
 use crate::position::{Fallible, remembered};
 use crate::record::GameRecord;
-use crate::result::set_fields;
 use crate::settings::{self, SIZE, U64, Whole, whole, within};
 use crate::threads::{self, BackgroundTask, PATIENCE, attached_once, locked, wait};
 
