@@ -20,7 +20,7 @@ from azpy.runs.folder import RunFolder
 from azpy.settings import Settings
 from azpy.training.comparison import Comparison
 
-COMMAND = ["tic_tac_toe", "passes=1", "passes=2", "--total-evaluations", "1000", "--games", "4", "--simulations", "3"]
+COMMAND = ["tic_tac_toe", "passes=1", "passes=2", "--total-evaluations", "1000", "--games", "8", "--simulations", "3"]
 COMMAND += ["--common", "match_lookahead=0"]  # the seeds' scores differ
 
 

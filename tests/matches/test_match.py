@@ -27,6 +27,7 @@ from azpy.matches.results import MatchResult, told
 from models import make_model
 from oracles import Hashed, after, pairs_of
 from running import az
+from sound_games import Nim
 
 BOARD = "connect_four(width=5,height=4)"
 
@@ -162,12 +163,25 @@ def test_a_model_searches_with_the_c_puct_of_its_run(run: str) -> None:
     assert plays(run) == plays(f"{run}?c_puct=2") != plays(f"{run}?c_puct=0.01")
 
 
-def test_a_model_without_a_run_plays_by_the_preset_of_its_game(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_without_a_run_plays_by_the_preset_of_its_game(run: str) -> None:
     Path("free.onnx").write_bytes(Path("c4/checkpoints/000010/model.onnx").read_bytes())
-    assert load("free.onnx", 60).search == load(f"{run}?c_puct=2.5&lookahead=4", 60).search
-    assert plays("free.onnx") == plays(f"{run}?c_puct=2.5&lookahead=4")
-    assert main(["mcts:2", "random", "--game", "othello(size=4)", "--games", "2"]) == 0
-    assert "from 1 distinct opening of 6 random plies" in capsys.readouterr().out
+    assert load("free.onnx", 60).search == load(f"{run}?c_puct=1.2&lookahead=4", 60).search
+    assert plays("free.onnx") == plays(f"{run}?c_puct=1.2&lookahead=4")
+
+
+def test_an_evaluator_plays_by_the_preset_of_a_game_of_azpy_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A game in Python may have the name of one of azpy's."""
+    looks, select_actions = list[int](), SearchPlayer.select_actions
+
+    def selected(self: SearchPlayer, states: Any, seed: int) -> Any:
+        looks.append(self.options["lookahead"])
+        return select_actions(self, states, seed)
+
+    monkeypatch.setattr(SearchPlayer, "select_actions", selected)
+    monkeypatch.setattr(Nim, "game", "othello", raising=False)
+    for game, looks_so_far in (("connect_four", {4}), (Nim, {4, 0})):
+        azpy.match(azpy.UniformEvaluator(), "random", game=game, games=2, simulations=4)
+        assert {*looks} == looks_so_far
 
 
 def test_a_player_takes_search_settings_of_its_own(run: str) -> None:
