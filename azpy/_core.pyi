@@ -5,6 +5,7 @@ from typing import Any, Literal, NoReturn, Protocol, Self, TypedDict, Unpack, fi
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 from azpy.pending import Pending
 
@@ -297,6 +298,7 @@ class Message:
     def id(self) -> str: ...
     def action(self, renews: bool) -> str | None: ...
 
+@disjoint_base
 class Session:
     def __new__(
         cls,
