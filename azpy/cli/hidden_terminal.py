@@ -29,8 +29,8 @@ class HiddenTerminal:
 
     def __init__(self, model: PlayerEngine, people: set[int]) -> None:
         self._model, self._start = model, model.player.start
-        self._said, self._seen = list[str](), dict[str, Any]()
-        self._session = Session({"main": model}, lambda response: self._said.append(response.line))
+        self._said, self._seen = (said := list[str]()), dict[str, Any]()
+        self._session = Session({"main": model}, lambda response: said.append(response.line))
         (self._side,) = people
 
     def run(self) -> int:
